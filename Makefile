@@ -1,0 +1,61 @@
+# Everything runs in .venv, which `install` makes from the locked requirements; nothing else has to be installed first.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help install fmt check test test-unit bench demo serve lock clean
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(BIN)/python backend/requirements.lock backend/pyproject.toml
+	$(BIN)/python -m pip install --quiet --require-hashes -r backend/requirements.lock
+	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e backend
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.runtime backend/requirements-dev.lock
+	$(BIN)/python -m pip install --quiet --require-hashes -r backend/requirements-dev.lock
+	@touch $@
+
+install: $(VENV)/.dev ## make .venv with everything that tests and checks need
+
+demo: $(VENV)/.runtime ## the main job on examples/: ingest, build graph and communities, three cited answers
+	$(BIN)/agentic-rag demo
+
+serve: $(VENV)/.runtime ## serve on http://127.0.0.1:8000, data in ./data
+	$(BIN)/agentic-rag serve
+
+test: $(VENV)/.dev ## every test, with branch coverage
+	$(BIN)/python -m pytest --cov=agentic_rag_backend --cov-branch --cov-report= $(ARGS)
+
+test-unit: $(VENV)/.dev ## the unit tests alone
+	$(BIN)/python -m pytest tests/unit $(ARGS)
+
+check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the last `make test`
+	cd backend && ../$(BIN)/ruff format --check src ../tests ../examples
+	cd backend && ../$(BIN)/ruff check src ../tests ../examples
+	cd backend && ../$(BIN)/mypy
+	cd backend && ../$(BIN)/lint-imports
+	$(BIN)/python tests/meta/coverage_gate.py
+
+fmt: $(VENV)/.dev ## format and fix what can be fixed
+	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
+
+bench: $(VENV)/.dev ## measure retrieval, ingestion, answers and extraction; tables in tests/benchmarks/results
+	$(BIN)/python tests/benchmarks/retrieval.py
+	$(BIN)/python tests/benchmarks/answers.py
+	$(BIN)/python tests/benchmarks/extraction.py
+
+lock: $(VENV)/.dev ## resolve the requirements anew
+	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml
+	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+
+clean: ## remove .venv, caches and the demo's data
+	rm -rf $(VENV) .demo .coverage .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

@@ -1,0 +1,1 @@
+"""HTTP: each endpoint parses, calls a service and returns; `app.create_app` puts them together."""

@@ -1,0 +1,41 @@
+"""Files as responses: what a browser saves and never shows, under a name that is safe everywhere."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from urllib.parse import quote
+
+MAX_NAME_CHARACTERS = 120
+_RESERVED = frozenset('/\\:*?"<>|%;')
+_FALLBACK = "document"
+_SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,12}\Z")
+
+
+def content_disposition(file_name: str) -> str:
+    """Return the value of ``Content-Disposition`` (RFC 6266) that saves under ``file_name``.
+
+    Path separators, control and direction characters and what a file system reserves become ``_``. The name is given as
+    ASCII, and where that is another one in UTF-8 as well (RFC 5987).
+    """
+    stem, suffix = _parts(file_name)
+    ascii_stem = _trimmed(unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode())
+    name, ascii_name = (f"{part or _FALLBACK}{suffix}" for part in (stem, ascii_stem))
+    value = f'attachment; filename="{ascii_name}"'
+    return value if ascii_name == name else f"{value}; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _parts(file_name: str) -> tuple[str, str]:
+    """Return a safe name without its suffix, and the suffix."""
+    kept = "".join(" " if char.isspace() else "_" if _unsafe(char) else char for char in file_name)
+    found = _SUFFIX.search(kept)
+    suffix = found[0] if found else ""
+    return _trimmed(kept.removesuffix(suffix))[: MAX_NAME_CHARACTERS - len(suffix)], suffix
+
+
+def _trimmed(stem: str) -> str:
+    return " ".join(stem.split()).strip(". ")
+
+
+def _unsafe(char: str) -> bool:
+    return char in _RESERVED or unicodedata.category(char)[0] == "C"

@@ -1,0 +1,86 @@
+"""What endpoints ask for: the container, and who is calling with what scope."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.tenant import Principal, Scope
+from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
+
+
+def container_of(request: Request) -> Container:
+    """Return what the application serves."""
+    container: Container = request.app.state.container
+    return container
+
+
+Services = Annotated[Container, Depends(container_of)]
+
+
+def _secret(
+    authorization: Annotated[str | None, Header(description="`Bearer KEY`")] = None,
+    x_api_key: Annotated[str | None, Header(description="the key, instead of Authorization")] = None,
+) -> str | None:
+    if authorization is not None:
+        scheme, _, value = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not value.strip():
+            raise Unauthenticated("Authorization must be 'Bearer KEY'")
+        return value.strip()
+    return x_api_key
+
+
+Secret = Annotated[str | None, Depends(_secret)]
+
+
+def _require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
+    async def principal(
+        services: Services,
+        secret: Secret,
+        x_tenant_id: Annotated[str | None, Header(description="operator only: the tenant to act for")] = None,
+    ) -> Principal:
+        caller = await services.authenticator.authenticate(secret, acting_for=x_tenant_id)
+        if not caller.may(scope):
+            raise Forbidden(f"this needs a key with scope '{scope.value}'")
+        return caller
+
+    return principal
+
+
+Reader = Annotated[Principal, Depends(_require(Scope.READ))]
+Writer = Annotated[Principal, Depends(_require(Scope.WRITE))]
+Administrator = Annotated[Principal, Depends(_require(Scope.ADMIN))]
+
+
+async def _operator(services: Services, secret: Secret) -> None:
+    if secret is None:
+        raise Unauthenticated("the operator's key is required")
+    if not services.authenticator.is_operator(secret):
+        # A tenant's key is a good credential for the wrong door; anything else is no credential.
+        await services.authenticator.authenticate(secret)
+        raise Forbidden("this is the operator's; a tenant's key cannot do it")
+
+
+Operator = Depends(_operator)
+
+
+def known_parameters(base_path: str) -> Callable[[Request], None]:
+    """Return what refuses query parameters that a route below ``base_path`` does not document.
+
+    A misspelt filter must not widen what is returned. A documented name that ends in ``.NAME`` stands for every name
+    with its beginning.
+    """
+
+    def check(request: Request) -> None:
+        if not request.query_params:
+            return
+        operation = request.app.openapi()["paths"][base_path + request.scope["route"].path][request.method.lower()]
+        known = {item["name"] for item in operation.get("parameters", ()) if item["in"] == "query"}
+        for name in request.query_params:
+            if name not in known and f"{name.partition('.')[0]}.NAME" not in known:
+                raise InvalidRequest(f"unknown query parameter {name[:80]!r}; known are {', '.join(sorted(known)) or 'none'}")
+
+    return check

@@ -1,0 +1,118 @@
+"""Errors as RFC 9457 problems: always the same members, never a stack trace, never what another tenant wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+
+log = structlog.get_logger(__name__)
+MEDIA_TYPE = "application/problem+json"
+_MAX_SHOWN = 200
+_MAX_DETAIL = 1000
+"""Longer ones repeat what the caller sent."""
+
+
+def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[str, Any]] = ()) -> JSONResponse:
+    """Return ``error`` as a problem response."""
+    headers = {}
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _response(error.status, error.code, error.title, error.message, request_id, errors, headers)
+
+
+def problem_body(error: AgenticRagError, request_id: str) -> dict[str, Any]:
+    """Return the members of ``error``'s problem, for where it is not a response of its own."""
+    return _body(error.status, error.code, error.title, error.message, request_id)
+
+
+def _body(status: int, code: str, title: str, detail: str, request_id: str) -> dict[str, Any]:
+    return {
+        "type": f"urn:agentic-rag:problem:{code}",
+        "title": title,
+        "status": status,
+        "detail": detail if len(detail) <= _MAX_DETAIL else f"{detail[:_MAX_DETAIL]}…",
+        "code": code,
+        "requestId": request_id,
+    }
+
+
+def _response(
+    status: int,
+    code: str,
+    title: str,
+    detail: str,
+    request_id: str,
+    errors: Sequence[dict[str, Any]] = (),
+    headers: dict[str, str] | None = None,
+) -> JSONResponse:
+    body = _body(status, code, title, detail, request_id)
+    if errors:
+        body["errors"] = list(errors)
+    return JSONResponse(body, status_code=status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def request_id_of(request: Request) -> str:
+    """Return the id that the middleware gave the request."""
+    return str(getattr(request.state, "request_id", "req_unknown"))
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    """Make every error of ``app`` a problem response."""
+
+    @app.exception_handler(AgenticRagError)
+    async def _ours(request: Request, error: AgenticRagError) -> JSONResponse:
+        if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            log.error("request_failed", code=error.code, detail=error.message, exc_info=error)
+        return problem(error, request_id=request_id_of(request))
+
+    @app.exception_handler(RequestValidationError)
+    async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        errors = [_field_error(item) for item in error.errors()]
+        summary = "; ".join(f"{item['field']}: {item['message']}" for item in errors[:3])
+        return problem(InvalidRequest(summary), request_id=request_id_of(request), errors=errors)
+
+    @app.exception_handler(HTTPException)
+    async def _framework(request: Request, error: HTTPException) -> JSONResponse:
+        request_id = request_id_of(request)
+        if error.status_code == HTTPStatus.NOT_FOUND:
+            return problem(NotFound("there is nothing at this address"), request_id=request_id)
+        phrase = HTTPStatus(error.status_code).phrase
+        return _response(
+            error.status_code,
+            phrase.lower().replace(" ", "_"),
+            phrase,
+            str(error.detail),
+            request_id,
+            headers=dict(error.headers or {}),
+        )
+
+    @app.exception_handler(Exception)
+    async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+        log.error("request_crashed", error=type(error).__name__, exc_info=error)
+        hidden = AgenticRagError("an unexpected error; the server's log has it under this requestId")
+        return problem(hidden, request_id=request_id_of(request))
+
+
+def _field_error(item: Any) -> dict[str, Any]:
+    """Return one error: where, what is wrong (pydantic's message names the limit) and the value, shortened."""
+    location = [str(part) for part in item["loc"] if part != "body"]
+    message = str(item["msg"])
+    shown: dict[str, Any] = {"field": ".".join(location) or "body", "message": message, "code": item["type"]}
+    value = item.get("input")
+    if isinstance(value, (str, int, float, bool)):
+        text = str(value)
+        length = f" (length {len(value)})" if isinstance(value, str) else ""
+        shown["value"] = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+        shown["message"] = f"{message}; got {shown['value'][:40]!r}{length}"
+    return shown

@@ -1,0 +1,60 @@
+"""Which documents a request means: state, key, metadata and filter in its query string."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import orjson
+from fastapi import Depends, Query, Request
+
+from agentic_rag_backend.api.json_body import loaded
+from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.filters import And, Filter
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.service import Matching
+from agentic_rag_backend.retrieval.filters import parse_filter
+
+MAX_FILTER_CHARACTERS = 8192
+METADATA_PARAMETER: Mapping[str, Any] = {
+    "name": "metadata.NAME",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": "keep documents whose metadata NAME is this value; may be given for several names",
+}
+"""For the OpenAPI document: FastAPI derives no parameter whose name is the caller's."""
+
+
+def _matching(
+    request: Request,
+    state: DocumentState | None = None,
+    key: Annotated[str | None, Query(max_length=512)] = None,
+    filter: Annotated[
+        str | None, Query(max_length=MAX_FILTER_CHARACTERS, description="the filter grammar of searches, as JSON")
+    ] = None,
+) -> Matching:
+    wanted = {name: _readings(value) for name, value in request.query_params.items() if name.startswith("metadata.")}
+    parts = [part for part in (parse_filter(wanted or None), _filter(filter)) if part is not None]
+    return Matching(filter=And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None, state=state, key=key)
+
+
+MatchingQuery = Annotated[Matching, Depends(_matching)]
+
+
+def _filter(text: str | None) -> Filter | None:
+    if text is None:
+        return None
+    value = loaded(text, what="filter")
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"filter must be a JSON object; got {type(value).__name__}")
+    return parse_filter(value)
+
+
+def _readings(value: str) -> list[Any]:
+    """Return what a value of the query string may mean: the text, and the JSON number or boolean it spells."""
+    try:
+        spelled = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return [value]
+    return [value, spelled] if isinstance(spelled, (bool, int, float)) else [value]

@@ -1,0 +1,18 @@
+"""Lists: a limit, a cursor, and where the next page begins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Query, Request
+
+from agentic_rag_backend.api.responses import enveloped
+
+Limit = Annotated[int, Query(ge=1, le=100, description="items a page, 1 to 100")]
+Cursor = Annotated[str | None, Query(max_length=512, description="`meta.nextCursor` of the page before")]
+
+
+def listed(request: Request, items: Sequence[Any], next_cursor: str | None) -> dict[str, Any]:
+    """Return a page in its envelope."""
+    return enveloped(request, list(items), nextCursor=next_cursor)

@@ -1,0 +1,42 @@
+"""``ETag`` and ``If-Match``: a document's revision, and the refusal to overwrite one that the caller has not seen."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from fastapi import Depends, Header, Response
+
+from agentic_rag_backend.domain.document import Document
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.catalogue.base import ANY_REVISION, Expected
+
+MAX_HEADER_CHARACTERS = 2048
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
+_TAGS = re.compile(rf"\s*{_TAG.pattern}\s*(,\s*{_TAG.pattern}\s*)*\Z")
+
+
+def tag(response: Response, document: Document) -> None:
+    """Put the document's revision on the response."""
+    response.headers["ETag"] = f'"{document.revision}"'
+
+
+def _if_match(
+    if_match: Annotated[
+        str | None,
+        Header(
+            description="`ETag` of the document as you know it; 412 if it is another by now", max_length=MAX_HEADER_CHARACTERS
+        ),
+    ] = None,
+) -> Expected:
+    if if_match is None:
+        return None
+    if if_match.strip() == "*":
+        return frozenset({ANY_REVISION})
+    if not _TAGS.match(if_match):
+        raise InvalidRequest(f"If-Match must be '*' or quoted tags, as ETag has them; got {if_match[:80]!r}")
+    # A weak tag never matches (RFC 9110, 13.1.1), and what is in quotes is never the asterisk that matches all.
+    return frozenset(found[2] for found in _TAG.finditer(if_match) if not found[1]) - {ANY_REVISION}
+
+
+IfMatch = Annotated[Expected, Depends(_if_match)]

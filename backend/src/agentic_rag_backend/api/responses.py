@@ -1,0 +1,52 @@
+"""The envelope of every success: ``data`` and ``meta``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from fastapi import Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from agentic_rag_backend.api.errors import request_id_of
+
+T = TypeVar("T")
+
+
+class Meta(BaseModel):
+    """Facts about the response; strategies add their own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    requestId: str = Field(description="quote it when you report a problem")  # noqa: N815 - the contract's spelling
+    timestamp: datetime
+
+
+class ListMeta(Meta):
+    """Of a list: where the next page begins."""
+
+    nextCursor: str | None = Field(None, description="pass as `cursor` for the next page; null on the last")  # noqa: N815
+
+
+class Envelope(BaseModel, Generic[T]):
+    """A success."""
+
+    data: T
+    meta: Meta
+
+
+class ListEnvelope(BaseModel, Generic[T]):
+    """A page of a list."""
+
+    data: list[T]
+    meta: ListMeta
+
+
+def meta_of(request: Request, **more: Any) -> dict[str, Any]:
+    """Return the ``meta`` of a response."""
+    return {"requestId": request_id_of(request), "timestamp": datetime.now(UTC), **more}
+
+
+def enveloped(request: Request, data: Any, **more: Any) -> dict[str, Any]:
+    """Return ``data`` in its envelope."""
+    return {"data": data, "meta": meta_of(request, **more)}

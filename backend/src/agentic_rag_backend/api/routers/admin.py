@@ -1,0 +1,32 @@
+"""Administration of a tenant's communities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from agentic_rag_backend.api.dependencies import Administrator, Services
+from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.schemas.communities import CommunityStatus, RebuildBody
+from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
+from agentic_rag_backend.communities.options import RebuildOptions
+
+router = APIRouter(prefix="/admin", tags=["admin"], route_class=JsonRoute)
+
+
+@router.post("/communities/rebuild", status_code=202, response_model=Envelope[JobAccepted], summary="Rebuild communities")
+async def rebuild(request: Request, services: Services, caller: Administrator, body: RebuildBody | None = None) -> dict[str, Any]:
+    """Queue a rebuild, or join the one under way; readers keep the current generation until the new one is whole."""
+    options = RebuildOptions(**body.model_dump()) if body is not None else RebuildOptions()
+    job = await services.communities.request_rebuild(caller.tenant.id, options)
+    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+
+
+@router.get("/communities", response_model=Envelope[CommunityStatus], summary="State of the communities")
+async def community_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
+    """Return generation, staleness, the last job and the figures of the last rebuild."""
+    status = dict(await services.communities.status(caller.tenant.id))
+    last = status.pop("last_job")
+    return enveloped(request, CommunityStatus(last_job=JobView.of(last) if last else None, **status))

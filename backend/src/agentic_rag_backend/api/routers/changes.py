@@ -1,0 +1,125 @@
+"""Documents that are there already: change, cut again, read back, delete one or many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from agentic_rag_backend.api.attachments import content_disposition
+from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
+from agentic_rag_backend.api.preconditions import IfMatch, tag
+from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.schemas.documents import (
+    Chunking,
+    DeletedDocument,
+    DeletedDocuments,
+    DocumentChange,
+    DocumentView,
+    SubmittedView,
+)
+from agentic_rag_backend.api.schemas.jobs import JobAccepted
+
+router = APIRouter(tags=["documents"], route_class=JsonRoute)
+
+
+@router.patch(
+    "/documents/{document_id}",
+    response_model=Envelope[DocumentView],
+    summary="Change a document's title and metadata",
+    responses={202: {"description": "a version is on its way; one with the change comes after it"}, 412: {}},
+)
+async def change_document(
+    request: Request,
+    response: Response,
+    services: Services,
+    caller: Writer,
+    document_id: str,
+    body: DocumentChange,
+    expected: IfMatch,
+) -> dict[str, Any]:
+    """Merge metadata by key (null removes one) and set the title, without processing the content again."""
+    changed = await services.ingestion.update(
+        caller.tenant.id, document_id, title=body.title, fields=body.metadata, expected=expected
+    )
+    if changed.job is not None:
+        response.status_code = 202
+    tag(response, changed.document)
+    return enveloped(request, DocumentView.of(changed.document))
+
+
+@router.post(
+    "/documents/{document_id}/chunks",
+    status_code=202,
+    response_model=Envelope[SubmittedView],
+    summary="Cut a document again",
+    responses={200: {"description": "unchanged: it is cut like that already"}, 412: {}},
+)
+async def chunk_again(
+    request: Request,
+    response: Response,
+    services: Services,
+    caller: Writer,
+    document_id: str,
+    body: Chunking,
+    expected: IfMatch,
+) -> dict[str, Any]:
+    """Queue a version of the same content and metadata with other chunks; the old ones stay until it is ready."""
+    submitted = await services.ingestion.chunk_again(caller.tenant.id, document_id, body.options(), expected=expected)
+    if submitted.unchanged:
+        response.status_code = 200
+    tag(response, submitted.document)
+    return enveloped(request, SubmittedView.of(submitted))
+
+
+@router.get(
+    "/documents/{document_id}/content",
+    summary="Read a document's original",
+    response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
+)
+async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
+    """Return the bytes that were handed in, as an attachment; of the visible version, or the newest while none is."""
+    original = await services.ingestion.original(caller.tenant.id, document_id)
+    # Content-Type is given as a header: for text the framework would add a charset that nobody has checked.
+    headers = {
+        "Content-Type": original.media_type,
+        "Content-Disposition": content_disposition(original.file_name),
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "ETag": f'"{original.revision}"',
+    }
+    return Response(original.content, headers=headers)
+
+
+@router.delete(
+    "/documents/{document_id}",
+    status_code=202,
+    response_model=Envelope[JobAccepted],
+    summary="Delete a document",
+    responses={412: {}},
+)
+async def delete_document(
+    request: Request, services: Services, caller: Writer, document_id: str, expected: IfMatch
+) -> dict[str, Any]:
+    """Hide the document at once and queue its removal; the job's result is the receipt."""
+    job = await services.ingestion.delete(caller.tenant.id, document_id, expected=expected)
+    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+
+
+@router.delete(
+    "/documents",
+    status_code=202,
+    response_model=Envelope[DeletedDocuments],
+    summary="Delete the documents that match",
+    openapi_extra={"parameters": [METADATA_PARAMETER]},
+)
+async def delete_documents(request: Request, services: Services, caller: Writer, wanted: MatchingQuery) -> dict[str, Any]:
+    """Hide up to 1,000 documents at once and queue the removal of each; something must say which.
+
+    Where `remaining` is true, ask again.
+    """
+    deleting = await services.ingestion.delete_matching(caller.tenant.id, wanted)
+    documents = [DeletedDocument(document_id=job.document_id or "", job_id=job.id) for job in deleting.jobs]
+    return enveloped(request, DeletedDocuments(count=len(documents), documents=documents, remaining=deleting.remaining))

@@ -1,0 +1,34 @@
+"""Communities: the themes of a tenant's knowledge."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from agentic_rag_backend.api.dependencies import Reader, Services
+from agentic_rag_backend.api.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.schemas.communities import CommunityOut
+
+router = APIRouter(tags=["communities"])
+
+
+@router.get("/communities", response_model=ListEnvelope[CommunityOut], summary="List communities")
+async def list_communities(
+    request: Request,
+    services: Services,
+    caller: Reader,
+    level: Annotated[int | None, Query(ge=0, le=9, description="0 is the coarsest")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """List the current generation by level and falling size."""
+    page = await services.communities.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
+    return listed(request, [CommunityOut.of(view) for view in page.items], page.next_cursor)
+
+
+@router.get("/communities/{community_id}", response_model=Envelope[CommunityOut], summary="Look at a community")
+async def get_community(request: Request, services: Services, caller: Reader, community_id: str) -> dict[str, Any]:
+    """Return a community of the current generation."""
+    return enveloped(request, CommunityOut.of(await services.communities.get(caller.tenant.id, community_id)))

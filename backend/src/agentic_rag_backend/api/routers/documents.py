@@ -1,0 +1,243 @@
+"""Documents: hand in, list, look at; and their chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
+
+from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.json_body import loaded, media_type_of, read_json, require_json
+from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
+from agentic_rag_backend.api.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.preconditions import IfMatch, tag
+from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.schemas.documents import (
+    Chunking,
+    ChunkView,
+    DocumentView,
+    NewDocument,
+    SubmittedFiles,
+    SubmittedView,
+)
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.document import ProcessingOptions
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.stores.catalogue.base import Expected
+
+router = APIRouter(tags=["documents"])
+MAX_FILES = 50
+MAX_FORM_FIELDS = 20
+_FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction"})
+
+
+@router.post(
+    "/documents",
+    status_code=202,
+    response_model=Envelope[SubmittedView | SubmittedFiles],
+    summary="Hand in a document as JSON, or files as multipart",
+    responses={200: {"description": "unchanged: the same key with the same content"}, 412: {}},
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": {"$ref": "#/components/schemas/NewDocument"}},
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["file"],
+                        "examples": [{"file": ["minutes.md"], "metadata": '{"category": "minutes"}'}],
+                        "properties": {
+                            "file": {"type": "array", "items": {"type": "string", "format": "binary"}, "maxItems": MAX_FILES},
+                            "title": {"type": "string"},
+                            "key": {"type": "string"},
+                            "metadata": {"type": "string", "description": "a JSON object"},
+                            "chunking": {"type": "string", "description": "a JSON object"},
+                            "extraction": {"type": "string", "enum": ["rules"]},
+                        },
+                    }
+                },
+            },
+        }
+    },
+)
+async def submit(request: Request, response: Response, services: Services, caller: Writer, expected: IfMatch) -> dict[str, Any]:
+    """Queue one document (JSON) or several files (multipart), each with its own job.
+
+    The same key with other content is a new version; with the same content, nothing happens and 200 says `unchanged`.
+    """
+    if media_type_of(request) == "multipart/form-data":
+        form = await _form(request)
+        try:
+            views = await _submit_files(services, caller.tenant.id, form, expected, response)
+        finally:
+            await form.close()
+        if all(view.unchanged for view in views):
+            response.status_code = 200
+        data: SubmittedView | SubmittedFiles = SubmittedFiles(documents=views)
+        return enveloped(request, data)
+    require_json(request, instead="application/json or multipart/form-data")
+    body = _validated(await read_json(await request.body()))
+    upload = Upload(
+        content=body.text.encode("utf-8", errors="surrogatepass"),
+        media_type=body.media_type,
+        file_name=None,
+        title=body.title,
+        key=body.key,
+        metadata=body.metadata,
+        options=body.processing(),
+        expected=expected,
+    )
+    submitted = await services.ingestion.submit(caller.tenant.id, upload)
+    if submitted.unchanged:
+        response.status_code = 200
+    tag(response, submitted.document)
+    return enveloped(request, SubmittedView.of(submitted))
+
+
+async def _form(request: Request) -> FormData:
+    try:
+        # One more than is accepted, so that the refusal can name the limit.
+        return await request.form(max_files=MAX_FILES + 1, max_fields=MAX_FORM_FIELDS)
+    except HTTPException as error:
+        raise InvalidRequest(
+            f"the form cannot be read (at most {MAX_FILES} files and {MAX_FORM_FIELDS} fields): {error.detail}"
+        ) from None
+
+
+def _validated(value: Any) -> NewDocument:
+    try:
+        return NewDocument.model_validate(value)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors(include_url=False)) from None
+
+
+async def _submit_files(
+    services: Container, tenant: TenantId, form: FormData, expected: Expected, response: Response
+) -> list[SubmittedView]:
+    unknown = sorted(set(form.keys()) - _FORM_FIELDS)
+    if unknown:
+        raise InvalidRequest(f"unknown form field {unknown[0][:80]!r}; known are {', '.join(sorted(_FORM_FIELDS))}")
+    files = [item for item in form.getlist("file") if isinstance(item, UploadFile)]
+    if not 1 <= len(files) <= MAX_FILES:
+        raise InvalidRequest(f"send 1 to {MAX_FILES} parts named 'file'; got {len(files)}")
+    title, key = _text(form, "title"), _text(form, "key")
+    if len(files) > 1 and (title is not None or key is not None):
+        raise InvalidRequest(f"title and key name one document; got {len(files)} files")
+    if len(files) > 1 and expected is not None:
+        raise InvalidRequest(f"If-Match is about one document; got {len(files)} files")
+    metadata, options = _metadata(form), _processing(form)
+    views = []
+    for file in files:
+        upload = Upload(
+            content=await file.read(),
+            media_type=file.content_type,
+            file_name=file.filename,
+            title=title,
+            key=key or file.filename,
+            metadata=metadata,
+            options=options,
+            expected=expected,
+        )
+        views.append(await _submit_one(services, tenant, upload, alone=response if len(files) == 1 else None))
+    return views
+
+
+async def _submit_one(services: Container, tenant: TenantId, upload: Upload, *, alone: Response | None) -> SubmittedView:
+    """Hand in a file; one that is refused is an error where the request has it alone, else a line of the answer."""
+    try:
+        submitted = await services.ingestion.submit(tenant, upload)
+    except AgenticRagError as error:
+        if alone is not None:
+            raise
+        return SubmittedView(
+            document_id=None, state="refused", file=upload.file_name, error={"code": error.code, "detail": error.message}
+        )
+    if alone is not None:
+        tag(alone, submitted.document)
+    return SubmittedView.of(submitted, file=upload.file_name)
+
+
+def _text(form: FormData, name: str) -> str | None:
+    values = form.getlist(name)
+    if len(values) > 1 or any(not isinstance(value, str) for value in values):
+        raise InvalidRequest(f"send the form field {name!r} at most once, as text")
+    return str(values[0]) if values and values[0] else None
+
+
+def _json_field(form: FormData, name: str) -> Any:
+    text = _text(form, name)
+    return None if text is None else loaded(text, what=f"the form field {name!r}")
+
+
+def _metadata(form: FormData) -> dict[str, Any]:
+    value = _json_field(form, "metadata")
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"metadata must be a JSON object; got {type(value).__name__}")
+    return value
+
+
+def _processing(form: FormData) -> ProcessingOptions:
+    extraction = _text(form, "extraction") or "rules"
+    if extraction != "rules":
+        raise InvalidRequest(f"extraction must be 'rules'; got {extraction[:80]!r}")
+    chunking = _json_field(form, "chunking")
+    try:
+        chosen = Chunking.model_validate(chunking if chunking is not None else {})
+    except ValidationError as error:
+        raise RequestValidationError(
+            [{**item, "loc": ("chunking", *item["loc"])} for item in error.errors(include_url=False)]
+        ) from None
+    return ProcessingOptions(chunking=chosen.options(), extraction=extraction)
+
+
+@router.get(
+    "/documents",
+    response_model=ListEnvelope[DocumentView],
+    summary="List documents, newest first",
+    openapi_extra={"parameters": [METADATA_PARAMETER]},
+)
+async def list_documents(
+    request: Request, services: Services, caller: Reader, wanted: MatchingQuery, limit: Limit = 50, cursor: Cursor = None
+) -> dict[str, Any]:
+    """List documents; `metadata.NAME=VALUE` in the query string keeps those with that metadata."""
+    page = await services.catalogue.documents.documents(
+        caller.tenant.id, limit=limit, cursor=cursor, state=wanted.state, key=wanted.key, filter=wanted.filter
+    )
+    return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
+
+
+@router.get("/documents/{document_id}", response_model=Envelope[DocumentView], summary="Look at a document")
+async def get_document(
+    request: Request, response: Response, services: Services, caller: Reader, document_id: str
+) -> dict[str, Any]:
+    """Return a document; its `ETag` names its newest version, title and metadata."""
+    document = await services.catalogue.documents.document(caller.tenant.id, document_id)
+    tag(response, document)
+    return enveloped(request, DocumentView.of(document))
+
+
+@router.get("/documents/{document_id}/chunks", response_model=ListEnvelope[ChunkView], summary="List a document's chunks")
+async def list_chunks(
+    request: Request, services: Services, caller: Reader, document_id: str, limit: Limit = 50, cursor: Cursor = None
+) -> dict[str, Any]:
+    """List the visible version's chunks in reading order."""
+    page = await services.catalogue.documents.chunks(caller.tenant.id, document_id, limit=limit, cursor=cursor)
+    return listed(request, [ChunkView.of(visible) for visible in page.items], page.next_cursor)
+
+
+@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkView], summary="Look at a chunk")
+async def get_chunk(request: Request, services: Services, caller: Reader, chunk_id: str) -> dict[str, Any]:
+    """Return a chunk of a visible version."""
+    found = await services.catalogue.documents.hydrate(caller.tenant.id, [chunk_id])
+    if chunk_id not in found:
+        raise NotFound(f"there is no chunk {chunk_id[:64]!r}")
+    return enveloped(request, ChunkView.of(found[chunk_id]))

@@ -1,0 +1,95 @@
+"""Jobs: how far, how they ended, stop, try again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+
+router = APIRouter(tags=["jobs"])
+POLL_S = 0.25
+HEARTBEAT_S = 15
+
+
+@router.get("/jobs", response_model=ListEnvelope[JobView], summary="List jobs, newest first")
+async def list_jobs(
+    request: Request,
+    services: Services,
+    caller: Reader,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    state: JobState | None = None,
+    kind: JobKind | None = None,
+    document_id: str | None = None,
+) -> dict[str, Any]:
+    """List the tenant's jobs."""
+    page = await services.catalogue.jobs.jobs(
+        caller.tenant.id, limit=limit, cursor=cursor, state=state, kind=kind, document_id=document_id
+    )
+    return listed(request, [JobView.of(job) for job in page.items], page.next_cursor)
+
+
+@router.get("/jobs/{job_id}", response_model=Envelope[JobView], summary="Look at a job")
+async def get_job(request: Request, services: Services, caller: Reader, job_id: str) -> dict[str, Any]:
+    """Return a job."""
+    return enveloped(request, JobView.of(await services.catalogue.jobs.job(caller.tenant.id, job_id)))
+
+
+@router.get(
+    "/jobs/{job_id}/events",
+    summary="Follow a job as server-sent events",
+    response_class=EventSourceResponse,
+    responses={200: {"content": {"text/event-stream": {}}, "description": "events stage, progress and, at the end, done"}},
+)
+async def job_events(services: Services, caller: Reader, job_id: str) -> EventSourceResponse:
+    """Send `stage` and `progress` as they change and one `done` with the job; then the stream ends."""
+    await services.catalogue.jobs.job(caller.tenant.id, job_id)
+    return EventSourceResponse(
+        _events(services, caller.tenant.id, job_id),
+        ping=HEARTBEAT_S,
+        ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
+    )
+
+
+async def _events(services: Container, tenant: TenantId, job_id: str) -> AsyncIterator[ServerSentEvent]:
+    number, seen = 0, ("", -1, -1)
+    while True:
+        job = await services.catalogue.jobs.job(tenant, job_id)
+        now = (job.stage, job.done, job.total)
+        if now != seen:
+            number += 1
+            data = {"v": 1, "stage": job.stage, "done": job.done, "total": job.total, "message": job.message}
+            yield ServerSentEvent(json.dumps(data), event="stage" if job.stage != seen[0] else "progress", id=str(number))
+            seen = now
+        if job.state.ended:
+            yield ServerSentEvent(
+                json.dumps({"v": 1, **JobView.of(job).model_dump(mode="json")}), event="done", id=str(number + 1)
+            )
+            return
+        await asyncio.sleep(POLL_S)
+
+
+@router.post("/jobs/{job_id}/cancel", status_code=202, response_model=Envelope[JobAccepted], summary="Stop a job")
+async def cancel_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
+    """Ask a job to stop; it ends as `cancelled` once what it holds is cleaned up."""
+    job = await services.jobs.cancel(caller.tenant.id, job_id)
+    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+
+
+@router.post("/jobs/{job_id}/retry", status_code=202, response_model=Envelope[JobAccepted], summary="Run a job again")
+async def retry_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
+    """Queue a failed, partial or cancelled job again; what was finished is not done twice."""
+    job = await services.jobs.retry(caller.tenant.id, job_id)
+    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))

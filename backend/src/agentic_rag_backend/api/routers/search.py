@@ -1,0 +1,78 @@
+"""Search: any strategy, and both levels at once."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from agentic_rag_backend.api.dependencies import Reader, Services
+from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.queries import dual_level_query, query_of, strategy_of, trace_meta
+from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.schemas.search import (
+    CitationView,
+    DualLevelBody,
+    DualLevelView,
+    FactView,
+    LevelWeightsView,
+    LowLevelView,
+    SearchBody,
+    SearchView,
+    ThemeView,
+)
+from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.query import LevelWeights, Retrieval
+from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
+
+router = APIRouter(tags=["search"], route_class=JsonRoute)
+
+
+@router.post("/search", response_model=Envelope[SearchView], summary="Find chunks, facts and themes")
+async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> dict[str, Any]:
+    """Retrieve without writing an answer."""
+    strategy = strategy_of(services, body)
+    query, warnings = query_of(services, caller, body, strategy)
+    found = await services.retrievers.get(strategy).retrieve(query)
+    return enveloped(request, SearchView.of(found), **trace_meta(found, warnings))
+
+
+@router.post(
+    "/search/dual-level",
+    response_model=Envelope[DualLevelView],
+    summary="Search both levels in parallel and answer from them",
+    responses={404: {"description": "feature_disabled while DUAL_LEVEL_RETRIEVAL_ENABLED is false"}},
+)
+async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
+    """Return chunks and communities with their scores and, unless told otherwise, a cited answer made from both."""
+    started = time.perf_counter()
+    query, warnings = dual_level_query(services, caller, body)
+    found = await services.retrievers.get(DUAL_LEVEL).retrieve(query)
+    retrieved = time.perf_counter()
+    answer = await services.answers.synthesise(query, found, prompt=body.prompt) if body.synthesize else None
+    ended = time.perf_counter()
+    times = {
+        "retrieval": round((retrieved - started) * 1000, 2),
+        "synthesis": round((ended - retrieved) * 1000, 2),
+        "total": round((ended - started) * 1000, 2),
+    }
+    view = _view(body.query, found, answer, found.weights or LevelWeights(0.0, 0.0), times)
+    return enveloped(request, view, **trace_meta(found, warnings))
+
+
+def _view(query: str, found: Retrieval, answer: Answer | None, weights: LevelWeights, times: dict[str, float]) -> DualLevelView:
+    return DualLevelView(
+        query=query,
+        low_level_results=[LowLevelView.of(hit, weights.low) for hit in found.hits],
+        low_level_facts=[FactView.of(fact) for fact in found.facts],
+        high_level_results=[ThemeView.of(theme, weights.high) for theme in found.themes],
+        synthesized_answer=answer.text if answer else None,
+        confidence=answer.confidence if answer else found.relevance,
+        grounded=answer.grounded if answer else False,
+        citations=[CitationView.of(citation) for citation in answer.citations] if answer else [],
+        fallback_used=found.trace.fallback_used,
+        fallback_reason=found.trace.fallback_reason,
+        weights=LevelWeightsView(low=weights.low, high=weights.high),
+        processing_time_ms=times,
+    )

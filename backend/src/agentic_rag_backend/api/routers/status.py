@@ -1,0 +1,50 @@
+"""What is served, what is on, what can be asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from pydantic import RootModel
+
+from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
+from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.schemas.base import Switch
+from agentic_rag_backend.api.schemas.status import FlagView, StatusView, StrategyView
+from agentic_rag_backend.status import describe_status
+from agentic_rag_backend.tenancy.features import DUAL_LEVEL
+
+router = APIRouter(tags=["status"], route_class=JsonRoute)
+
+
+class FlagChanges(RootModel[dict[str, Switch | None]]):
+    """Flags to set; null goes back to the default."""
+
+    model_config = {"json_schema_extra": {"examples": [{DUAL_LEVEL: True}]}}
+
+
+@router.get("/status", response_model=Envelope[StatusView], summary="Version, stores, models, features, counts")
+async def get_status(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
+    """Return how the caller's tenant is served."""
+    return enveloped(request, StatusView.model_validate(await describe_status(services, caller)))
+
+
+@router.get("/features", response_model=ListEnvelope[FlagView], summary="Feature flags")
+async def get_features(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
+    """Return each flag's effective value, its default and where the value comes from."""
+    return enveloped(request, [FlagView.of(flag) for flag in services.features.effective(caller.flags)])
+
+
+@router.patch("/features", response_model=ListEnvelope[FlagView], summary="Switch features for this tenant")
+async def patch_features(request: Request, services: Services, caller: Administrator, body: FlagChanges) -> dict[str, Any]:
+    """Set flags; they act on the next request of every process."""
+    flags = await services.catalogue.tenants.set_flags(caller.tenant.id, services.features.check(body.root))
+    return enveloped(request, [FlagView.of(flag) for flag in services.features.effective(flags)])
+
+
+@router.get("/strategies", response_model=ListEnvelope[StrategyView], summary="Retrieval strategies")
+async def get_strategies(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
+    """List what a search may name, with options and, where it is not available, why."""
+    rows = services.retrievers.describe(dual_level=services.features.enabled(DUAL_LEVEL, caller.flags))
+    return enveloped(request, [StrategyView.model_validate(row) for row in rows])

@@ -1,0 +1,85 @@
+"""Tenants and their keys: the operator's; and a tenant's view of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from agentic_rag_backend.api.dependencies import Operator, Reader, Services
+from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyView, NewKey, NewTenant, TenantView
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidScope, NotFound
+
+router = APIRouter(tags=["tenants"], route_class=JsonRoute)
+
+
+def _tenant_id(tenant_id: str) -> TenantId:
+    try:
+        return TenantId(tenant_id)
+    except InvalidScope:
+        raise NotFound("there is no such tenant") from None
+
+
+@router.get("/tenants/me", response_model=Envelope[TenantView], summary="The tenant this key belongs to")
+async def get_own_tenant(request: Request, caller: Reader) -> dict[str, Any]:
+    """Return the caller's tenant."""
+    return enveloped(request, TenantView.of(caller.tenant))
+
+
+@router.post("/tenants", status_code=201, response_model=Envelope[TenantView], dependencies=[Operator], summary="Create a tenant")
+async def create_tenant(request: Request, services: Services, body: NewTenant) -> dict[str, Any]:
+    """Create a tenant; it has no key yet."""
+    return enveloped(request, TenantView.of(await services.tenants.create(body.name)))
+
+
+@router.get("/tenants", response_model=ListEnvelope[TenantView], dependencies=[Operator], summary="List tenants")
+async def list_tenants(request: Request, services: Services, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
+    """List tenants by creation."""
+    page = await services.tenants.list(limit=limit, cursor=cursor)
+    return listed(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
+
+
+@router.get("/tenants/{tenant_id}", response_model=Envelope[TenantView], dependencies=[Operator], summary="Look at a tenant")
+async def get_tenant(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
+    """Return a tenant."""
+    return enveloped(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
+
+
+@router.delete("/tenants/{tenant_id}", response_model=Envelope[DeletedTenant], dependencies=[Operator], summary="Delete a tenant")
+async def delete_tenant(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
+    """Refuse the tenant's requests at once and remove everything it has; the receipt says how much that was."""
+    removed = await services.tenants.delete(_tenant_id(tenant_id))
+    return enveloped(request, DeletedTenant(id=tenant_id, removed=dict(removed)))
+
+
+@router.post(
+    "/tenants/{tenant_id}/keys",
+    status_code=201,
+    response_model=Envelope[KeyView],
+    dependencies=[Operator],
+    summary="Issue a key",
+)
+async def create_key(request: Request, services: Services, tenant_id: str, body: NewKey) -> dict[str, Any]:
+    """Issue a key; its secret is shown this once."""
+    issued = await services.tenants.issue_key(_tenant_id(tenant_id), name=body.name, scopes=body.scopes)
+    return enveloped(request, KeyView.of(issued.key, issued.secret))
+
+
+@router.get(
+    "/tenants/{tenant_id}/keys", response_model=ListEnvelope[KeyView], dependencies=[Operator], summary="List a tenant's keys"
+)
+async def list_keys(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
+    """List keys, revoked ones included; never a secret."""
+    return listed(request, [KeyView.of(key) for key in await services.tenants.keys(_tenant_id(tenant_id))], None)
+
+
+@router.delete(
+    "/tenants/{tenant_id}/keys/{key_id}", status_code=204, response_model=None, dependencies=[Operator], summary="Revoke a key"
+)
+async def revoke_key(services: Services, tenant_id: str, key_id: str) -> None:
+    """Make a key useless from the next request on."""
+    await services.tenants.revoke_key(_tenant_id(tenant_id), key_id)

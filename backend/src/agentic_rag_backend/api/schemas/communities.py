@@ -1,0 +1,88 @@
+"""Communities and their rebuilds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
+from agentic_rag_backend.api.schemas.jobs import JobView
+from agentic_rag_backend.communities.views import CommunityView
+from agentic_rag_backend.domain.graph import Support
+
+
+class RebuildBody(Body):
+    """A rebuild; what is left out is the deployment's setting."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"mode": "full", "dry_run": False}]})
+
+    mode: Literal["incremental", "full"] = "incremental"
+    levels: Whole | None = Field(None, ge=1, le=10, description="levels of the hierarchy")
+    summarize: Switch = Field(True, description="false: only extractive summaries, no model call")
+    dry_run: Switch = Field(False, description="estimate model calls and tokens, change nothing")
+    max_cluster_size: Whole | None = Field(None, ge=3, le=10000)
+    min_community_size: Whole | None = Field(None, ge=1, le=1000)
+    resolution: Number | None = Field(None, gt=0, le=100)
+
+
+class SourceView(View):
+    document_id: str
+    chunk_id: str
+
+
+class FindingView(View):
+    statement: str
+    sources: list[SourceView]
+
+
+class CommunityOut(View):
+    """A community; what rests on passages that are no longer visible is withheld."""
+
+    id: str
+    name: str
+    summary: str
+    keywords: list[str]
+    findings: list[FindingView]
+    entity_count: int
+    level: int
+    parent: str | None
+    generation: int
+    rating: float
+    sources: list[SourceView]
+    stale: bool
+
+    @classmethod
+    def of(cls, view: CommunityView) -> CommunityOut:
+        """Return the response for a community."""
+        return cls(
+            id=view.id,
+            name=view.name,
+            summary=view.summary,
+            keywords=list(view.keywords),
+            findings=[FindingView(statement=finding.statement, sources=_sources(finding.sources)) for finding in view.findings],
+            entity_count=view.entity_count,
+            level=view.level,
+            parent=view.parent_id,
+            generation=view.generation,
+            rating=view.rating,
+            sources=_sources(view.sources),
+            stale=view.stale,
+        )
+
+
+def _sources(supports: Iterable[Support]) -> list[SourceView]:
+    return [SourceView(document_id=support.document_id, chunk_id=support.chunk_id) for support in supports]
+
+
+class CommunityStatus(View):
+    """Where the communities stand; figures of the last rebuild beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    generation: int
+    stale: bool
+    built_at: datetime | None
+    last_job: JobView | None

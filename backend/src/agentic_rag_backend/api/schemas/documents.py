@@ -1,0 +1,231 @@
+"""Documents and chunks."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal, Self
+
+from pydantic import ConfigDict, Field, model_validator
+
+from agentic_rag_backend.api.schemas.base import Body, View, Whole
+from agentic_rag_backend.domain.document import (
+    ChunkingOptions,
+    Document,
+    DocumentState,
+    Failure,
+    ProcessingOptions,
+    VisibleChunk,
+)
+from agentic_rag_backend.stores.catalogue.base import Submitted
+
+
+class Chunking(Body):
+    """How the text is cut; sizes count ``unit``."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"chunk_size": 120, "overlap": 16}]})
+
+    strategy: Literal["recursive"] = "recursive"
+    chunk_size: Whole | None = Field(None, ge=20, le=8000, description="default 220 tokens, or 1000 characters")
+    overlap: Whole | None = Field(None, ge=0, le=4000, description="default 32 tokens, or 100 characters")
+    unit: Literal["tokens", "characters"] = "tokens"
+
+    def options(self) -> ChunkingOptions:
+        """Return the domain's value, with the unit's defaults filled in."""
+        size, overlap = (220, 32) if self.unit == "tokens" else (1000, 100)
+        return ChunkingOptions(
+            strategy=self.strategy,
+            chunk_size=self.chunk_size or size,
+            overlap=overlap if self.overlap is None else self.overlap,
+            unit=self.unit,
+        )
+
+
+class NewDocument(Body):
+    """A document as text."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "text": "# Harbour dredging\n\nThe harbour authority began dredging in May 2019.",
+                    "title": "Harbour dredging",
+                    "key": "minutes/2019-05",
+                    "metadata": {"category": "minutes", "year": 2019},
+                }
+            ]
+        }
+    )
+
+    text: str = Field(description="plain text or Markdown")
+    title: str | None = Field(None, max_length=512)
+    key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=512,
+        description="your id; the same key again is a new version; default: SHA-256 of the content",
+    )
+    metadata: dict[str, Any] = Field(default_factory=dict, description="JSON scalars and lists of them, at most 64 keys")
+    media_type: Literal["text/plain", "text/markdown"] = "text/markdown"
+    chunking: Chunking | None = None
+    extraction: Literal["rules"] = "rules"
+
+    def processing(self) -> ProcessingOptions:
+        """Return how the document is to be processed."""
+        return ProcessingOptions(
+            chunking=self.chunking.options() if self.chunking else ChunkingOptions(), extraction=self.extraction
+        )
+
+
+class DocumentChange(Body):
+    """Another title, other metadata, or both; what is left out stays."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"category": "minutes", "draft": None}}]})
+
+    title: str | None = Field(None, min_length=1, max_length=512)
+    metadata: dict[str, Any] | None = Field(None, description="merged by key into what there is; null removes a key")
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.title is None and self.metadata is None:
+            raise ValueError("give a title, metadata or both")
+        return self
+
+
+class DeletedDocument(View):
+    document_id: str
+    job_id: str
+
+
+class DeletedDocuments(View):
+    """Documents that are hidden by now, each with the job that removes it."""
+
+    count: int
+    documents: list[DeletedDocument]
+    remaining: bool = Field(description="whether more may match; ask again until it is false")
+
+
+class SubmittedView(View):
+    """What became of a submission; ``job_id`` is null where nothing is left to do."""
+
+    document_id: str | None
+    job_id: str | None = None
+    state: str
+    unchanged: bool = False
+    file: str | None = None
+    error: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, submitted: Submitted, *, file: str | None = None) -> SubmittedView:
+        """Return the view of a submission."""
+        return cls(
+            document_id=submitted.document.id,
+            job_id=submitted.job.id if submitted.job else None,
+            state="unchanged" if submitted.unchanged else submitted.document.state.value,
+            unchanged=submitted.unchanged,
+            file=file,
+        )
+
+
+class SubmittedFiles(View):
+    """Several files, each on its own."""
+
+    documents: list[SubmittedView]
+
+
+class FailureView(View):
+    stage: str
+    code: str
+    message: str
+    chunk_id: str | None = None
+
+    @classmethod
+    def of(cls, failure: Failure) -> FailureView:
+        """Return the view of a failure."""
+        return cls(stage=failure.stage, code=failure.code, message=failure.message, chunk_id=failure.chunk_id)
+
+
+class DocumentView(View):
+    id: str
+    key: str | None
+    title: str
+    state: DocumentState
+    version: int = Field(description="the visible version; 0 while there is none")
+    latest_version: int
+    content_hash: str
+    media_type: str
+    size_bytes: int
+    metadata: dict[str, Any]
+    chunk_count: int
+    created_at: datetime
+    updated_at: datetime
+    failures: list[FailureView]
+    job_id: str | None
+
+    @classmethod
+    def of(cls, document: Document) -> DocumentView:
+        """Return the view of a document."""
+        return cls(
+            id=document.id,
+            key=document.key,
+            title=document.title,
+            state=document.state,
+            version=document.current_version,
+            latest_version=document.latest_version,
+            content_hash=document.content_hash,
+            media_type=document.media_type,
+            size_bytes=document.size_bytes,
+            metadata=dict(document.metadata),
+            chunk_count=document.chunk_count,
+            created_at=document.created_at,
+            updated_at=document.updated_at,
+            failures=[FailureView.of(failure) for failure in document.failures],
+            job_id=document.job_id,
+        )
+
+
+class Location(View):
+    start_char: int
+    end_char: int
+    start_line: int
+    end_line: int
+    path: list[str] = Field(description="headings above the chunk, outermost first")
+
+
+class ChunkView(View):
+    id: str
+    document_id: str
+    version: int
+    ordinal: int
+    title: str
+    content: str
+    location: Location
+    size_tokens: int
+    metadata: dict[str, Any]
+
+    @classmethod
+    def of(cls, visible: VisibleChunk) -> ChunkView:
+        """Return the view of a visible chunk."""
+        chunk = visible.chunk
+        return cls(
+            id=chunk.id,
+            document_id=chunk.document_id,
+            version=chunk.version,
+            ordinal=chunk.ordinal,
+            title=visible.document_title,
+            content=chunk.text,
+            location=location_of(visible),
+            size_tokens=chunk.size_tokens,
+            metadata=dict(visible.metadata),
+        )
+
+
+def location_of(visible: VisibleChunk) -> Location:
+    """Return where in its document a chunk is."""
+    chunk = visible.chunk
+    return Location(
+        start_char=chunk.start_char,
+        end_char=chunk.end_char,
+        start_line=chunk.start_line,
+        end_line=chunk.end_line,
+        path=list(chunk.headings),
+    )

@@ -1,0 +1,370 @@
+"""Questions and what retrieval and generation return for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import AliasChoices, ConfigDict, Field, field_validator
+
+from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
+from agentic_rag_backend.api.schemas.documents import Location, location_of
+from agentic_rag_backend.domain.answer import Answer, Citation
+from agentic_rag_backend.domain.periods import period_of
+from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
+
+MAX_QUERY_CHARACTERS = 8000
+QUERY = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="the question, 1 to 8,000 characters")
+
+
+class Weights(Body):
+    """Shares of the two levels; one given makes the other 1 − it; normalised to sum 1."""
+
+    low: Number | None = Field(None, ge=0, le=1)
+    high: Number | None = Field(None, ge=0, le=1)
+
+
+class Question(Body):
+    """What every route that retrieves takes."""
+
+    query: str = QUERY
+
+    @field_validator("query")
+    @classmethod
+    def _not_blank(cls, value: str) -> str:
+        if not value.strip():
+            raise ValueError("must not be blank")
+        if "\x00" in value:
+            raise ValueError(f"must not have a NUL character; there is one at {value.index(chr(0))}")
+        return value
+
+
+class SearchBody(Question):
+    """A search."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"query": "Who leads the harbour project?", "strategy": "graph", "filters": {"category": "minutes"}}]
+        }
+    )
+
+    strategy: str | None = Field(None, max_length=64, description="see GET /strategies; default: DEFAULT_STRATEGY")
+    limit: Whole = Field(5, ge=1, le=100, validation_alias=AliasChoices("limit", "top_k"), description="results, 1 to 100")
+    filters: dict[str, Any] | None = Field(None, description="metadata filter; see docs/reference/filters.md")
+    as_of: datetime | None = Field(
+        None, description="only what was valid then; a year, month or day stands for its end; without zone: UTC"
+    )
+    weights: Weights | None = None
+    options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _moment(cls, value: Any) -> datetime | None:
+        if value is None or isinstance(value, datetime):
+            return value
+        period = period_of(value) if isinstance(value, str) else None
+        if period is None:
+            raise ValueError("must be a year, a month, a day or a time in ISO 8601, such as 2019-05 or 2019-05-01T12:00:00Z")
+        begin, end = period
+        return begin if begin == end else end - timedelta(microseconds=1)
+
+
+class Turn(Body):
+    role: Literal["user", "assistant"]
+    content: str = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS)
+
+
+class AnswerBody(SearchBody):
+    """A question to be answered."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "Why was the tidal project delayed?", "strategy": "auto", "stream": False}]}
+    )
+
+    generator: str | None = Field(None, max_length=64, description="attributed (checked sentence by sentence) or standard")
+    stream: Switch = Field(False, description="answer as server-sent events")
+    history: list[Turn] = Field(default_factory=list, max_length=20)
+
+
+class DualLevelBody(Question):
+    """A dual-level search; limits and weights default to the deployment's."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "What ties fishing and energy together?", "preset": "conceptual"}]}
+    )
+
+    low_limit: Whole | None = Field(None, ge=1, le=100)
+    high_limit: Whole | None = Field(None, ge=1, le=100)
+    low_weight: Number | None = Field(None, ge=0, le=1)
+    high_weight: Number | None = Field(None, ge=0, le=1)
+    preset: Literal["factoid", "conceptual", "balanced", "research"] | None = None
+    synthesize: Switch = True
+    prompt: str | None = Field(
+        None,
+        min_length=1,
+        max_length=4000,
+        description="prompt text used instead of the built-in one; must hold {{passages}} and {{question}}",
+    )
+
+
+class EntityView(View):
+    id: str
+    name: str
+    type: str
+
+    @classmethod
+    def of(cls, entity: EntityRef) -> EntityView:
+        """Return the view of an entity."""
+        return cls(id=entity.id, name=entity.name, type=entity.type)
+
+
+class StepView(View):
+    source: str
+    relation: str
+    target: str
+    weight: float
+    chunk_id: str | None
+
+    @classmethod
+    def of(cls, step: GraphStep) -> StepView:
+        """Return the view of a step."""
+        return cls(source=step.source, relation=step.relation, target=step.target, weight=step.weight, chunk_id=step.chunk_id)
+
+
+class ResultView(View):
+    """A chunk found."""
+
+    id: str
+    kind: Literal["chunk"] = "chunk"
+    document_id: str
+    title: str
+    content: str
+    score: float
+    scores: dict[str, float]
+    location: Location
+    metadata: dict[str, Any]
+    entities: list[EntityView]
+    graph_path: list[StepView]
+
+    @classmethod
+    def of(cls, hit: Hit) -> ResultView:
+        """Return the view of a hit."""
+        return cls(
+            id=hit.id,
+            document_id=hit.visible.chunk.document_id,
+            title=hit.visible.document_title,
+            content=hit.visible.chunk.text,
+            score=hit.score,
+            scores=dict(hit.scores),
+            location=location_of(hit.visible),
+            metadata=dict(hit.visible.metadata),
+            entities=[EntityView.of(entity) for entity in hit.entities],
+            graph_path=[StepView.of(step) for step in hit.graph_path],
+        )
+
+
+class FactView(View):
+    id: str
+    source: EntityView
+    relation: str
+    target: EntityView
+    fact: str
+    chunk_id: str
+    document_id: str
+    score: float
+
+    @classmethod
+    def of(cls, fact: FactHit) -> FactView:
+        """Return the view of a fact."""
+        return cls(
+            id=fact.id,
+            source=EntityView.of(fact.source),
+            relation=fact.relation,
+            target=EntityView.of(fact.target),
+            fact=fact.fact,
+            chunk_id=fact.chunk_id,
+            document_id=fact.document_id,
+            score=fact.score,
+        )
+
+
+class ThemeView(View):
+    type: Literal["community"] = "community"
+    id: str
+    name: str
+    summary: str
+    keywords: list[str]
+    entity_count: int
+    score: float
+    weighted_score: float | None = None
+    level: int
+
+    @classmethod
+    def of(cls, theme: ThemeHit, weight: float | None = None) -> ThemeView:
+        """Return the view of a theme; ``weight`` is the high level's."""
+        return cls(
+            id=theme.id,
+            name=theme.name,
+            summary=theme.summary,
+            keywords=list(theme.keywords),
+            entity_count=theme.entity_count,
+            score=theme.score,
+            weighted_score=None if weight is None else theme.score * weight,
+            level=theme.level,
+        )
+
+
+class TraceView(View):
+    strategy: str
+    methods_used: list[str]
+    fusion: str | None
+    fallback_used: bool
+    fallback_reason: str | None
+    processing_time_ms: dict[str, float]
+    warnings: list[str]
+    details: dict[str, Any]
+
+    @classmethod
+    def of(cls, trace: Trace) -> TraceView:
+        """Return the view of a trace."""
+        return cls(
+            strategy=trace.strategy,
+            methods_used=list(trace.methods_used),
+            fusion=trace.fusion,
+            fallback_used=trace.fallback_used,
+            fallback_reason=trace.fallback_reason,
+            processing_time_ms=rounded(trace.processing_time_ms),
+            warnings=list(trace.warnings),
+            details=dict(trace.details),
+        )
+
+
+class SearchView(View):
+    results: list[ResultView]
+    facts: list[FactView]
+    themes: list[ThemeView]
+    trace: TraceView
+
+    @classmethod
+    def of(cls, found: Retrieval) -> SearchView:
+        """Return the view of a retrieval."""
+        return cls(
+            results=[ResultView.of(hit) for hit in found.hits],
+            facts=[FactView.of(fact) for fact in found.facts],
+            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
+            trace=TraceView.of(found.trace),
+        )
+
+
+class CitationView(View):
+    marker: int
+    chunk_id: str
+    document_id: str
+    title: str
+    quote: str
+    start_char: int
+    end_char: int
+    page: int | None
+
+    @classmethod
+    def of(cls, citation: Citation) -> CitationView:
+        """Return the view of a citation."""
+        return cls(
+            marker=citation.marker,
+            chunk_id=citation.chunk_id,
+            document_id=citation.document_id,
+            title=citation.title,
+            quote=citation.quote,
+            start_char=citation.start_char,
+            end_char=citation.end_char,
+            page=citation.page,
+        )
+
+
+class UsageView(View):
+    prompt_tokens: int
+    completion_tokens: int
+    calls: int
+
+
+class AnswerView(View):
+    answer: str
+    citations: list[CitationView]
+    confidence: float
+    grounded: bool
+    themes: list[ThemeView]
+    sources: list[ResultView]
+    usage: UsageView
+    generator: str
+    model: str
+    trace: TraceView
+
+    @classmethod
+    def of(cls, answer: Answer) -> AnswerView:
+        """Return the view of an answer."""
+        found = answer.retrieval
+        return cls(
+            answer=answer.text,
+            citations=[CitationView.of(citation) for citation in answer.citations],
+            confidence=answer.confidence,
+            grounded=answer.grounded,
+            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
+            sources=[ResultView.of(hit) for hit in found.hits],
+            usage=UsageView.model_validate(answer.usage),
+            generator=answer.generator,
+            model=answer.model,
+            trace=TraceView.of(found.trace),
+        )
+
+
+class LowLevelView(View):
+    id: str
+    content: str
+    score: float
+    weighted_score: float
+    entities: list[EntityView]
+    document_id: str
+    title: str
+    location: Location
+    graph_path: list[StepView]
+
+    @classmethod
+    def of(cls, hit: Hit, weight: float) -> LowLevelView:
+        """Return the view of a low-level hit."""
+        return cls(
+            id=hit.id,
+            content=hit.visible.chunk.text,
+            score=hit.score,
+            weighted_score=hit.score * weight,
+            entities=[EntityView.of(entity) for entity in hit.entities],
+            document_id=hit.visible.chunk.document_id,
+            title=hit.visible.document_title,
+            location=location_of(hit.visible),
+            graph_path=[StepView.of(step) for step in hit.graph_path],
+        )
+
+
+class LevelWeightsView(View):
+    low: float
+    high: float
+
+
+class DualLevelView(View):
+    query: str
+    low_level_results: list[LowLevelView]
+    low_level_facts: list[FactView]
+    high_level_results: list[ThemeView]
+    synthesized_answer: str | None
+    confidence: float
+    grounded: bool
+    citations: list[CitationView]
+    fallback_used: bool
+    fallback_reason: str | None
+    weights: LevelWeightsView
+    processing_time_ms: dict[str, float]
+
+
+def rounded(times: Mapping[str, float]) -> dict[str, float]:
+    """Return milliseconds with two decimals."""
+    return {name: round(value, 2) for name, value in times.items()}

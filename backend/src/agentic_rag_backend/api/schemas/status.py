@@ -1,0 +1,62 @@
+"""Status, features and strategies."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Literal
+
+from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.tenancy.features import Flag
+
+
+class FlagView(View):
+    name: str
+    value: bool
+    default: bool
+    source: Literal["default", "environment", "tenant"]
+    description: str
+
+    @classmethod
+    def of(cls, flag: Flag) -> FlagView:
+        """Return the view of a flag."""
+        return cls(name=flag.name, value=flag.value, default=flag.default, source=flag.source, description=flag.description)
+
+
+class StrategyView(View):
+    name: str
+    description: str
+    aliases: list[str]
+    options: dict[str, Any]
+    available: bool
+    why_not: str | None
+
+
+class DualLevelStatus(View):
+    enabled: bool
+    low_weight: float
+    high_weight: float
+    low_limit: int
+    high_limit: int
+    synthesis_model: str
+    synthesis_temperature: float
+
+
+class CommunitiesStatus(View):
+    generation: int
+    stale: bool
+    built_at: datetime | None
+
+
+class StatusView(View):
+    """How a tenant is served."""
+
+    version: str
+    profile: Literal["embedded", "server", "mixed"]
+    stores: dict[str, str]
+    models: dict[str, str]
+    strategies: list[str]
+    features: dict[str, bool]
+    dual_level: DualLevelStatus
+    counts: dict[str, int]
+    state_version: int
+    communities: CommunitiesStatus

@@ -1,0 +1,63 @@
+"""Tenants and keys, for the operator."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field
+
+from agentic_rag_backend.api.schemas.base import Body, View
+from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantState
+
+
+class NewTenant(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "acme"}]})
+
+    name: str = Field(min_length=1, max_length=128)
+
+
+class TenantView(View):
+    id: str
+    name: str
+    state: TenantState
+    created_at: datetime
+
+    @classmethod
+    def of(cls, tenant: Tenant) -> TenantView:
+        """Return the view of a tenant."""
+        return cls(id=tenant.id.value, name=tenant.name, state=tenant.state, created_at=tenant.created_at)
+
+
+class NewKey(Body):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scopes": ["read"]}]})
+
+    name: str = Field("default", min_length=1, max_length=128)
+    scopes: list[Scope] = Field(default_factory=lambda: [Scope.ADMIN], min_length=1, max_length=3)
+
+
+class KeyView(View):
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: datetime
+    revoked_at: datetime | None
+    key: str | None = Field(None, description="the secret; shown once, when the key is made")
+
+    @classmethod
+    def of(cls, key: ApiKey, secret: str | None = None) -> KeyView:
+        """Return the view of a key, with its secret where it was just made."""
+        return cls(
+            id=key.id,
+            name=key.name,
+            scopes=sorted(key.scopes),
+            created_at=key.created_at,
+            revoked_at=key.revoked_at,
+            key=secret,
+        )
+
+
+class DeletedTenant(View):
+    """The receipt: how much went in each store and table."""
+
+    id: str
+    removed: dict[str, int]

@@ -1,0 +1,96 @@
+"""``agentic-rag``: the commands, and how each invocation ends (0 done, 1 failed, 2 used wrongly)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.exceptions import Abort, TyperException
+
+from agentic_rag_backend import __version__
+from agentic_rag_backend.cli import (
+    ask,
+    communities,
+    config,
+    demo,
+    doctor,
+    documents,
+    features,
+    ingest,
+    jobs,
+    search,
+    serve,
+    status,
+    tenants,
+)
+from agentic_rag_backend.cli.command import debugging
+from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest
+
+FAILED, USAGE, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="agentic-rag",
+    help="Graph-backed retrieval with checked citations: hand in documents, ask questions of them.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")] = False,
+) -> None:
+    """Graph-backed retrieval with checked citations: hand in documents, ask questions of them."""
+
+
+for _module in (serve, demo, ingest, search, ask, documents, jobs, communities, tenants, features, status, doctor, config):
+    _module.register(app)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one invocation and return its exit code; whatever happens, there is one clear line and no traceback."""
+    output = Output(as_json="--json" in arguments)
+    try:
+        code = typer.main.get_command(app)(args=list(arguments), prog_name="agentic-rag", standalone_mode=False)
+    except AgenticRagError as error:
+        output.error(error.code, error.message)
+        return USAGE if isinstance(error, (InvalidRequest, ConfigurationError)) else FAILED
+    except TyperException as error:
+        return _misused(error, output)
+    except (KeyboardInterrupt, Abort):
+        output.error("interrupted", "interrupted; jobs that were handed in go on with the next start")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of stdout is gone, as with `| head`; there is nobody to tell.
+        sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
+        return FAILED
+    except Exception as error:  # what the HTTP boundary is to a server, this is to the command line
+        if debugging():
+            raise
+        output.error("internal_error", f"an unexpected {type(error).__name__}: {error} (LOG_LEVEL=debug shows where)")
+        return FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _misused(error: TyperException, output: Output) -> int:
+    message = error.format_message()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(message)
+        return USAGE
+    output.error("usage", message)
+    return USAGE
+
+
+def main() -> None:
+    """Run the command line of this process."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,184 @@
+"""The HTTP contract as the commands use it, whoever answers: a server, or the application in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+
+from agentic_rag_backend.cli.command import EVERYTHING
+from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+
+BASE_PATH = "/api/v1"
+PAGE = 100
+"""Items a page, the most that a list returns at once."""
+_MAX_SHOWN = 200
+
+
+class Client:
+    """Requests in, ``data`` out; problems come back as the errors they were on the other side.
+
+    Args:
+        http: speaks to the base path; carries the credentials.
+        where: what answers, for messages.
+        in_process: whether jobs run in this very process, and so end with it.
+    """
+
+    def __init__(self, http: httpx.AsyncClient, *, where: str, in_process: bool) -> None:
+        self._http = http
+        self.where = where
+        self.in_process = in_process
+
+    async def get(self, path: str, **parameters: Any) -> Any:
+        """Return the ``data`` of a GET; parameters that are None are left out."""
+        return (await self.request("GET", path, params=_given(parameters)))["data"]
+
+    async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Return the ``data`` of a POST; members of the body that are None are left out."""
+        return (await self.request("POST", path, json=_finite(_given(body or {}))))["data"]
+
+    async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Return the ``data`` of a PATCH."""
+        return (await self.request("PATCH", path, json=_finite(dict(body))))["data"]
+
+    async def delete(self, path: str) -> Any:
+        """Return the ``data`` of a DELETE, None where there is none."""
+        return (await self.request("DELETE", path))["data"]
+
+    async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
+        """Return up to ``limit`` items of a list, over as many pages as that takes.
+
+        Raises:
+            InvalidRequest: ``limit`` is below 1.
+        """
+        if limit < 1:
+            raise InvalidRequest(f"limit must be at least 1; got {limit}")
+        items: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while len(items) < limit:
+            wanted = _given({**parameters, "limit": min(PAGE, limit - len(items)), "cursor": cursor})
+            page = await self.request("GET", path, params=wanted)
+            items += page["data"]
+            cursor = page["meta"].get("nextCursor")
+            if cursor is None:
+                break
+        return items
+
+    async def request(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
+        """Return the envelope of a success.
+
+        Raises:
+            AgenticRagError: the class that the problem's code names.
+        """
+        try:
+            response = await self._http.request(method, BASE_PATH + path, **arguments)
+        except httpx.HTTPError as error:
+            raise _unreachable(self.where, error) from error
+        if response.status_code == httpx.codes.NO_CONTENT:
+            return {"data": None, "meta": {}}
+        if not response.is_success:
+            raise _problem(response.status_code, response.content, self.where)
+        return _envelope(response, self.where)
+
+    async def events(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+        """Yield name and data of each server-sent event of a POST; an ``error`` event is raised."""
+        try:
+            async with self._http.stream("POST", BASE_PATH + path, json=_finite(_given(body))) as response:
+                if not response.is_success:
+                    raise _problem(response.status_code, await response.aread(), self.where)
+                async for name, data in _events(response):
+                    if name == "error":
+                        raise error_of(data)
+                    yield name, data
+        except httpx.HTTPError as error:
+            raise _unreachable(self.where, error) from error
+
+    async def health(self) -> dict[str, Any]:
+        """Return what ``/health/ready`` says, ready or not."""
+        try:
+            response = await self._http.get("/health/ready")
+        except httpx.HTTPError as error:
+            raise _unreachable(self.where, error) from error
+        found = response.json()
+        return dict(found)
+
+    async def tenant_id(self, name_or_id: str) -> str:
+        """Return the id of the tenant of that name or id; the operator's credentials are needed.
+
+        Raises:
+            NotFound: there is none.
+        """
+        for tenant in await self.every("/tenants", limit=EVERYTHING):
+            if name_or_id in (tenant["id"], tenant["name"]):
+                return str(tenant["id"])
+        raise NotFound(f"there is no tenant {name_or_id[:128]!r}; 'agentic-rag tenants list' shows them")
+
+
+def error_of(problem: Mapping[str, Any]) -> AgenticRagError:
+    """Return the error that a problem's members describe, of the class whose code it carries."""
+    message = str(problem.get("detail") or problem.get("title") or "the request failed")
+    found = _classes().get(str(problem.get("code")))
+    return found(message) if found is not None else UnexpectedReply(message)
+
+
+def _classes() -> dict[str, type[AgenticRagError]]:
+    classes: dict[str, type[AgenticRagError]] = {}
+    waiting = [AgenticRagError]
+    while waiting:
+        found = waiting.pop()
+        classes.setdefault(found.code, found)
+        waiting += found.__subclasses__()
+    return classes
+
+
+def _problem(status: int, content: bytes, where: str) -> AgenticRagError:
+    try:
+        problem = json.loads(content)
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict) or "code" not in problem:
+        return UnexpectedReply(f"{where} answered {status} with something that is no problem of this API")
+    return error_of(problem)
+
+
+def _envelope(response: httpx.Response, where: str) -> dict[str, Any]:
+    try:
+        envelope = response.json()
+    except ValueError:
+        envelope = None
+    if not isinstance(envelope, dict) or "data" not in envelope:
+        raise UnexpectedReply(f"{where} answered {response.status_code} without 'data'; is this the address of agentic-rag?")
+    return envelope
+
+
+async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    name, data = "", ""
+    async for line in response.aiter_lines():
+        if not line:
+            if data:
+                yield name, json.loads(data)
+            name, data = "", ""
+        elif line.startswith("event:"):
+            name = line.removeprefix("event:").strip()
+        elif line.startswith("data:"):
+            data += line.removeprefix("data:").strip()
+
+
+def _unreachable(where: str, error: httpx.HTTPError) -> ServerUnreachable:
+    return ServerUnreachable(f"{where} does not answer: {str(error)[:_MAX_SHOWN] or type(error).__name__}")
+
+
+def _finite(body: dict[str, Any]) -> dict[str, Any]:
+    """Return ``body`` if JSON can say it: NaN and infinity are numbers here and nothing there."""
+    try:
+        json.dumps(body, allow_nan=False)
+    except ValueError:
+        raise InvalidRequest(f"numbers must be finite; got {json.dumps(body)[:_MAX_SHOWN]}") from None
+    return body
+
+
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

@@ -1,0 +1,146 @@
+"""What all commands share: options that say where they act, the session they act in, and how errors end them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
+
+import typer
+
+from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.output import Output
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.settings import Settings
+
+P = ParamSpec("P")
+_PANEL = "Where it acts"
+DEFAULT_TENANT = "default"
+EVERYTHING = 1_000_000
+"""A limit for lists that are read to their end."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, everything else on stderr.")]
+DataDir = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder of the local stores; default: DATA_DIR.", rich_help_panel=_PANEL)
+]
+Url = Annotated[
+    str | None,
+    typer.Option("--url", envvar="AGENTIC_RAG_URL", help="Act on the server at this address.", rich_help_panel=_PANEL),
+]
+ApiKey = Annotated[
+    str | None,
+    typer.Option(
+        "--api-key", envvar="AGENTIC_RAG_API_KEY", help="Key for that server.", rich_help_panel=_PANEL, show_envvar=True
+    ),
+]
+TenantOption = Annotated[
+    str | None,
+    typer.Option("--tenant", metavar="NAME_OR_ID", help="Tenant to act for; default: 'default'.", rich_help_panel=_PANEL),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """Where a command acts, as its options say."""
+
+    url: str | None
+    api_key: str | None
+    tenant: str | None
+    data_dir: Path | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One invocation of a command: who answers its requests, and where its results go."""
+
+    client: Client
+    output: Output
+    settings: Settings
+
+
+def command(
+    app: typer.Typer, name: str, *, work: bool = False
+) -> Callable[[Callable[Concatenate[Session, P], Awaitable[None]]], None]:
+    """Register a command that talks to a server or to local stores; the function's first parameter is its `Session`.
+
+    Args:
+        work: the command makes jobs or waits for them: on local stores, this process runs them meanwhile.
+    """
+
+    def register(function: Callable[Concatenate[Session, P], Awaitable[None]]) -> None:
+        def run(*, url: Url, api_key: ApiKey, tenant: TenantOption, data_dir: DataDir, json: AsJson, **own: Any) -> None:
+            target = Target(url=url, api_key=api_key, tenant=tenant, data_dir=data_dir)
+            asyncio.run(_in_session(function, own, target, as_json=json, work=work))
+
+        _present(run, function)
+        app.command(name)(run)
+
+    return register
+
+
+async def _in_session(
+    function: Callable[..., Awaitable[None]], own: dict[str, Any], target: Target, *, as_json: bool, work: bool
+) -> None:
+    settings = load_settings(data_dir=target.data_dir)
+    quiet_logging(settings)
+    async with connect(target, settings, work=work) as client:
+        await function(Session(client=client, output=Output(as_json=as_json), settings=settings), **own)
+
+
+@asynccontextmanager
+async def connect(target: Target, settings: Settings, *, work: bool) -> AsyncIterator[Client]:
+    """Choose who answers: the server at ``--url``, else the server that has DATA_DIR open, else this process."""
+    from agentic_rag_backend.cli.local import open_local
+    from agentic_rag_backend.cli.remote import open_found, open_remote, running_server
+
+    async with AsyncExitStack() as stack:
+        if target.url is not None:
+            opened = open_remote(target.url, target.api_key, target.tenant)
+        elif (found := await running_server(settings)) is not None:
+            opened = open_found(found, settings, target.tenant)
+        else:
+            opened = open_local(settings, target.tenant, work=work)
+        yield await stack.enter_async_context(opened)
+
+
+def quiet_logging(settings: Settings) -> None:
+    """Keep the log out of a command's output unless LOG_LEVEL=debug asks for it: what went wrong is told as an error."""
+    from agentic_rag_backend.telemetry import configure_logging
+
+    level = "debug" if settings.log_level == "debug" else "critical"
+    configure_logging(level=level, format=settings.log_format)
+    for handler in logging.getLogger().handlers:
+        # A library that sets its own logger's level is not bounded by the root's.
+        handler.setLevel(level.upper())
+
+
+def debugging() -> bool:
+    """Tell whether the person wants to see what an error of this program was."""
+    return os.environ.get("LOG_LEVEL", "").lower() == "debug"
+
+
+def _present(run: Callable[..., None], function: Callable[..., Awaitable[None]]) -> None:
+    """Give ``run`` the help and the parameters of ``function``, with its session's replaced by the shared options."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, annotation, default in (
+            ("json", AsJson, False),
+            ("tenant", TenantOption, None),
+            ("data_dir", DataDir, None),
+            ("url", Url, None),
+            ("api_key", ApiKey, None),
+        )
+    ]
+    parameters = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in own] + shared
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    run.__doc__, run.__name__, run.__module__ = function.__doc__, function.__name__, function.__module__

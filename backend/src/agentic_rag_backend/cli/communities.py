@@ -1,0 +1,72 @@
+"""``communities list|show|rebuild``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.documents import Most, Watch
+from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.output import fields, table
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    group = typer.Typer(name="communities", help="The themes of the documents.", no_args_is_help=True)
+    command(group, "list")(list_communities)
+    command(group, "show")(show)
+    command(group, "rebuild", work=True)(rebuild)
+    app.add_typer(group)
+
+
+async def list_communities(
+    session: Session, limit: Most = 50, level: Annotated[int | None, typer.Option("--level", help="0 is the coarsest.")] = None
+) -> None:
+    """List the communities of the current generation."""
+    found = await session.client.every("/communities", limit=limit, level=level)
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    rows = [[each["id"], each["level"], each["entity_count"], each["name"], each["keywords"][:5]] for each in found]
+    session.output.show(table(["id", "#level", "#entities", "name", "keywords"], rows))
+
+
+async def show(session: Session, community_id: Annotated[str, typer.Argument(metavar="COMMUNITY_ID")]) -> None:
+    """Show a community with its summary and findings."""
+    found = await session.client.get(f"/communities/{community_id}")
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    listed = ("id", "level", "parent", "entity_count", "generation", "keywords", "stale")
+    session.output.show(found["name"], style="bold")
+    session.output.show(fields({name: found[name] for name in listed}))
+    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages it rests on are no longer there.'}")
+    for finding in found["findings"]:
+        session.output.show(f"- {finding['statement']}")
+
+
+async def rebuild(
+    session: Session,
+    full: Annotated[bool, typer.Option("--full", help="Begin from nothing instead of the current generation.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what it would cost.")] = False,
+    levels: Annotated[int | None, typer.Option("--levels", help="Depth of the hierarchy, 1 to 10.")] = None,
+    resolution: Annotated[float | None, typer.Option("--resolution", help="Above 0 to 100; higher: more communities.")] = None,
+    watch_job: Watch = True,
+) -> None:
+    """Find communities anew and write their summaries; readers keep the old ones meanwhile."""
+    body = {"mode": "full" if full else "incremental", "dry_run": dry_run, "levels": levels, "resolution": resolution}
+    accepted = await session.client.post("/admin/communities/rebuild", body)
+    if not watch_job:
+        session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
+        return
+    job = await follow(session.client, accepted["job_id"], title="communities")
+    if session.output.as_json:
+        session.output.result(job)
+    elif succeeded(job):
+        session.output.show(fields(job["result"] or {}))
+    else:
+        session.output.note(f"error: {why(job)}")
+    if not succeeded(job):
+        raise typer.Exit(1)

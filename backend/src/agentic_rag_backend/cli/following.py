@@ -1,0 +1,103 @@
+"""Following jobs to their end: many at once with one request a look, one alone with a progress bar."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from agentic_rag_backend.cli.output import console, plain
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
+
+LOOK_S = 0.2
+"""Seconds between two looks."""
+NEWEST = 100
+"""Jobs read at a look: a page, which holds all that one command has under way unless others hand in meanwhile."""
+ALONE = 8
+"""Jobs that the page does not hold, read one by one at a look, at most: the others have their turn at the next."""
+ENDED = frozenset({"succeeded", "partial", "failed", "cancelled"})
+Job = dict[str, Any]
+
+
+def succeeded(job: Job) -> bool:
+    """Tell whether a job did all of its work."""
+    return bool(job["state"] == "succeeded")
+
+
+def why(job: Job) -> str:
+    """Return what a job that did not succeed says about it."""
+    error = job.get("error") or {}
+    return str(error.get("message") or error.get("detail") or error.get("code") or job.get("message") or job["state"])
+
+
+class JobFollower:
+    """Looks at the newest page of jobs and hands each job that ended to whoever waits for it.
+
+    Args:
+        on_look: told of every unfinished job that is waited for, at each look.
+    """
+
+    def __init__(self, client: Client, on_look: Callable[[Job], None] = lambda _: None) -> None:
+        self._client = client
+        self._on_look = on_look
+        self._waiting: dict[str, asyncio.Future[Job]] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> JobFollower:
+        self._task = asyncio.create_task(self._look_again_and_again())
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def ended(self, job_id: str) -> Job:
+        """Wait for a job's end and return it."""
+        return await self._waiting.setdefault(job_id, asyncio.get_running_loop().create_future())
+
+    async def _look_again_and_again(self) -> None:
+        try:
+            while True:
+                await asyncio.sleep(LOOK_S)
+                if self._waiting:
+                    await self._look()
+        except Exception as error:  # noqa: BLE001 - whoever waits is to get it, whatever it is
+            for waiting in self._waiting.values():
+                if not waiting.done():
+                    waiting.set_exception(error)
+
+    async def _look(self) -> None:
+        newest = {job["id"]: job for job in await self._client.every("/jobs", limit=NEWEST)}
+        waiting = list(self._waiting)
+        for job_id in [each for each in waiting if each not in newest][:ALONE]:
+            newest[job_id] = await self._client.get(f"/jobs/{job_id}")
+            self._waiting[job_id] = self._waiting.pop(job_id)  # to the end of the line
+        for job_id in waiting:
+            job = newest.get(job_id)
+            if job is None:
+                continue
+            if job["state"] in ENDED:
+                self._waiting.pop(job_id).set_result(job)
+            else:
+                self._on_look(job)
+
+
+async def follow(client: Client, job_id: str, *, title: str) -> Job:
+    """Show a job's progress on stderr until it ends, and return it."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(title, total=None)
+        while True:
+            job: Job = await client.get(f"/jobs/{job_id}")
+            if job["state"] in ENDED:
+                return job
+            description = plain(f"{title}: {job['stage'] or job['state']}")
+            progress.update(task, description=description, completed=job["done"], total=job["total"] or None)
+            await asyncio.sleep(LOOK_S)

@@ -1,0 +1,112 @@
+"""The application as a transport of httpx, without a socket: bodies arrive while they are written, as from a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, MutableMapping
+from typing import Any
+
+import httpx
+from starlette.types import ASGIApp
+
+_CLIENT = ("127.0.0.1", 0)
+
+
+class InProcessTransport(httpx.AsyncBaseTransport):
+    """httpx's own ASGI transport hands a response over when it is whole; answers that are streamed need theirs at once."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Run the application on ``request``; its body is read while the application writes it."""
+        exchange = _Exchange(self._app, _scope(request), await request.aread())
+        status, headers = await exchange.begin()
+        return httpx.Response(status, headers=headers, stream=exchange)
+
+
+class _Exchange(httpx.AsyncByteStream):
+    """One request and its response; closing it early tells the application that the client is gone."""
+
+    def __init__(self, app: ASGIApp, scope: dict[str, Any], body: bytes) -> None:
+        self._app = app
+        self._scope = scope
+        self._body: bytes | None = body
+        self._gone = asyncio.Event()
+        self._started: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = asyncio.get_running_loop().create_future()
+        self._parts: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+
+    async def begin(self) -> tuple[int, list[tuple[bytes, bytes]]]:
+        """Start the application and return status and headers."""
+        self._task = asyncio.create_task(self._run())
+        try:
+            return await self._started
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            part = await self._parts.get()
+            if part is None:
+                return
+            if isinstance(part, BaseException):
+                raise part
+            yield part
+
+    async def aclose(self) -> None:
+        """Let the application end, or end it."""
+        self._gone.set()
+        if self._task is not None and not self._task.done():
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+
+    async def _run(self) -> None:
+        try:
+            await self._app(self._scope, self._receive, self._send)
+        except BaseException as error:
+            # After a whole response the error was answered already (as a problem) and is raised for a server's log only.
+            if not self._started.done():
+                self._started.set_exception(error)
+            else:
+                self._parts.put_nowait(None if isinstance(error, Exception) else error)
+            if not isinstance(error, Exception):
+                raise
+        else:
+            self._parts.put_nowait(None)
+
+    async def _receive(self) -> MutableMapping[str, Any]:
+        if self._body is not None:
+            body, self._body = self._body, None
+            return {"type": "http.request", "body": body, "more_body": False}
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def _send(self, message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            self._started.set_result((message["status"], list(message.get("headers", ()))))
+        elif message["type"] == "http.response.body":
+            if message.get("body"):
+                self._parts.put_nowait(bytes(message["body"]))
+            if not message.get("more_body", False):
+                self._parts.put_nowait(None)
+
+
+def _scope(request: httpx.Request) -> dict[str, Any]:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": request.method,
+        "scheme": request.url.scheme,
+        "path": request.url.path,
+        "raw_path": request.url.raw_path.split(b"?")[0],
+        "query_string": request.url.query,
+        "root_path": "",
+        "headers": [(name.lower(), value) for name, value in request.headers.raw],
+        "server": (request.url.host, request.url.port),
+        "client": _CLIENT,
+    }

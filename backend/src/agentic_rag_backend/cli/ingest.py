@@ -1,0 +1,277 @@
+"""``ingest``: files, folders, patterns and rows of tables in; what became of them out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.following import Job, follow, succeeded, why
+from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
+from agentic_rag_backend.cli.output import Output, console, plain, table
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.sources.files import Walk
+from agentic_rag_backend.sources.reading import Document, Extent, Reader, survey
+from agentic_rag_backend.sources.rows import Columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.sources.similarity import DuplicateFinder
+
+DUPLICATES = 100
+"""Pairs of documents that say the same which are listed; all are counted."""
+_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What there is to read, as the options say."""
+
+    walk: Walk
+    columns: Columns | None
+    extent: Extent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """All there is to tell at the end."""
+
+    results: Results
+    extent: Extent
+    finder: DuplicateFinder | None
+    rebuilt: Job | None
+
+    @property
+    def fine(self) -> bool:
+        """Whether everything was done."""
+        return self.results.fine and (self.rebuilt is None or succeeded(self.rebuilt))
+
+    def summary(self) -> dict[str, int]:
+        """Return the counts."""
+        counts = {"documents": self.results.documents, "skipped": self.extent.skipped, **self.results.counts}
+        return counts if self.finder is None else {**counts, "duplicates": self.finder.found}
+
+    def ending(self) -> dict[str, Any]:
+        """Return what follows the documents in JSON."""
+        pairs = [] if self.finder is None else [asdict(pair) for pair in self.finder.pairs]
+        communities = None if self.rebuilt is None else {"state": self.rebuilt["state"], "result": self.rebuilt["result"]}
+        return {"duplicates": pairs, "summary": self.summary(), "communities": communities}
+
+
+async def show_progress(
+    client: Client,
+    documents: Iterable[Document],
+    processing: Processing,
+    *,
+    size: int,
+    wait: bool = True,
+    on_ended: Callable[[Item], None] = lambda _: None,
+) -> Results:
+    """Hand in ``documents`` under a progress bar on stderr; it measures bytes, counts documents and names the last stage.
+
+    Args:
+        size: of all documents together, in bytes.
+    """
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("ingest", total=size or None)
+        count = 0
+
+        def look(job: Job) -> None:
+            if job["state"] == "running":
+                progress.update(task, description=plain(f"ingest: {count} documents, {job['stage']}"))
+
+        def ended(document: Document, item: Item) -> None:
+            nonlocal count
+            count += 1
+            progress.update(task, advance=document.size)
+            on_ended(item)
+
+        return await Intake(client, processing, wait=wait, on_ended=ended, on_look=look).take(documents)
+
+
+async def rebuild_if_automatic(client: Client) -> Job | None:
+    """Rebuild the communities now where a server would do so by itself a while later: this process will be gone by then."""
+    flags = {flag["name"]: flag["value"] for flag in await client.get("/features")}
+    if not (client.in_process and flags.get("COMMUNITY_AUTO_REBUILD")):
+        return None
+    accepted = await client.post("/admin/communities/rebuild")
+    return await follow(client, accepted["job_id"], title="communities")
+
+
+def given(paths: Sequence[str], options: Mapping[str, Any]) -> Given:
+    """Return what ``paths`` and options of `ingest` name, surveyed.
+
+    Raises:
+        InvalidRequest: paths name nothing, keys collide, a table has not the columns, or options contradict one another.
+    """
+    columns = _columns(options)
+    key = options.get("key")
+    walk = Walk(paths, key=key, tables=columns is not None)
+    extent = survey(walk, columns)
+    if key is not None and extent.has_tables:
+        raise InvalidRequest("--key names one document; the rows of a table have --key-column")
+    return Given(walk=walk, columns=columns, extent=extent)
+
+
+def _columns(options: Mapping[str, Any]) -> Columns | None:
+    text, delimiter = options.get("text_column"), options.get("delimiter")
+    names = [name.strip() for name in (options.get("metadata_columns") or "").split(",")]
+    metadata = tuple(dict.fromkeys(name for name in names if name))
+    if delimiter is not None:
+        delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise InvalidRequest(f"--delimiter must be one character or 'tab', no quote or line end; got {delimiter[:20]!r}")
+    if text is None:
+        others = ("key_column", "title_column", "metadata_columns", "delimiter")
+        alone = next((name for name in others if options.get(name) is not None), None)
+        if alone is not None:
+            raise InvalidRequest(f"--{alone.replace('_', '-')} is of tables, which need --text-column")
+        return None
+    return Columns(
+        text=text, key=options.get("key_column"), title=options.get("title_column"), metadata=metadata, delimiter=delimiter
+    )
+
+
+def _checked(context: typer.Context, paths: list[str]) -> list[str]:
+    """Refuse what names nothing before any store is opened; options are read before arguments."""
+    given(paths, context.params)
+    return paths
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "ingest", work=True)(ingest)
+
+
+_TABLES = "Tables: rows of .jsonl, .csv and .tsv"
+TextColumn = Annotated[
+    str | None, typer.Option("--text-column", help="Column that is the text; needed for tables.", rich_help_panel=_TABLES)
+]
+KeyColumn = Annotated[
+    str | None, typer.Option("--key-column", help="Column that is the key; default: FILE#ROW.", rich_help_panel=_TABLES)
+]
+TitleColumn = Annotated[str | None, typer.Option("--title-column", help="Column that is the title.", rich_help_panel=_TABLES)]
+MetadataColumns = Annotated[
+    str | None,
+    typer.Option("--metadata-columns", metavar="A,B,…", help="Columns kept as metadata; no others are.", rich_help_panel=_TABLES),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option("--delimiter", help="Of CSV: a character or 'tab'; default: found out.", rich_help_panel=_TABLES),
+]
+
+
+async def ingest(
+    session: Session,
+    paths: Annotated[
+        list[str],
+        typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (with all they hold) or quoted patterns."),
+    ],
+    key: Annotated[
+        str | None, typer.Option("--key", help="Key of a single document; default: its path below the folder.")
+    ] = None,
+    watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the documents are ready.")] = True,
+    chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Size of a chunk, in units.")] = None,
+    overlap: Annotated[int | None, typer.Option("--overlap", help="Units that neighbours share.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
+    chunking: Annotated[str | None, typer.Option("--chunking", help="How text is cut: recursive.")] = None,
+    extraction: Annotated[str | None, typer.Option("--extraction", help="How entities are found: rules.")] = None,
+    text_column: TextColumn = None,
+    key_column: KeyColumn = None,
+    title_column: TitleColumn = None,
+    metadata_columns: MetadataColumns = None,
+    delimiter: Delimiter = None,
+    report_duplicates: Annotated[
+        bool, typer.Option("--report-duplicates/--no-report-duplicates", help="Name documents that say the same, or nearly.")
+    ] = True,
+    json_lines: Annotated[
+        bool, typer.Option("--json-lines", help="Print one line of JSON for each document as it ends, and one summary.")
+    ] = False,
+) -> None:
+    """Hand in documents and wait until they can be searched."""
+    tables = {"text_column": text_column, "key_column": key_column, "title_column": title_column, "delimiter": delimiter}
+    named = given(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
+    chosen = {"strategy": chunking, "chunk_size": chunk_size, "overlap": overlap, "unit": unit}
+    processing = Processing(chunking={name: value for name, value in chosen.items() if value is not None}, extraction=extraction)
+    report = await _taken(
+        session.client,
+        named,
+        processing,
+        wait=watch_job,
+        finder=_finder() if report_duplicates else None,
+        on_ended=_print_item if json_lines else lambda _: None,
+    )
+    if json_lines:
+        _print_line(report.ending())
+    else:
+        _show(session.output, report)
+    if not watch_job and session.client.in_process:
+        session.output.note("queued; the jobs go on with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
+    if not report.fine:
+        raise typer.Exit(1)
+
+
+async def _taken(
+    client: Client,
+    named: Given,
+    processing: Processing,
+    *,
+    wait: bool,
+    finder: DuplicateFinder | None,
+    on_ended: Callable[[Item], None],
+) -> Report:
+    documents = Reader(named.walk, named.columns, finder)
+    size = named.extent.size
+    results = await show_progress(client, documents, processing, size=size, wait=wait, on_ended=on_ended)
+    rebuilt = None
+    if wait and results.counts.keys() & {"ready", "partial"}:
+        rebuilt = await rebuild_if_automatic(client)
+    return Report(results=results, extent=named.extent, finder=finder, rebuilt=rebuilt)
+
+
+def _finder() -> DuplicateFinder:
+    from agentic_rag_backend.sources.similarity import DuplicateFinder  # with numpy, which other commands do without
+
+    return DuplicateFinder(listed=DUPLICATES)
+
+
+def _print_item(item: Item) -> None:
+    _print_line(asdict(item))
+
+
+def _print_line(value: Mapping[str, Any]) -> None:
+    sys.stdout.write(json.dumps(value, default=str, allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def _show(output: Output, report: Report) -> None:
+    results, finder, rebuilt = report.results, report.finder, report.rebuilt
+    if output.as_json:
+        listed = {"documents": results.first, "failures": results.failures}
+        output.result({**{name: [asdict(item) for item in items] for name, items in listed.items()}, **report.ending()})
+        return
+    shown = (results.first if results.documents <= _LISTED else results.failures)[:_LISTED]
+    if shown:
+        rows = [[item.key, item.state, item.error["message"] if item.error else item.document_id] for item in shown]
+        output.show(table(["document", "state", "id or reason"], rows))
+    if finder is not None and finder.pairs:
+        alike = [[pair.key, pair.of, "the same" if pair.exact else f"{pair.similarity:.0%}"] for pair in finder.pairs[:_LISTED]]
+        output.show("", table(["document", "says the same as", "#similarity"], alike))
+        more = finder.found - len(alike)
+        output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
+    told = ", ".join(f"{count} {state}" for state, count in sorted(results.counts.items()))
+    others = f"; {report.extent.skipped} files of other types left out" if report.extent.skipped else ""
+    output.show(f"{results.documents} documents: {told}{others}")
+    if rebuilt is not None:
+        reason = "" if succeeded(rebuilt) else f": {why(rebuilt)}"
+        output.show(f"communities: {rebuilt['state']}{reason}")

@@ -1,0 +1,248 @@
+"""Handing documents in: a bounded number under way, few contents in memory, and what became of each."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter, deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from agentic_rag_backend.cli.following import Job, JobFollower, succeeded, why
+from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable, Unauthenticated
+from agentic_rag_backend.sources.reading import Document
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
+
+IN_FLIGHT = 64
+"""Documents handed in and not ended yet, at most: below a page of jobs, which one look reads."""
+SENDING = 8
+"""Requests with a document under way at once, and so connections."""
+SENDING_BYTES = 32 * 1024 * 1024
+"""Of documents in requests under way; a larger one goes alone."""
+LISTED = 1000
+"""Documents whose results are kept."""
+FAILURES = 100
+"""Documents whose failures are kept, wherever they come."""
+FINE = frozenset({"ready", "unchanged", "queued"})
+_AHEAD = 32
+_AHEAD_BYTES = 1024 * 1024
+
+
+@dataclass(slots=True, kw_only=True)
+class Item:
+    """What became of one document. ``state``: ready, partial, unchanged, queued (not waited for), failed, refused."""
+
+    path: str
+    key: str
+    row: int | None = None
+    state: str = "queued"
+    document_id: str | None = None
+    job_id: str | None = None
+    error: dict[str, Any] | None = None
+
+
+@dataclass(slots=True)
+class Results:
+    """How many documents ended in which state, the first `LISTED` in the order read, the first `FAILURES` that failed."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    first: list[Item] = field(default_factory=list)
+    failures: list[Item] = field(default_factory=list)
+
+    @property
+    def documents(self) -> int:
+        """How many there were."""
+        return self.counts.total()
+
+    @property
+    def fine(self) -> bool:
+        """Whether every document is what it should be."""
+        return self.counts.keys() <= FINE
+
+    def begun(self, item: Item) -> None:
+        """Note a document that was read."""
+        if len(self.first) < LISTED:
+            self.first.append(item)
+
+    def ended(self, item: Item) -> None:
+        """Note what became of it."""
+        self.counts[item.state] += 1
+        if item.state not in FINE and len(self.failures) < FAILURES:
+            self.failures.append(item)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processing:
+    """How documents are processed; None leaves the server's default."""
+
+    chunking: dict[str, Any] | None = None
+    extraction: str | None = None
+
+    def members(self) -> dict[str, Any]:
+        """Return the members of a JSON body."""
+        given = {"chunking": self.chunking, "extraction": self.extraction}
+        return {name: value for name, value in given.items() if value}
+
+    def fields(self) -> dict[str, str]:
+        """Return the form fields."""
+        return {name: value if isinstance(value, str) else json.dumps(value) for name, value in self.members().items()}
+
+
+class Intake:
+    """Hands documents in and follows their jobs.
+
+    Args:
+        on_ended: told of each document as it ends.
+        on_look: told of unfinished jobs while they are waited for.
+        wait: wait for the jobs; else a document has ended when it is queued.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        processing: Processing,
+        *,
+        wait: bool,
+        on_ended: Callable[[Document, Item], None] = lambda document, item: None,
+        on_look: Callable[[Job], None] = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._processing = processing
+        self._wait = wait
+        self._on_ended = on_ended
+        self._on_look = on_look
+        self._sending = _Gate(SENDING, SENDING_BYTES)
+
+    async def take(self, documents: Iterable[Document]) -> Results:
+        """Hand in every document as it is read, and return what became of them.
+
+        Raises:
+            StoreUnavailable: whoever takes the documents is gone, so trying the rest is no use.
+            Unauthenticated: nor is it without a key.
+        """
+        results, reading = Results(), _Reading(iter(documents))
+        async with JobFollower(self._client, self._on_look) as follower:
+
+            async def work() -> None:
+                while (document := await reading.next()) is not None:
+                    item = Item(path=str(document.path), key=document.key, row=document.row)
+                    results.begun(item)
+                    if await self._hand_in(document, item):
+                        document = _without_content(document)
+                        await self._follow(item, follower)
+                    results.ended(item)
+                    self._on_ended(document, item)
+
+            workers = [asyncio.create_task(work()) for _ in range(IN_FLIGHT)]
+            try:
+                await asyncio.gather(*workers)
+            finally:
+                for worker in workers:
+                    worker.cancel()
+                await asyncio.gather(*workers, return_exceptions=True)
+        return results
+
+    async def _hand_in(self, document: Document, item: Item) -> bool:
+        """Send a document; tell whether there is a job to follow."""
+        if document.problem is not None:
+            item.state, item.error = "refused", {"code": document.problem.code, "message": document.problem.message}
+            return False
+        try:
+            async with self._sending.room_for(len(document.content)):
+                submitted = await self._send(document)
+        except (StoreUnavailable, Unauthenticated):
+            raise
+        except AgenticRagError as error:
+            item.state, item.error = "refused", {"code": error.code, "message": error.message}
+            return False
+        item.document_id, item.job_id = submitted["document_id"], submitted["job_id"]
+        if item.job_id is None:
+            # Nothing is left to do: the same as before, or other metadata only.
+            item.state = submitted["state"]
+        return item.job_id is not None
+
+    async def _follow(self, item: Item, follower: JobFollower) -> None:
+        if not self._wait or item.job_id is None:
+            return
+        job = await follower.ended(item.job_id)
+        item.state = "ready" if succeeded(job) else str(job["state"])
+        if not succeeded(job):
+            item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": why(job)}
+
+    async def _send(self, document: Document) -> Mapping[str, Any]:
+        if document.row is not None:
+            body = {
+                "text": document.content.decode(),
+                "key": document.key,
+                "title": document.title,
+                "metadata": dict(document.metadata),
+                "media_type": "text/plain",
+                **self._processing.members(),
+            }
+            submitted: dict[str, Any] = await self._client.post("/documents", body)
+            return submitted
+        form = {"key": document.key, **self._processing.fields()}
+        file = (document.path.name, document.content, "application/octet-stream")
+        envelope = await self._client.request("POST", "/documents", data=form, files={"file": file})
+        documents: list[dict[str, Any]] = envelope["data"]["documents"]
+        return documents[0]
+
+
+class _Reading:
+    """Reads a few documents ahead in a thread, so that neither a slow disk nor a large table holds up what is under way."""
+
+    def __init__(self, documents: Iterator[Document]) -> None:
+        self._documents = documents
+        self._ready: deque[Document] = deque()
+        self._over = False
+        self._lock = asyncio.Lock()
+
+    async def next(self) -> Document | None:
+        """Return the next document, None after the last."""
+        async with self._lock:
+            if not self._ready and not self._over:
+                await asyncio.to_thread(self._read)
+            return self._ready.popleft() if self._ready else None
+
+    def _read(self) -> None:
+        size = 0
+        while len(self._ready) < _AHEAD and size < _AHEAD_BYTES:
+            document = next(self._documents, None)
+            if document is None:
+                self._over = True
+                return
+            self._ready.append(document)
+            size += len(document.content)
+
+
+class _Gate:
+    """Lets a number of holders in at once, whose sizes together stay below a limit; one above it goes alone."""
+
+    def __init__(self, holders: int, size: int) -> None:
+        self._limit = size
+        self._holders = holders
+        self._free = size
+        self._changed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def room_for(self, size: int) -> AsyncIterator[None]:
+        """Wait for room and hold it."""
+        taken = min(size, self._limit)
+        async with self._changed:
+            await self._changed.wait_for(lambda: self._holders > 0 and taken <= self._free)
+            self._holders, self._free = self._holders - 1, self._free - taken
+        try:
+            yield
+        finally:
+            async with self._changed:
+                self._holders, self._free = self._holders + 1, self._free + taken
+                self._changed.notify_all()
+
+
+def _without_content(document: Document) -> Document:
+    """Return what is needed of a document while its job is waited for."""
+    return Document(path=document.path, key=document.key, row=document.row, size=document.size)

@@ -1,0 +1,73 @@
+"""The stores of DATA_DIR, opened in this process: the same application a server runs, without the socket.
+
+The command line has one way of doing things, the HTTP contract. Here a key made for this one invocation is the
+operator's, and the tenant is named as an operator names it, so no route needs to know of local callers.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+from pydantic import SecretStr
+
+from agentic_rag_backend.cli.client import Client
+from agentic_rag_backend.cli.in_process import InProcessTransport
+from agentic_rag_backend.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.container import Container
+    from agentic_rag_backend.settings import Settings
+
+_ORIGIN = "http://in-process"
+
+
+@asynccontextmanager
+async def open_local(settings: Settings, tenant: str | None, *, work: bool) -> AsyncIterator[Client]:
+    """Open the stores and yield a client that acts for ``tenant`` (name or id; None: the default tenant, made if need be).
+
+    Args:
+        work: run jobs in this process while the client is used.
+
+    Raises:
+        StoreLocked: another process has DATA_DIR open.
+        NotFound: there is no such tenant.
+    """
+    async with open_application(settings, tenant, work=work) as (_, client):
+        yield client
+
+
+@asynccontextmanager
+async def open_application(settings: Settings, tenant: str | None, *, work: bool) -> AsyncIterator[tuple[Container, Client]]:
+    """Do what `open_local` does, and yield the container beside the client."""
+    from agentic_rag_backend.api.app import create_app
+    from agentic_rag_backend.library import choose_tenant
+
+    key = secrets.token_urlsafe(48)
+    async with open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work) as container:
+        headers = {"X-API-Key": key, "X-Tenant-Id": (await choose_tenant(container, tenant)).id.value}
+        transport = InProcessTransport(create_app(container))
+        # Without a limit of its own: the application bounds its requests.
+        async with httpx.AsyncClient(transport=transport, base_url=_ORIGIN, headers=headers, timeout=None) as http:  # noqa: S113
+            yield container, Client(http, where=f"DATA_DIR {settings.data_dir}", in_process=True)
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings, *, work: bool) -> AsyncIterator[Container]:
+    """Open the container; a folder that cannot be used is told as that.
+
+    Raises:
+        StoreLocked: another process has DATA_DIR open.
+        StoreUnavailable: DATA_DIR cannot be read or written.
+    """
+    from agentic_rag_backend.container import open_container
+
+    async with AsyncExitStack() as stack:
+        try:
+            container = await stack.enter_async_context(open_container(settings, work=work))
+        except OSError as error:
+            raise StoreUnavailable(f"DATA_DIR {settings.data_dir} cannot be used: {error.strerror or error}") from error
+        yield container

@@ -1,0 +1,111 @@
+"""What a command prints: JSON for programs, tables for people; nothing a document contains can steer the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""Control characters (escape sequences begin with one) and marks that turn the direction of writing; tab and newline stay."""
+_WIDTH_OF_A_FILE = 140
+"""Columns where stdout is no terminal: tables in a file or a pipe should not be squeezed."""
+
+
+def plain(value: object) -> str:
+    """Return ``value`` as text that a terminal shows and never obeys."""
+    return _UNSAFE.sub("", str(value).replace("\r\n", "\n"))
+
+
+def text(value: object, style: str = "") -> Text:
+    """Return ``value`` as Rich text: cleaned, and not read as markup."""
+    from rich.text import Text
+
+    return Text(plain(value), style=style)
+
+
+def console(stream: TextIO | None = None) -> Console:
+    """Return a console on ``stream`` (default: stdout) that interprets nothing in what it prints."""
+    from rich.console import Console
+
+    target = stream or sys.stdout
+    width = None if target.isatty() or os.environ.get("COLUMNS") else _WIDTH_OF_A_FILE
+    return Console(file=target, markup=False, highlight=False, emoji=False, width=width)
+
+
+class Output:
+    """Results on stdout, everything else on stderr."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+
+    def result(self, value: Any) -> None:
+        """Print ``value`` as the command's JSON; escaped to ASCII, so that a terminal is safe from it too."""
+        sys.stdout.write(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")
+        sys.stdout.flush()
+
+    def show(self, *parts: Any, style: str = "") -> None:
+        """Print parts for people, one below the other; strings are cleaned."""
+        target = console()
+        with target.capture() as capture:
+            for part in parts:
+                target.print(text(part, style) if isinstance(part, str) else part)
+        printed = capture.get()
+        # Rich fills lines up with spaces, which only a terminal does not show.
+        sys.stdout.write(printed if target.is_terminal else re.sub(r" +$", "", printed, flags=re.MULTILINE))
+        sys.stdout.flush()
+
+    def note(self, message: str) -> None:
+        """Tell the person at the terminal something that is not the result."""
+        sys.stderr.write(plain(message) + "\n")
+        sys.stderr.flush()
+
+    def error(self, code: str, message: str) -> None:
+        """Report an error: one line on stderr, or with ``--json`` an object on stdout that carries the code."""
+        if self.as_json:
+            self.result({"error": {"code": code, "message": message}})
+        else:
+            self.note(f"error: {' '.join(message.split())}")
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
+    """Return a table; every cell is cleaned text. Columns that begin with ``#`` are numbers."""
+    from rich.table import Table
+
+    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        made.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
+    for row in rows:
+        made.add_row(*(text(shown(cell)) for cell in row))
+    return made
+
+
+def shown(value: object) -> str:
+    """Return a value of the API as a person reads it."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={shown(item)}" for name, item in value.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(shown(item) for item in value)
+    return str(value)
+
+
+def when(value: str | None) -> str:
+    """Return a time of the API to the second."""
+    return "-" if value is None else value[:19].replace("T", " ")
+
+
+def fields(value: Mapping[str, object], *, title: str | None = None) -> Table:
+    """Return a table of names and values."""
+    return table(["name", "value"], value.items(), title=title)

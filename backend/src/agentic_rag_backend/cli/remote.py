@@ -1,0 +1,74 @@
+"""A server, at an address that was given or that the server of DATA_DIR has left there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import httpx
+
+from agentic_rag_backend.cli.address import read_address, read_credentials
+from agentic_rag_backend.cli.client import BASE_PATH, Client
+from agentic_rag_backend.cli.command import DEFAULT_TENANT
+from agentic_rag_backend.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.settings import Settings
+
+_TIMEOUT = httpx.Timeout(660.0, connect=5.0)
+"""Above the longest REQUEST_TIMEOUT_S, so that the server's own answer to a slow request arrives."""
+_PROBE_S = 2.0
+
+
+@asynccontextmanager
+async def open_remote(url: str, key: str | None, tenant: str | None) -> AsyncIterator[Client]:
+    """Yield a client of the server at ``url``; ``tenant`` (name or id) needs the operator's key.
+
+    Raises:
+        InvalidRequest: ``url`` is not one of http or https.
+        NotFound: there is no such tenant.
+    """
+    headers = {"X-API-Key": key} if key else {}
+    async with httpx.AsyncClient(base_url=_origin(url), headers=headers, timeout=_TIMEOUT) as http:
+        client = Client(http, where=_origin(url), in_process=False)
+        if tenant is not None:
+            http.headers["X-Tenant-Id"] = await client.tenant_id(tenant)
+        yield client
+
+
+async def running_server(settings: Settings) -> str | None:
+    """Return the address of the server that has DATA_DIR open, None where there is none or what is written is stale."""
+    address = read_address(settings.data_dir)
+    if address is None:
+        return None
+    try:
+        async with httpx.AsyncClient(timeout=_PROBE_S) as http:
+            answer = await http.get(f"{address.url}/health/live")
+    except httpx.HTTPError:
+        return None
+    return address.url if answer.is_success else None
+
+
+@asynccontextmanager
+async def open_found(url: str, settings: Settings, tenant: str | None) -> AsyncIterator[Client]:
+    """Yield a client of the server that has DATA_DIR open, with the keys kept there or OPERATOR_KEY.
+
+    The operator's key, where it is known, makes ``tenant`` mean what it means without a server.
+    """
+    kept = read_credentials(settings.data_dir)
+    operator = settings.operator_key.get_secret_value() if settings.operator_key is not None else None
+    operator = operator or (kept.operator_key if kept is not None else None)
+    if operator is not None:
+        async with open_remote(url, operator, tenant or DEFAULT_TENANT) as client:
+            yield client
+        return
+    async with open_remote(url, kept.key if kept is not None else None, tenant) as client:
+        yield client
+
+
+def _origin(url: str) -> str:
+    parsed = httpx.URL(url)
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidRequest(f"--url must be an address such as https://rag.example.org; got {url[:200]!r}")
+    return str(parsed.copy_with(query=None, fragment=None)).rstrip("/").removesuffix(BASE_PATH)

@@ -1,0 +1,94 @@
+"""Results and answers for people: scores, titles, places, and quotes word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentic_rag_backend.cli.output import Output, plain, text
+
+_EXCERPT = 400
+
+
+def show_search(output: Output, found: Mapping[str, Any]) -> None:
+    """Print chunks, facts and themes."""
+    results, facts, themes = found["results"], found["facts"], found["themes"]
+    if not (results or facts or themes):
+        output.show("nothing was found")
+    for number, result in enumerate(results, 1):
+        show_result(output, number, result)
+    show_themes(output, themes)
+    if facts:
+        output.show("\nFacts", style="bold")
+        for fact in facts:
+            output.show(f"  {fact['score']:.2f}  {fact['source']['name']} -{fact['relation']}-> {fact['target']['name']}")
+    show_trace(output, found["trace"])
+
+
+def show_result(output: Output, number: int, result: Mapping[str, Any]) -> None:
+    """Print one chunk."""
+    from rich.padding import Padding
+
+    location = result["location"]
+    place = " › ".join(location["path"])
+    output.show(text(f"\n{number}. {result['title']}", "bold"))
+    lines = f"lines {location['start_line']}-{location['end_line']}"
+    output.show(
+        f"   score {result['score']:.3f} · {lines}{' · ' + place if place else ''} · document {result['document_id']}",
+        style="dim",
+    )
+    steps = result.get("graph_path") or []
+    if steps:
+        output.show("   " + _path(steps), style="dim")
+    output.show(Padding(text(_excerpt(result["content"])), (0, 0, 0, 3)))
+
+
+def show_themes(output: Output, themes: Sequence[Mapping[str, Any]]) -> None:
+    """Print communities."""
+    from rich.padding import Padding
+
+    if themes:
+        output.show("\nThemes", style="bold")
+    for theme in themes:
+        output.show(f"  {theme['score']:.2f}  {theme['name']} ({theme['entity_count']} entities, level {theme['level']})")
+        output.show(Padding(text(_excerpt(theme["summary"]), "dim"), (0, 0, 0, 8)))
+
+
+def show_answer(output: Output, answer: Mapping[str, Any]) -> None:
+    """Print an answer with its citations."""
+    output.show(text(answer["answer"], "" if answer["grounded"] else "yellow"))
+    show_citations(output, answer["citations"])
+    output.show(f"\nconfidence {answer['confidence']:.2f} · {answer['generator']} · {answer['model']}", style="dim")
+    show_trace(output, answer["trace"])
+
+
+def show_citations(output: Output, citations: Sequence[Mapping[str, Any]]) -> None:
+    """Print numbered citations: title, place, and the quote as it stands in the document."""
+    from rich.padding import Padding
+
+    for citation in citations:
+        place = f"characters {citation['start_char']}-{citation['end_char']}"
+        output.show(
+            text(f"\n[{citation['marker']}] {citation['title']}", "bold"),
+            text(f"    {place} · chunk {citation['chunk_id']}", "dim"),
+        )
+        output.show(Padding(text(f"“{citation['quote']}”", "italic"), (0, 0, 0, 4)))
+
+
+def show_trace(output: Output, trace: Mapping[str, Any]) -> None:
+    """Tell on stderr how the results came about, and what was adjusted or fell back."""
+    times = trace["processing_time_ms"]
+    output.note(f"{trace['strategy']} · {', '.join(f'{name} {value:.1f} ms' for name, value in times.items())}")
+    if trace["fallback_used"]:
+        output.note(f"fallback: {trace['fallback_reason']}")
+    for warning in trace["warnings"]:
+        output.note(f"warning: {warning}")
+
+
+def _path(steps: Sequence[Mapping[str, Any]]) -> str:
+    return str(steps[0]["source"]) + "".join(f" -{step['relation']}-> {step['target']}" for step in steps)
+
+
+def _excerpt(content: str) -> str:
+    whole = plain(content).strip()
+    return whole if len(whole) <= _EXCERPT else whole[:_EXCERPT].rsplit(" ", 1)[0] + " …"

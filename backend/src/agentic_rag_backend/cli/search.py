@@ -1,0 +1,62 @@
+"""``search``: what the documents hold about a question, without an answer being written."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from agentic_rag_backend.cli.command import Session, command
+from agentic_rag_backend.cli.rendering import show_search
+from agentic_rag_backend.errors import InvalidRequest
+
+Question = Annotated[str, typer.Argument(metavar="QUESTION", help="The question, 1 to 8,000 characters.")]
+Strategy = Annotated[str | None, typer.Option("--strategy", help="How to search; 'agentic-rag status' lists the strategies.")]
+Limit = Annotated[int | None, typer.Option("--limit", help="Results, 1 to 100; default 5.")]
+
+
+def filter_of(given: str | None) -> Any:
+    """Return the JSON object of ``--filter``.
+
+    Raises:
+        InvalidRequest: it is none.
+    """
+    if given is None:
+        return None
+    try:
+        value = json.loads(given)
+    except ValueError as error:
+        raise InvalidRequest(f"--filter is not JSON: {error}; got {given[:80]!r}") from None
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"--filter must be a JSON object; got {given[:80]!r}")
+    return value
+
+
+def _checked(given: str | None) -> str | None:
+    """Refuse a bad filter before any store is opened."""
+    filter_of(given)
+    return given
+
+
+FilterOption = Annotated[
+    str | None,
+    typer.Option("--filter", metavar="JSON", callback=_checked, help="""Metadata filter, such as '{"category": "minutes"}'."""),
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "search")(search)
+
+
+async def search(
+    session: Session, question: Question, strategy: Strategy = None, limit: Limit = None, filter: FilterOption = None
+) -> None:
+    """Find passages, facts and themes."""
+    body = {"query": question, "strategy": strategy, "limit": limit, "filters": filter_of(filter)}
+    found = await session.client.post("/search", body)
+    if session.output.as_json:
+        session.output.result(found)
+    else:
+        show_search(session.output, found)

@@ -1,0 +1,94 @@
+"""``tenants create|list|delete|keys``: the operator's."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentic_rag_backend.cli.command import EVERYTHING, Session, command
+from agentic_rag_backend.cli.documents import Most
+from agentic_rag_backend.cli.output import fields, table, when
+
+TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of the tenant.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group and, in it, the group of keys."""
+    group = typer.Typer(name="tenants", help="Tenants and their keys; needs the operator's key.", no_args_is_help=True)
+    command(group, "create")(create)
+    command(group, "list")(list_tenants)
+    command(group, "delete")(delete)
+    keys = typer.Typer(name="keys", help="Keys of a tenant.", no_args_is_help=True)
+    command(keys, "list")(list_keys)
+    command(keys, "create")(create_key)
+    command(keys, "revoke")(revoke_key)
+    group.add_typer(keys)
+    app.add_typer(group)
+
+
+async def create(session: Session, name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 128 characters.")]) -> None:
+    """Create a tenant; it has no key yet."""
+    _show(session, await session.client.post("/tenants", {"name": name}))
+
+
+async def list_tenants(session: Session, limit: Most = 50) -> None:
+    """List tenants by creation."""
+    found = await session.client.every("/tenants", limit=limit)
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    rows = [[each["id"], each["name"], each["state"], when(each["created_at"])] for each in found]
+    session.output.show(table(["id", "name", "state", "created"], rows))
+
+
+async def delete(
+    session: Session,
+    tenant_name: TenantName,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete a tenant and everything it has, for good."""
+    tenant_id = await session.client.tenant_id(tenant_name)
+    if not yes:
+        typer.confirm(f"Delete tenant {tenant_id} and everything it has?", abort=True, err=True)
+    receipt = await session.client.delete(f"/tenants/{tenant_id}")
+    if session.output.as_json:
+        session.output.result(receipt)
+    else:
+        session.output.show(fields(receipt["removed"], title=f"deleted {tenant_id}"))
+
+
+async def list_keys(session: Session, tenant_name: TenantName) -> None:
+    """List a tenant's keys, revoked ones included."""
+    tenant_id = await session.client.tenant_id(tenant_name)
+    found = await session.client.every(f"/tenants/{tenant_id}/keys", limit=EVERYTHING)
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    rows = [[each["id"], each["name"], each["scopes"], when(each["created_at"]), when(each["revoked_at"])] for each in found]
+    session.output.show(table(["id", "name", "scopes", "created", "revoked"], rows))
+
+
+async def create_key(
+    session: Session,
+    tenant_name: TenantName,
+    name: Annotated[str, typer.Option("--name", help="What the key is for.")] = "default",
+    scope: Annotated[list[str] | None, typer.Option("--scope", help="read, write or admin; default admin.")] = None,
+) -> None:
+    """Issue a key; its secret is shown this once."""
+    tenant_id = await session.client.tenant_id(tenant_name)
+    _show(session, await session.client.post(f"/tenants/{tenant_id}/keys", {"name": name, "scopes": scope or None}))
+
+
+async def revoke_key(session: Session, tenant_name: TenantName, key_id: Annotated[str, typer.Argument(metavar="KEY_ID")]) -> None:
+    """Make a key useless from the next request on."""
+    tenant_id = await session.client.tenant_id(tenant_name)
+    await session.client.delete(f"/tenants/{tenant_id}/keys/{key_id}")
+    _show(session, {"id": key_id, "revoked": True})
+
+
+def _show(session: Session, value: dict[str, object]) -> None:
+    if session.output.as_json:
+        session.output.result(value)
+    else:
+        session.output.show(fields(value))

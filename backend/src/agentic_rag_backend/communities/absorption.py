@@ -1,0 +1,87 @@
+"""Find a place for clusters too small to be a theme: with whom they are linked, or with whom they occur."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+_MAX_PAIRED = 30
+"""Members of a context above which only neighbours in the order are paired, so that the work stays linear."""
+
+Links = defaultdict[int, defaultdict[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Entities that occur together, such as in one chunk; ``weight`` (a whole number, so that sums are exact) says how much
+    that binds them, compared with other contexts."""
+
+    weight: int
+    members: tuple[str, ...]
+
+
+def absorb(
+    clusters: Sequence[list[int]],
+    *,
+    links: Callable[[Mapping[int, int]], Links],
+    contexts: Sequence[tuple[int, list[int]]],
+    min_size: int,
+    force: bool = False,
+) -> list[list[int]]:
+    """Join each cluster below ``min_size`` (and any single node) to a larger one: linked most, else sharing most contexts.
+
+    A small cluster with no such tie stays as it is; with ``force`` it joins the largest. Returns sorted clusters, in order.
+    """
+    small = {index for index, cluster in enumerate(clusters) if len(cluster) < max(min_size, 2)}
+    largest = max(range(len(clusters)), key=lambda index: (len(clusters[index]), -clusters[index][0]), default=0)
+    homes = {index: list(cluster) for index, cluster in enumerate(clusters) if index not in small or (force and index == largest)}
+    if not homes or len(homes) == len(clusters):
+        return sorted(clusters)
+    cluster_of = {member: index for index, cluster in enumerate(clusters) for member in cluster}
+    linked = links(cluster_of)
+    shared = _shared_contexts(contexts, cluster_of, homes)
+    merged = {index: list(cluster) for index, cluster in homes.items()}
+    for index in small - homes.keys():
+        home = _heaviest(linked[index], homes, clusters)
+        if home is None:
+            home = _heaviest(shared[index], homes, clusters)
+        if home is None and force:
+            home = largest
+        merged.setdefault(index if home is None else home, []).extend(clusters[index])
+    return sorted(sorted(cluster) for cluster in merged.values())
+
+
+def gather(
+    clusters: Sequence[list[int]], *, contexts: Sequence[tuple[int, list[int]]], min_size: int
+) -> list[tuple[int, int, float]]:
+    """Return edges between the clusters (by index) that are still too small, from the contexts they share."""
+    small = {member: index for index, cluster in enumerate(clusters) if len(cluster) < max(min_size, 2) for member in cluster}
+    weights: Counter[tuple[int, int]] = Counter()
+    for weight, members in contexts:
+        present = sorted({small[member] for member in members if member in small})
+        reach = len(present) if len(present) <= _MAX_PAIRED else 2
+        for at, first in enumerate(present):
+            for second in present[at + 1 : at + reach]:
+                weights[first, second] += weight
+    return [(a, b, float(weight)) for (a, b), weight in sorted(weights.items())]
+
+
+def _shared_contexts(
+    contexts: Sequence[tuple[int, list[int]]], cluster_of: Mapping[int, int], homes: Mapping[int, object]
+) -> defaultdict[int, Counter[int]]:
+    """Return, for each cluster that is no home, how much it shares with each home."""
+    shared: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for weight, members in contexts:
+        present = Counter(cluster_of[member] for member in members if member in cluster_of)
+        hosts = [(index, weight * count) for index, count in present.items() if index in homes]
+        for index in present.keys() - homes.keys():
+            for host, share in hosts:
+                shared[index][host] += share
+    return shared
+
+
+def _heaviest(weights: Mapping[int, float], candidates: Mapping[int, object], clusters: Sequence[list[int]]) -> int | None:
+    """Return the candidate of the largest weight; of equals the one whose first member comes first."""
+    possible = [index for index in weights if index in candidates]
+    return max(possible, key=lambda index: (weights[index], -clusters[index][0]), default=None)

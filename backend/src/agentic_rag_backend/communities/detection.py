@@ -1,0 +1,313 @@
+"""Find communities: a hierarchy of clusters of the weighted relationship graph, as a pure function of the graph.
+
+The engine is Leiden (Traag, Waltman, van Eck, "From Louvain to Leiden", 2019) of `graspologic_native`, run from its own last
+assignment until nothing moves. The hierarchy is ours: where there are many clusters Leiden runs once more over the graph of
+clusters, and a cluster that is too large is divided by Leiden on its own subgraph. (The engine's own hierarchical function
+rewrites a fifth of the communities when one passage is added; this construction half a percent.)
+
+The result depends on names, types and weights alone: not on the order of edges, nor of their ends, nor on ids.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import graspologic_native
+
+from agentic_rag_backend.communities.absorption import Context, Links, absorb, gather
+from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
+
+_SEED = 20_240_613
+_ITERATIONS = 2
+_MAX_ROUNDS = 50
+"""Leiden is run two iterations at a time until nothing moves: on MuSiQue the modularity and stability of fifty, in a third of
+the time."""
+_MAX_HALVINGS = 6
+_DIVISIONS = (1.0, 2.0, 4.0)
+"""Factors on the resolution that are tried until a cluster that is too large falls apart."""
+
+Members = list[int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectionOptions:
+    """How finely the graph is divided.
+
+    ``max_cluster_size`` is the number of members above which a cluster is divided, ``min_size`` the number below which it is
+    joined to a neighbour where it has one, ``resolution`` Leiden's (> 0; higher gives more clusters), ``max_levels`` the depth
+    of the hierarchy, ``max_roots`` the number of connected clusters above which a coarser level is put on top.
+    """
+
+    max_cluster_size: int = 25
+    min_size: int = 3
+    resolution: float = 1.0
+    max_levels: int = 3
+    max_roots: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class EntityName:
+    """What orders entities: never an id, which may hold the tenant."""
+
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectedCommunity:
+    """A cluster; ``level`` 0 is the coarsest, ``parent`` an index into the result, ``members`` entity ids at any depth.
+
+    ``base`` marks the clusters of Leiden's run over the whole graph: the assignment from which the next run may start.
+    """
+
+    level: int
+    parent: int | None
+    members: tuple[str, ...]
+    base: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """The hierarchy, parents before their children, and the modularity of its ``base`` clusters (0 without edges)."""
+
+    communities: tuple[DetectedCommunity, ...] = ()
+    modularity: float = 0.0
+
+
+def detect(
+    edges: Iterable[WeightedEdge],
+    *,
+    entities: Mapping[str, EntityName],
+    options: DetectionOptions,
+    contexts: Sequence[Context] = (),
+    starting: Mapping[str, int] | None = None,
+) -> Detection:
+    """Return the communities of a graph; every entity is in exactly one root. CPU-bound: run it in a thread.
+
+    Leiden releases the interpreter lock, so that `asyncio.to_thread` leaves the event loop free.
+
+    Args:
+        edges: undirected; several between the same two entities add up, loops are ignored.
+        entities: every entity, by id.
+        contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
+        starting: an earlier assignment of entities to clusters, from which Leiden starts; unknown entities start alone.
+
+    Raises:
+        ValueError: a weight is not a finite number above 0, or an edge names an unknown entity.
+    """
+    if not entities:
+        return Detection()
+    graph = _Graph.build(edges, entities, contexts)
+    base = _base_clusters(graph, options, starting)
+    hierarchy = _Hierarchy(graph, options)
+    for group in _coarsen(graph, base, options):
+        if len(group) == 1:
+            hierarchy.add(group[0], level=0, parent=None, base=True)
+            continue
+        root = hierarchy.put(sorted(member for cluster in group for member in cluster), level=0, parent=None, base=False)
+        for cluster in group:
+            hierarchy.add(cluster, level=1, parent=root, base=True)
+    return Detection(tuple(hierarchy.communities), _modularity(graph, base, options.resolution))
+
+
+@dataclass(frozen=True, slots=True)
+class _Graph:
+    """The input in canonical order: entity ``i`` is ``ids[i]``, edges are (i, j, weight) with i < j, sorted."""
+
+    ids: list[str]
+    keys: list[EntityName]
+    edges: list[tuple[int, int, float]]
+    neighbours: list[list[tuple[int, float]]]
+    contexts: list[tuple[int, Members]]
+    contexts_of: dict[int, list[int]]
+
+    @classmethod
+    def build(cls, edges: Iterable[WeightedEdge], entities: Mapping[str, EntityName], contexts: Sequence[Context]) -> _Graph:
+        weights: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for edge in edges:
+            if not (math.isfinite(edge.weight) and edge.weight > 0):
+                raise ValueError(f"an edge's weight must be a finite number above 0; got {edge.weight!r}")
+            if edge.source_id not in entities or edge.target_id not in entities:
+                raise ValueError(f"an edge names an entity that is not given: {edge.source_id!r} – {edge.target_id!r}")
+            if edge.source_id != edge.target_id:
+                low, high = sorted((edge.source_id, edge.target_id))
+                weights[low, high].append(edge.weight)
+        # fsum is exact, so that the order in which parallel edges arrive does not matter
+        summed = {pair: math.fsum(parts) for pair, parts in weights.items()}
+        order = _canonical_order(summed, entities)
+        position = {entity: index for index, entity in enumerate(order)}
+        pairs = sorted((*sorted((position[a], position[b])), weight) for (a, b), weight in summed.items())
+        numbered = [(int(a), int(b), weight) for a, b, weight in pairs]
+        neighbours: list[list[tuple[int, float]]] = [[] for _ in order]
+        for a, b, weight in numbered:
+            neighbours[a].append((b, weight))
+            neighbours[b].append((a, weight))
+        placed = sorted(
+            (context.weight, sorted({position[member] for member in context.members if member in position}))
+            for context in contexts
+        )
+        placed = [context for context in placed if len(context[1]) > 1]
+        contexts_of: dict[int, list[int]] = defaultdict(list)
+        for number, (_, members) in enumerate(placed):
+            for member in members:
+                contexts_of[member].append(number)
+        return cls(order, [entities[entity] for entity in order], numbered, neighbours, placed, contexts_of)
+
+    def links(self, cluster_of: Mapping[int, int]) -> Links:
+        """Return the weight between each two clusters; nodes without a cluster are left out."""
+        links: Links = defaultdict(lambda: defaultdict(float))
+        for a, cluster in cluster_of.items():
+            for b, weight in self.neighbours[a]:
+                other = cluster_of.get(b, cluster)
+                if other != cluster:
+                    links[cluster][other] += weight
+        return links
+
+    def inside(self, members: Members) -> list[tuple[int, int, float]]:
+        """Return the edges among ``members``, sorted."""
+        chosen = set(members)
+        return [(a, b, weight) for a in members for b, weight in self.neighbours[a] if a < b and b in chosen]
+
+
+def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping[str, EntityName]) -> list[str]:
+    """Order entities by (normalised name, type); namesakes by whom they are linked to, and only then by id."""
+    key = {each: (normalise_name(entity.name), entity.type, entity.name) for each, entity in entities.items()}
+    shared: dict[tuple[str, str, str], int] = defaultdict(int)
+    for value in key.values():
+        shared[value] += 1
+    around: dict[str, list[tuple[tuple[str, str, str], float]]] = {each: [] for each, value in key.items() if shared[value] > 1}
+    if around:
+        for (a, b), weight in weights.items():
+            if a in around:
+                around[a].append((key[b], weight))
+            if b in around:
+                around[b].append((key[a], weight))
+    return sorted(entities, key=lambda each: (key[each], sorted(around.get(each, ())), each))
+
+
+class _Hierarchy:
+    """Collects communities, dividing those that are too large."""
+
+    def __init__(self, graph: _Graph, options: DetectionOptions) -> None:
+        self._graph = graph
+        self._options = options
+        self.communities: list[DetectedCommunity] = []
+
+    def put(self, members: Members, *, level: int, parent: int | None, base: bool) -> int:
+        ids = tuple(self._graph.ids[member] for member in members)
+        self.communities.append(DetectedCommunity(level=level, parent=parent, members=ids, base=base))
+        return len(self.communities) - 1
+
+    def add(self, members: Members, *, level: int, parent: int | None, base: bool) -> None:
+        index = self.put(members, level=level, parent=parent, base=base)
+        if len(members) <= self._options.max_cluster_size or level + 1 >= self._options.max_levels:
+            return
+        for part in _divide(self._graph, members, self._options):
+            self.add(part, level=level + 1, parent=index, base=False)
+
+
+def _base_clusters(graph: _Graph, options: DetectionOptions, starting: Mapping[str, int] | None) -> list[Members]:
+    labels = {index: starting[each] for index, each in enumerate(graph.ids) if each in starting} if starting else None
+    clusters = _leiden(graph.edges, seed=_SEED, resolution=options.resolution, starting=labels)
+    clustered = {member for cluster in clusters for member in cluster}
+    clusters += [[index] for index in range(len(graph.ids)) if index not in clustered]
+    clusters = absorb(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)
+    pairs = gather(clusters, contexts=graph.contexts, min_size=options.min_size)
+    groups = _leiden(pairs, seed=_SEED, resolution=options.resolution)
+    gathered = {index for group in groups for index in group}
+    merged = [sorted(member for index in group for member in clusters[index]) for group in groups]
+    return sorted(merged + [cluster for index, cluster in enumerate(clusters) if index not in gathered])
+
+
+def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> list[list[Members]]:
+    """Group clusters under roots: each alone, or, where many are connected, by Leiden over the graph of clusters.
+
+    The resolution is halved until few enough are left: the clusters that are linked most are the first to be joined.
+    """
+    cluster_of = {member: index for index, cluster in enumerate(base) for member in cluster}
+    links = graph.links(cluster_of)
+    if options.max_levels < 2 or len(links) <= options.max_roots:
+        return [[cluster] for cluster in base]
+    edges = [(a, b, weight) for a, row in links.items() for b, weight in row.items() if a < b]
+    # Leiden has no loops: the weight inside a cluster hangs on a node of its own, which always stays with it
+    edges += [
+        (index, len(base) + index, math.fsum(weight for _, _, weight in graph.inside(base[index])) or 1e-9) for index in links
+    ]
+    edges.sort()
+    groups: list[Members] = []
+    for halvings in range(1, _MAX_HALVINGS + 1):
+        found = _leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
+        groups = [kept for group in found if (kept := [index for index in group if index < len(base)])]
+        if len(groups) <= options.max_roots:
+            break
+    grouped = {index for group in groups for index in group}
+    groups += [[index] for index in range(len(base)) if index not in grouped]
+    return [[base[index] for index in group] for group in sorted(groups)]
+
+
+def _divide(graph: _Graph, members: Members, options: DetectionOptions) -> list[Members]:
+    """Return the parts of a cluster, or nothing where it does not fall apart."""
+    inside = graph.inside(members)
+    linked = {node for a, b, _ in inside for node in (a, b)}
+    alone = [member for member in members if member not in linked]
+    touched = sorted({number for member in alone for number in graph.contexts_of.get(member, ())})
+    contexts = [graph.contexts[number] for number in touched]
+    for factor in _DIVISIONS:
+        parts = _leiden(inside, seed=_seed_of(graph, members), resolution=options.resolution * factor)
+        parts += [[member] for member in alone]
+        parts = absorb(parts, links=graph.links, contexts=contexts, min_size=options.min_size, force=True)
+        if len(parts) > 1:
+            return parts
+    return []
+
+
+def _seed_of(graph: _Graph, members: Members) -> int:
+    names = "\x1f".join(f"{graph.keys[member].name}\x1e{graph.keys[member].type}" for member in members)
+    return int.from_bytes(hashlib.sha256(names.encode()).digest()[:4], "big")
+
+
+def _leiden(
+    edges: Sequence[tuple[int, int, float]], *, seed: int, resolution: float, starting: Mapping[int, int] | None = None
+) -> list[Members]:
+    """Return the clusters of the nodes that have edges, each sorted, in order; nodes without are absent."""
+    if not edges:
+        return []
+    named = [(str(a), str(b), weight) for a, b, weight in edges]
+    nodes = sorted({node for a, b, _ in edges for node in (a, b)})
+    assignment = None
+    if starting is not None:
+        # a node that is new starts alone, under a label that no other has
+        fresh = 1 + max(starting.values(), default=0)
+        assignment = _relabel({node: starting.get(node, fresh + node) for node in nodes}, nodes)
+    for _ in range(_MAX_ROUNDS):
+        begin = None if assignment is None else {str(node): label for node, label in assignment.items()}
+        _, found = graspologic_native.leiden(
+            named, starting_communities=begin, resolution=resolution, iterations=_ITERATIONS, seed=seed, trials=1
+        )
+        moved = _relabel({node: found[str(node)] for node in nodes}, nodes)
+        if moved == assignment:
+            break
+        assignment = moved
+    clusters: dict[int, Members] = defaultdict(list)
+    for node, label in (assignment or {}).items():
+        clusters[label].append(node)
+    return sorted(clusters.values())
+
+
+def _relabel(assignment: Mapping[int, int], nodes: Sequence[int]) -> dict[int, int]:
+    """Number clusters by first appearance, so that equal partitions are equal values."""
+    numbers: dict[int, int] = {}
+    return {node: numbers.setdefault(assignment[node], len(numbers)) for node in nodes}
+
+
+def _modularity(graph: _Graph, base: list[Members], resolution: float) -> float:
+    if not graph.edges:
+        return 0.0
+    linked = {node for a, b, _ in graph.edges for node in (a, b)}
+    labels = {str(member): index for index, cluster in enumerate(base) for member in cluster if member in linked}
+    named = [(str(a), str(b), weight) for a, b, weight in graph.edges]
+    return float(graspologic_native.modularity(named, labels, resolution=resolution))

@@ -1,0 +1,125 @@
+"""Choose what a summary rests on: the central entities of a community and its most telling sentences."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentic_rag_backend.communities.detection import EntityName
+from agentic_rag_backend.domain.graph import CommunitySummary, Support
+from agentic_rag_backend.domain.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.words import content_forms
+
+_COMFORTABLE_CHARACTERS = (40, 260)
+_SAME_SHARE = 0.6
+"""Share of words in common above which two sentences say the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A sentence, verbatim, with the passages that hold it and the members it names."""
+
+    statement: str
+    sources: tuple[Support, ...]
+    entity_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class CentralEntity:
+    """A member and its share in [0, 1] of the weight of all relationships inside the community."""
+
+    id: str
+    name: str
+    type: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that a summary is written from.
+
+    ``entities`` are the most central members, ``facts`` the sentences, both best first; ``children`` the summaries of the next
+    finer level; ``passages`` the number of passages behind the relationships inside.
+    """
+
+    fingerprint: str
+    entity_count: int
+    entities: tuple[CentralEntity, ...]
+    facts: tuple[Fact, ...]
+    passages: int
+    children: tuple[CommunitySummary, ...] = ()
+
+
+def central_entities(
+    members: Sequence[str],
+    names: Mapping[str, EntityName],
+    weights: Iterable[tuple[str, str, float]],
+    *,
+    limit: int,
+) -> tuple[CentralEntity, ...]:
+    """Return the members by falling weighted degree inside the community (for an undirected graph, what PageRank measures)."""
+    degree: dict[str, float] = defaultdict(float)
+    for source, target, weight in weights:
+        degree[source] += weight
+        degree[target] += weight
+    total = sum(degree[member] for member in sorted(degree)) or 1.0
+    ranked = sorted(members, key=lambda member: (-degree.get(member, 0.0), names[member].name, member))[:limit]
+    return tuple(
+        CentralEntity(member, names[member].name, names[member].type, degree.get(member, 0.0) / total) for member in ranked
+    )
+
+
+def merge_facts(facts: Iterable[Fact]) -> list[Fact]:
+    """Join facts of one wording: a sentence that says several relationships, or stands in several passages."""
+    merged: dict[str, Fact] = {}
+    for fact in facts:
+        wording = " ".join(fact.statement.split())
+        known = merged.get(wording)
+        if known is not None:
+            sources = tuple(dict.fromkeys((*known.sources, *fact.sources)))
+            fact = replace(known, sources=sources, entity_ids=known.entity_ids | fact.entity_ids)
+        merged[wording] = fact
+    return list(merged.values())
+
+
+def telling_facts(facts: Iterable[Fact], entities: Sequence[CentralEntity], *, limit: int) -> tuple[Fact, ...]:
+    """Return up to ``limit`` facts, best first: each names central entities that those before it left out.
+
+    Greedy maximum coverage: what is covered already counts a quarter. Sentences that hang in the air ("He …"), are cut off, very
+    short or very long count less, and near repetitions are left out.
+    """
+    share = {entity.id: entity.share for entity in entities}
+    left = sorted(merge_facts(facts), key=lambda fact: fact.statement)
+    forms = {fact.statement: content_forms(fact.statement) for fact in left}
+    covered: set[str] = set()
+    chosen: list[Fact] = []
+
+    def gain(fact: Fact) -> float:
+        fresh = sum(share.get(entity, 0.0) * (0.25 if entity in covered else 1.0) for entity in sorted(fact.entity_ids))
+        return (fresh + 1e-6) * _readability(fact.statement)
+
+    while left and len(chosen) < limit:
+        best = max(left, key=gain)
+        chosen.append(best)
+        covered |= best.entity_ids
+        said = forms[best.statement]
+        left = [fact for fact in left if fact is not best and not _same(forms[fact.statement], said)]
+    return tuple(chosen)
+
+
+def _readability(statement: str) -> float:
+    low, high = _COMFORTABLE_CHARACTERS
+    length = len(statement)
+    value = min(1.0, length / low) * min(1.0, high / max(1, length))
+    if leans_on_context(statement):
+        value *= 0.5
+    if not is_statement(statement):
+        # A heading, a row of a table, a list of those present: where nothing else is said, better than nothing.
+        value *= 0.02
+    return value
+
+
+def _same(first: frozenset[str], second: frozenset[str]) -> bool:
+    shorter = min(len(first), len(second))
+    return shorter == 0 or len(first & second) / len(first | second) > _SAME_SHARE

@@ -1,0 +1,128 @@
+"""Fetch the sentences behind communities: a bounded number of relationships each, several communities at a time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, telling_facts
+from agentic_rag_backend.communities.knowledge import VisibleKnowledge
+from agentic_rag_backend.communities.plan import PlannedCommunity
+from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+
+_ENTITIES = 12
+_RELATIONSHIPS = 60
+_FACTS = 24
+_PASSAGES = 3
+
+
+class EvidenceGatherer:
+    """Builds `Evidence` for communities of one reading of the graph."""
+
+    def __init__(
+        self,
+        tenant: TenantId,
+        *,
+        graph: KnowledgeStore,
+        documents: DocumentCatalogue,
+        knowledge: VisibleKnowledge,
+        versions: Mapping[str, int],
+        weights: Mapping[tuple[str, str], float],
+    ) -> None:
+        self._tenant = tenant
+        self._graph = graph
+        self._documents = documents
+        self._knowledge = knowledge
+        self._versions = versions
+        self._weights = weights
+
+    async def gather(
+        self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
+    ) -> list[Evidence]:
+        """Return the evidence of each community; ``children`` are the summaries of its parts, by its id."""
+        central = [self._central(each) for each in communities]
+        wanted = [self._relationships(each, entities) for each, entities in zip(communities, central, strict=True)]
+        facts = await self._facts(communities, wanted)
+        passages = await self._passage_facts([each for each in communities if not facts[each.id]])
+        return [
+            Evidence(
+                fingerprint=each.fingerprint,
+                entity_count=len(each.members),
+                entities=entities[:_ENTITIES],
+                facts=telling_facts(facts[each.id] or passages[each.id], entities, limit=_FACTS),
+                passages=sum(edge.passages for edge in each.inside),
+                children=tuple(children.get(each.id, ())),
+            )
+            for each, entities in zip(communities, central, strict=True)
+        ]
+
+    def _weight(self, source: str, target: str) -> float:
+        return self._weights.get((source, target) if source < target else (target, source), 0.0)
+
+    def _central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
+        pairs = {(min(e.source_id, e.target_id), max(e.source_id, e.target_id)) for e in community.inside}
+        weights = [(low, high, self._weights.get((low, high), 0.0)) for low, high in sorted(pairs)]
+        return central_entities(community.members, self._knowledge.entities, weights, limit=len(community.members))
+
+    def _relationships(self, community: PlannedCommunity, entities: Sequence[CentralEntity]) -> list[str]:
+        """Return the strongest relationships between central members."""
+        share = {entity.id: entity.share for entity in entities}
+        ranked = sorted(
+            community.inside,
+            key=lambda edge: (
+                -self._weight(edge.source_id, edge.target_id) * (share[edge.source_id] + share[edge.target_id]),
+                edge.relationship_id,
+            ),
+        )
+        return [edge.relationship_id for edge in ranked[:_RELATIONSHIPS]]
+
+    async def _facts(self, communities: Sequence[PlannedCommunity], wanted: Sequence[list[str]]) -> dict[str, list[Fact]]:
+        found: defaultdict[str, list[tuple[str, Support]]] = defaultdict(list)
+        ids = sorted({relationship for ranked in wanted for relationship in ranked})
+        if ids:
+            for said in await self._graph.fact_sentences(self._tenant, ids):
+                if self._versions.get(said.support.document_id) == said.support.version:
+                    found[said.relationship_id].append((said.fact, said.support))
+        facts: dict[str, list[Fact]] = {}
+        for community, ranked in zip(communities, wanted, strict=True):
+            ends = {edge.relationship_id: frozenset((edge.source_id, edge.target_id)) for edge in community.inside}
+            facts[community.id] = [
+                Fact(statement, (support,), ends[relationship])
+                for relationship in ranked
+                for statement, support in found.get(relationship, ())
+            ]
+        return facts
+
+    async def _passage_facts(self, communities: Sequence[PlannedCommunity]) -> dict[str, list[Fact]]:
+        """Return sentences that name the members, for communities that no relationship holds together."""
+        chosen: dict[str, list[Support]] = {}
+        for each in communities:
+            shared = Counter(support for member in each.members for support in self._knowledge.mentions.get(member, ()))
+            ranked = sorted(shared, key=lambda support: (-shared[support], support.document_id, support.chunk_id))
+            chosen[each.id] = ranked[:_PASSAGES]
+        ids = sorted({support.chunk_id for supports in chosen.values() for support in supports})
+        texts = {id: found.chunk.text for id, found in (await self._documents.hydrate(self._tenant, ids)).items()} if ids else {}
+        return {
+            each.id: [
+                self._sentence_about(each.members, support, texts[support.chunk_id])
+                for support in chosen[each.id]
+                if support.chunk_id in texts
+            ]
+            for each in communities
+        }
+
+    def _sentence_about(self, members: Sequence[str], support: Support, text: str) -> Fact:
+        """Return the sentence of a passage that names most members, the first of equals."""
+        names = {member: normalise_name(self._knowledge.entities[member].name) for member in members}
+        best, named = text.strip()[:300], frozenset(members[:1])
+        most = 0
+        for sentence in split_sentences(text):
+            wording = f" {normalise_name(text[sentence.start : sentence.end])} "
+            there = frozenset(member for member, name in names.items() if f" {name} " in wording)
+            if len(there) > most:
+                best, named, most = text[sentence.start : sentence.end], there, len(there)
+        return Fact(best, (support,), named)

@@ -1,0 +1,165 @@
+"""Read what of a tenant's graph is visible, in a form that fits in memory: linear in relationships and mentions."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentic_rag_backend.communities.absorption import Context
+from agentic_rag_backend.communities.detection import DetectionOptions, EntityName
+from agentic_rag_backend.domain.graph import Support, WeightedEdge
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.words import content_forms, inverse_frequency
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+
+EXCLUDED_TYPES = frozenset({"date"})
+"""A year joins what has nothing else in common; it takes no part in communities."""
+
+_CHUNK_WEIGHT = 1_000
+_DOCUMENT_WEIGHT = 1
+_SAMPLED_FACTS = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A visible relationship between two entities: ``passages`` say it; ``digest`` changes with any of them."""
+
+    relationship_id: str
+    source_id: str
+    target_id: str
+    passages: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleKnowledge:
+    """What the visible versions of a tenant's documents say; entities that take part in communities only."""
+
+    entities: Mapping[str, EntityName] = field(default_factory=dict)
+    edges: Sequence[Edge] = ()
+    mentions: Mapping[str, tuple[Support, ...]] = field(default_factory=dict)
+    """The passages that mention each entity."""
+    term_weights: Mapping[str, float] = field(default_factory=dict)
+    """Inverse frequency of words, from a bounded sample of the facts."""
+
+
+async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mapping[str, int]) -> VisibleKnowledge:
+    """Stream the graph and keep what passages of ``versions`` (document → visible version) support."""
+    supports: dict[Support, Support] = {}
+    mentions: dict[str, list[Support]] = defaultdict(list)
+    async for mention_batch in graph.all_mentions(tenant):
+        for mention in mention_batch:
+            if _visible(mention.support, versions):
+                mentions[mention.entity_id].append(supports.setdefault(mention.support, mention.support))
+    edges: list[Edge] = []
+    sample: dict[str, frozenset[str]] = {}
+    async for relationships in graph.all_relationships(tenant):
+        for relationship in relationships:
+            seen = sorted({_key(support) for support in relationship.supports if _visible(support, versions)})
+            if not seen:
+                continue
+            edges.append(
+                Edge(
+                    relationship.id,
+                    relationship.source_id,
+                    relationship.target_id,
+                    len(seen),
+                    _digest([relationship.id, relationship.relation, *("\x1e".join(key) for key in seen)]),
+                )
+            )
+            if len(sample) < _SAMPLED_FACTS and relationship.fact not in sample:
+                sample[relationship.fact] = content_forms(relationship.fact)
+    linked = {end for edge in edges for end in (edge.source_id, edge.target_id)}
+    names: dict[str, EntityName] = {}
+    async for entities in graph.all_entities(tenant):
+        for entity in entities:
+            if (entity.id in mentions or entity.id in linked) and _takes_part(entity.name, entity.type):
+                names[entity.id] = EntityName(entity.name, entity.type)
+    return VisibleKnowledge(
+        entities=names,
+        edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],
+        mentions={entity: tuple(sorted(held, key=_key)) for entity, held in mentions.items() if entity in names},
+        term_weights=inverse_frequency(sample.values()),
+    )
+
+
+def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
+    """Return one edge for each two related entities, sorted by ends.
+
+    The weight is ln(1 + passages) ÷ the geometric mean of the ends' prominence, 1 + ln n for an entity that n passages
+    mention: much repetition adds little, and what is named everywhere glues little together. It depends on these two entities
+    alone, so that a document about others moves nothing here.
+    """
+    passages: dict[tuple[str, str], int] = defaultdict(int)
+    for edge in knowledge.edges:
+        if edge.source_id != edge.target_id:
+            low, high = sorted((edge.source_id, edge.target_id))
+            passages[low, high] += edge.passages
+
+    def prominence(entity: str) -> float:
+        return 1 + math.log(max(1, len(knowledge.mentions.get(entity, ()))))
+
+    return [
+        WeightedEdge(low, high, math.log1p(count) / math.sqrt(prominence(low) * prominence(high)))
+        for (low, high), count in sorted(passages.items())
+    ]
+
+
+def contexts(knowledge: VisibleKnowledge) -> list[Context]:
+    """Return which entities share a passage and, weaker, a document."""
+    by_chunk: dict[str, list[str]] = defaultdict(list)
+    by_document: dict[str, set[str]] = defaultdict(set)
+    for entity, supports in knowledge.mentions.items():
+        for support in supports:
+            by_chunk[support.chunk_id].append(entity)
+            by_document[support.document_id].add(entity)
+    return [Context(_CHUNK_WEIGHT, tuple(members)) for members in by_chunk.values() if len(members) > 1] + [
+        Context(_DOCUMENT_WEIGHT, tuple(members)) for members in by_document.values() if len(members) > 1
+    ]
+
+
+def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
+    """Return 64 hex digits that change with anything that detection depends on."""
+    hasher = hashlib.sha256(repr(options).encode())
+    for entity, named in sorted(knowledge.entities.items()):
+        passages = ("\x1e".join(_key(support)) for support in knowledge.mentions.get(entity, ()))
+        hasher.update(_digest([entity, named.name, named.type, *passages]))
+    for digest in sorted(edge.digest for edge in knowledge.edges):
+        hasher.update(digest)
+    return hasher.hexdigest()
+
+
+def fingerprint(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
+    """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind those.
+
+    Where there are no relationships, the passages that mention the members count.
+    """
+    chosen = sorted(members)
+    parts = [f"{entity}\x1e{knowledge.entities[entity].name}\x1e{knowledge.entities[entity].type}" for entity in chosen]
+    hasher = hashlib.sha256(_digest(parts))
+    for digest in sorted(edge.digest for edge in inside):
+        hasher.update(digest)
+    if not inside:
+        keys = (key for entity in chosen for key in map(_key, knowledge.mentions.get(entity, ())))
+        hasher.update(_digest("\x1e".join(key) for key in keys))
+    return hasher.hexdigest()
+
+
+def _takes_part(name: str, type: str) -> bool:
+    return type not in EXCLUDED_TYPES and any(character.isalpha() for character in name)
+
+
+def _visible(support: Support, versions: Mapping[str, int]) -> bool:
+    return versions.get(support.document_id) == support.version
+
+
+def _key(support: Support) -> tuple[str, str]:
+    """A chunk's id is that of its text: a version that keeps a passage keeps what was written from it."""
+    return support.document_id, support.chunk_id
+
+
+def _digest(parts: Iterable[str]) -> bytes:
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()

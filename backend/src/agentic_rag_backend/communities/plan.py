@@ -1,0 +1,114 @@
+"""Turn detected clusters into communities with ids and fingerprints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.communities.detection import DetectedCommunity, Detection
+from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, fingerprint
+from agentic_rag_backend.domain.document import stable_id
+from agentic_rag_backend.domain.graph import Community
+from agentic_rag_backend.domain.tenant import TenantId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedCommunity:
+    """A community before it belongs to a generation; ``inside`` are the relationships among its members."""
+
+    id: str
+    level: int
+    parent_id: str | None
+    members: tuple[str, ...]
+    fingerprint: str
+    inside: tuple[Edge, ...]
+    base: bool
+
+    def community(self, generation: int) -> Community:
+        """Return what the graph store keeps."""
+        return Community(
+            id=self.id,
+            generation=generation,
+            level=self.level,
+            parent_id=self.parent_id,
+            entity_ids=self.members,
+            fingerprint=self.fingerprint,
+            entity_count=len(self.members),
+        )
+
+
+def plan_communities(tenant: TenantId, detection: Detection, knowledge: VisibleKnowledge) -> list[PlannedCommunity]:
+    """Return the communities, parents before children.
+
+    The id is that of the set of members, wherever in the hierarchy it stands: an unchanged community keeps it.
+    """
+    ids = [stable_id("community", tenant, *sorted(each.members)) for each in detection.communities]
+    inside = _edges_inside(detection, knowledge.edges)
+    return [
+        PlannedCommunity(
+            id=ids[index],
+            level=each.level,
+            parent_id=None if each.parent is None else ids[each.parent],
+            members=each.members,
+            fingerprint=fingerprint(knowledge, each.members, inside[index]),
+            inside=tuple(inside[index]),
+            base=each.base,
+        )
+        for index, each in enumerate(detection.communities)
+    ]
+
+
+def previous_detection(communities: Sequence[Community], details: Mapping[str, object]) -> Detection:
+    """Return the hierarchy of a published generation, for a graph that has not changed since."""
+    coarse = _coarse(details)
+    ordered = sorted(communities, key=lambda each: each.level)
+    index = {each.id: position for position, each in enumerate(ordered)}
+    modularity = details.get("modularity")
+    return Detection(
+        tuple(
+            DetectedCommunity(
+                level=each.level,
+                parent=None if each.parent_id is None else index[each.parent_id],
+                members=each.entity_ids,
+                base=_is_base(each, coarse),
+            )
+            for each in ordered
+        ),
+        float(modularity) if isinstance(modularity, int | float) else 0.0,
+    )
+
+
+def previous_assignment(communities: Sequence[Community], details: Mapping[str, object]) -> dict[str, int]:
+    """Return the ``base`` clusters of a published generation, as the start of the next detection.
+
+    ``details["coarse"]`` names the roots that only group clusters.
+    """
+    coarse = _coarse(details)
+    base = sorted((each for each in communities if _is_base(each, coarse)), key=lambda each: each.id)
+    return {entity: number for number, each in enumerate(base) for entity in each.entity_ids}
+
+
+def _coarse(details: Mapping[str, object]) -> frozenset[str]:
+    named = details.get("coarse")
+    return frozenset(named) if isinstance(named, list | tuple) else frozenset()
+
+
+def _is_base(community: Community, coarse: frozenset[str]) -> bool:
+    return community.id not in coarse and (community.parent_id is None or community.parent_id in coarse)
+
+
+def _edges_inside(detection: Detection, edges: Sequence[Edge]) -> list[list[Edge]]:
+    """Return, for each community, the relationships with both ends in it."""
+    deepest: dict[str, int] = {}
+    for index, each in enumerate(detection.communities):
+        deepest.update(dict.fromkeys(each.members, index))
+    chains: dict[int, tuple[int, ...]] = {}
+    for index, each in enumerate(detection.communities):
+        chains[index] = (*(() if each.parent is None else chains[each.parent]), index)
+    inside: list[list[Edge]] = [[] for _ in detection.communities]
+    for edge in edges:
+        for first, second in zip(chains[deepest[edge.source_id]], chains[deepest[edge.target_id]], strict=False):
+            if first != second:
+                break
+            inside[first].append(edge)
+    return inside

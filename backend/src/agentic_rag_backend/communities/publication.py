@@ -1,0 +1,165 @@
+"""Write a generation of communities beside the current one and make it current."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.communities.plan import PlannedCommunity
+from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, CommunityPointer
+from agentic_rag_backend.stores.graph.base import CommunityStore
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
+
+_log = structlog.get_logger(__name__)
+
+_BATCH = 32
+_MIN_SEARCHABLE = 3
+"""Members from which a community is searched for: a single entity is found as itself, a pair as a fact."""
+_EMBEDDED_CHARACTERS = 200
+"""Of the prose, what is embedded beside name and keywords: the embedder's time grows with the text, what it finds hardly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A generation before it is written.
+
+    ``summaries`` are by fingerprint; ``rewritten`` the fingerprints of those that are new; ``built_from`` the state_version
+    the graph was read at.
+    """
+
+    planned: Sequence[PlannedCommunity]
+    summaries: Mapping[str, CommunitySummary]
+    rewritten: frozenset[str]
+    built_from: int
+    details: Mapping[str, Any]
+
+
+class Publisher:
+    """Puts a generation in place.
+
+    Args:
+        retire_after_s: seconds the old generation stays after the flip, for the readers that have begun with it.
+    """
+
+    def __init__(
+        self,
+        *,
+        communities: CommunityCatalogue,
+        graph: CommunityStore,
+        vectors: VectorStore,
+        embedder: Embedder,
+        retire_after_s: float = 1.0,
+    ) -> None:
+        self._communities = communities
+        self._graph = graph
+        self._vectors = vectors
+        self._embedder = embedder
+        self._retire_after_s = retire_after_s
+
+    async def publish(
+        self,
+        tenant: TenantId,
+        draft: Draft,
+        *,
+        previous: CommunityPointer,
+        report: Callable[[str, int, int], Awaitable[None]],
+    ) -> int:
+        """Return the generation that is now current; whatever fails before the flip leaves the old one, and nothing new."""
+        planned = draft.planned
+        searchable = [each for each in planned if len(each.members) >= _MIN_SEARCHABLE]
+        generation = await self._communities.next_generation(tenant)
+        written: list[str] = []
+        try:
+            await self._graph.write_communities(tenant, generation, [each.community(generation) for each in planned])
+            kept = await self._kept_vectors(tenant, draft, previous)
+            for start in range(0, len(searchable), _BATCH):
+                await report("embed", start, len(searchable))
+                batch = searchable[start : start + _BATCH]
+                points = await self._points(batch, draft.summaries, kept, generation)
+                written += [point.id for point in points]
+                await self._vectors.upsert(tenant, Collection.NODES, points)
+            await report("publish", len(searchable), len(searchable))
+            await self._vectors.flush()
+            await self._communities.publish_generation(tenant, generation, built_from=draft.built_from, details=draft.details)
+        except BaseException:
+            await asyncio.shield(self._withdraw(tenant, generation, written))
+            raise
+        await self._retire(tenant, generation, [each.fingerprint for each in planned])
+        return generation
+
+    async def _kept_vectors(self, tenant: TenantId, draft: Draft, previous: CommunityPointer) -> dict[str, Vector]:
+        """Return the vectors of communities whose text is the one that was embedded for the current generation."""
+        if previous.generation == 0 or previous.details.get("written_under") != draft.details.get("written_under"):
+            return {}
+        old = {each.id: each.fingerprint for each in await self._graph.communities(tenant, previous.generation)}
+        same = [
+            each.id for each in draft.planned if old.get(each.id) == each.fingerprint and each.fingerprint not in draft.rewritten
+        ]
+        points = {community_point_id(each, previous.generation): each for each in same}
+        found = await self._vectors.vectors(tenant, Collection.NODES, list(points))
+        return {points[point]: vector for point, vector in found.items()}
+
+    async def _points(
+        self,
+        batch: Sequence[PlannedCommunity],
+        summaries: Mapping[str, CommunitySummary],
+        kept: Mapping[str, Vector],
+        generation: int,
+    ) -> list[VectorPoint]:
+        texts = {each.id: searchable_text(summaries[each.fingerprint]) for each in batch}
+        brief = {each.id: embedded_text(summaries[each.fingerprint]) for each in batch}
+        fresh = [id for id in texts if id not in kept]
+        vectors = dict(kept)
+        if fresh:
+            embedded = await self._embedder.embed([brief[id] for id in fresh])
+            vectors |= dict(zip(fresh, embedded, strict=True))
+        return [
+            VectorPoint(
+                id=community_point_id(id, generation),
+                kind=NodeKind.COMMUNITY,
+                dense=vectors[id],
+                text=text,
+                generation=generation,
+            )
+            for id, text in texts.items()
+        ]
+
+    async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+        """Remove what was written of a generation that did not become current; what cannot be goes with the next rebuild."""
+        try:
+            if (await self._communities.pointer(tenant)).generation == generation:
+                return
+            await self._graph.write_communities(tenant, generation, [])
+            if points:
+                await self._vectors.delete(tenant, Collection.NODES, points)
+        except AgenticRagError as error:
+            _log.warning("community_generation_left", tenant=str(tenant), generation=generation, reason=error.message)
+
+    async def _retire(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
+        await asyncio.sleep(self._retire_after_s)
+        await self._vectors.delete_generations(tenant, below=generation)
+        await self._graph.delete_generations(tenant, below=generation)
+        await self._communities.drop_summaries(tenant, keep=fingerprints)
+
+
+def embedded_text(summary: CommunitySummary) -> str:
+    """Return what the vector of a community is made from: name, keywords and the first sentence, cut at a word."""
+    first = next(iter(split_sentences(summary.summary)), None)
+    prose = first.text if first else ""
+    if len(prose) > _EMBEDDED_CHARACTERS:
+        prose = prose[:_EMBEDDED_CHARACTERS].rpartition(" ")[0]
+    return f"{summary.name}. {', '.join(summary.keywords)}. {prose}"
+
+
+def searchable_text(summary: CommunitySummary) -> str:
+    """Return the words that a community is found by: name, prose and keywords."""
+    return f"{summary.name}. {summary.summary} {', '.join(summary.keywords)}"

@@ -1,0 +1,311 @@
+"""Rebuild a tenant's communities: read, detect, summarise, write a new generation beside the old one, flip the pointer."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from agentic_rag_backend.communities.detection import DetectionOptions, detect
+from agentic_rag_backend.communities.gathering import EvidenceGatherer
+from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
+from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.plan import PlannedCommunity, plan_communities, previous_assignment, previous_detection
+from agentic_rag_backend.communities.publication import Draft, Publisher
+from agentic_rag_backend.communities.views import CommunityReader
+from agentic_rag_backend.communities.writing import Summariser, Written
+from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.graph import CommunitySummary, WeightedEdge
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import Catalogue, CommunityPointer
+from agentic_rag_backend.stores.graph.base import GraphStore
+
+Report = Callable[[str, int, int], Awaitable[None]]
+"""Records (stage, done, total); raises `Cancelled` where the job was asked to stop."""
+
+_BATCH = 32
+_LOOK_AGAIN_S = 0.5
+
+
+class Cancelled(Exception):
+    """The job was asked to stop: what happened, not an error."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a rebuild did, for the job's result and the pointer's details."""
+
+    written: int = 0
+    reused: int = 0
+    failed: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    stages_ms: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """The graph as it was read, and what came of detecting on it."""
+
+    state_version: int
+    pointer: CommunityPointer
+    versions: dict[str, int]
+    knowledge: VisibleKnowledge
+    edges: list[WeightedEdge]
+    planned: list[PlannedCommunity]
+    modularity: float
+    digest: str
+
+
+class Rebuilder:
+    """Runs one rebuild after another; see `CommunityService` for who calls it."""
+
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        graph: GraphStore,
+        reader: CommunityReader,
+        summariser: Summariser,
+        publisher: Publisher,
+        detection: DetectionOptions,
+    ) -> None:
+        self._catalogue = catalogue
+        self._graph = graph
+        self._reader = reader
+        self._summariser = summariser
+        self._publisher = publisher
+        self._detection = detection
+
+    async def run(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any]:
+        """Do what ``options`` ask and return the result: counts per level, summaries written and reused, tokens, modularity.
+
+        Raises:
+            Cancelled: the job was asked to stop; the old generation stays.
+        """
+        tally = Tally()
+        reading = await self._read(tenant, options, report, tally)
+        if options.dry_run:
+            return await self._estimate(tenant, options, reading, report)
+        summaries = await self._summarise(tenant, options, reading, report, tally)
+        details = self._details(options, reading, tally, summaries)
+        if details["written_under"] != reading.pointer.details.get("written_under"):
+            # readers show what was written last: a summary that is used again must be that
+            await self._catalogue.communities.save_summaries(tenant, list(summaries.values()))
+        draft = Draft(
+            planned=reading.planned,
+            summaries=summaries,
+            rewritten=frozenset(tally.rewritten),
+            built_from=reading.state_version,
+            details=details,
+        )
+        started = time.perf_counter()
+        generation = await self._publisher.publish(tenant, draft, previous=reading.pointer, report=report)
+        tally.stages_ms["publish"] = _since(started)
+        return {"generation": generation, **public_details(draft.details), "stages_ms": tally.stages_ms}
+
+    async def _read(self, tenant: TenantId, options: RebuildOptions, report: Report, tally: Tally) -> _Reading:
+        await report("read", 0, 1)
+        started = time.perf_counter()
+        # read first: whatever changes after this makes the new generation stale, never silently complete
+        state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
+        pointer, previous = await self._reader.read(tenant)
+        versions = await self._catalogue.documents.visible_versions(tenant)
+        knowledge = await read_visible(self._graph, tenant, versions)
+        tally.stages_ms["read"] = _since(started)
+        await report("detect", 0, 1)
+        started = time.perf_counter()
+        detection_options = options.detection(self._detection)
+        edges = weighted_edges(knowledge)
+        digest = graph_digest(knowledge, detection_options)
+        if options.mode == "incremental" and previous and pointer.details.get("graph") == digest:
+            detection = previous_detection(previous, pointer.details)
+        else:
+            detection = await asyncio.to_thread(
+                detect,
+                edges,
+                entities=knowledge.entities,
+                options=detection_options,
+                contexts=contexts(knowledge),
+                starting=previous_assignment(previous, pointer.details) if options.mode == "incremental" else None,
+            )
+        planned = await asyncio.to_thread(plan_communities, tenant, detection, knowledge)
+        tally.stages_ms["detect"] = _since(started)
+        return _Reading(
+            state_version=state_version,
+            pointer=pointer,
+            versions=versions,
+            knowledge=knowledge,
+            edges=edges,
+            planned=planned,
+            modularity=detection.modularity,
+            digest=digest,
+        )
+
+    async def _summarise(
+        self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report, tally: Tally
+    ) -> dict[str, CommunitySummary]:
+        """Return every community's summary by fingerprint, children before their parents."""
+        started = time.perf_counter()
+        summaries = await self._cached(tenant, options, reading)
+        missing = [each for each in reading.planned if each.fingerprint not in summaries]
+        tally.reused = len(reading.planned) - len(missing)
+        gatherer = self._gatherer(tenant, reading)
+        done = 0
+        for batch in _deepest_first(missing):
+            progress = partial(report, "summarise", done, len(missing))
+            await progress()
+            evidence = await gatherer.gather(batch, _children(reading.planned, batch, summaries))
+            tasks = [
+                asyncio.ensure_future(
+                    self._summariser.write(each, reading.knowledge.term_weights, by_model=self._by_model(options, planned))
+                )
+                for planned, each in zip(batch, evidence, strict=True)
+            ]
+            written = await _all(tasks, progress)
+            await self._catalogue.communities.save_summaries(tenant, [each.summary for each in written])
+            _count(tally, batch, written)
+            summaries |= {each.summary.fingerprint: each.summary for each in written}
+            done += len(batch)
+        await report("summarise", done, len(missing))
+        tally.stages_ms["summarise"] = _since(started)
+        return summaries
+
+    async def _cached(self, tenant: TenantId, options: RebuildOptions, reading: _Reading) -> dict[str, CommunitySummary]:
+        """Return the summaries that need no writing: the best writer's; the extractive one's where no model would write."""
+        best, plain = self._summariser.keys[0], self._summariser.keys[-1]
+        found = await self._under(tenant, [each.fingerprint for each in reading.planned], best)
+        others = [each.fingerprint for each in reading.planned if not self._by_model(options, each)]
+        return found | await self._under(tenant, [each for each in others if each not in found], plain)
+
+    async def _under(self, tenant: TenantId, fingerprints: list[str], key: tuple[str, str]) -> dict[str, CommunitySummary]:
+        if not fingerprints:
+            return {}
+        prompt_version, model = key
+        return await self._catalogue.communities.summaries(tenant, fingerprints, prompt_version=prompt_version, model=model)
+
+    def _by_model(self, options: RebuildOptions, community: PlannedCommunity) -> bool:
+        least = options.detection(self._detection).min_size
+        return options.summarize and self._summariser.generative and len(community.members) >= least
+
+    def _gatherer(self, tenant: TenantId, reading: _Reading) -> EvidenceGatherer:
+        return EvidenceGatherer(
+            tenant,
+            graph=self._graph,
+            documents=self._catalogue.documents,
+            knowledge=reading.knowledge,
+            versions=reading.versions,
+            weights={(edge.source_id, edge.target_id): edge.weight for edge in reading.edges},
+        )
+
+    async def _estimate(self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report) -> dict[str, Any]:
+        """Return what a rebuild would cost; changes nothing."""
+        summaries = await self._cached(tenant, options, reading)
+        missing = [each for each in reading.planned if each.fingerprint not in summaries]
+        paid = [each for each in missing if self._by_model(options, each)]
+        gatherer = self._gatherer(tenant, reading)
+        usage = Usage()
+        for start in range(0, len(paid), _BATCH):
+            await report("estimate", start, len(paid))
+            batch = paid[start : start + _BATCH]
+            for evidence in await gatherer.gather(batch, _children(reading.planned, batch, summaries)):
+                usage += self._summariser.estimate(evidence)
+        return {
+            "dry_run": True,
+            "communities": len(reading.planned),
+            "levels": _levels(reading.planned),
+            "summaries_to_write": len(missing),
+            "summaries_reused": len(reading.planned) - len(missing),
+            "model_calls": usage.calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+            "modularity": round(reading.modularity, 4),
+        }
+
+    def _details(
+        self, options: RebuildOptions, reading: _Reading, tally: Tally, summaries: dict[str, CommunitySummary]
+    ) -> dict[str, Any]:
+        under = {(each.prompt_version, each.model) for each in summaries.values()}
+        order = [key for key in self._summariser.keys if key in under] + sorted(under - set(self._summariser.keys))
+        return {
+            "mode": options.mode,
+            "communities": len(reading.planned),
+            "levels": _levels(reading.planned),
+            "entities": len(reading.knowledge.entities),
+            "relationships": len(reading.knowledge.edges),
+            "summaries_written": tally.written,
+            "summaries_reused": tally.reused,
+            "summaries_failed": tally.failed,
+            "model_calls": tally.usage.calls,
+            "prompt_tokens": tally.usage.prompt_tokens,
+            "completion_tokens": tally.usage.completion_tokens,
+            "modularity": round(reading.modularity, 4),
+            "graph": reading.digest,
+            "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
+            "written_under": [list(key) for key in order],
+        }
+
+
+_INTERNAL = frozenset({"graph", "coarse", "written_under"})
+"""Details that only the next rebuild and the readers need."""
+
+
+def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a generation's details a user is shown."""
+    return {name: value for name, value in details.items() if name not in _INTERNAL}
+
+
+async def _all(tasks: Sequence[asyncio.Future[Written]], look: Callable[[], Awaitable[None]]) -> list[Written]:
+    """Wait for every task, looking twice a second whether to stop; whatever ends the wait ends the tasks."""
+    try:
+        pending = set(tasks)
+        while pending:
+            _, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S)
+            if pending:
+                await look()
+        return [task.result() for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _count(tally: Tally, batch: Sequence[PlannedCommunity], written: Sequence[Written]) -> None:
+    for community, each in zip(batch, written, strict=True):
+        tally.usage += each.usage
+        tally.rewritten.append(community.fingerprint)
+        if each.failure is None:
+            tally.written += 1
+        else:
+            tally.failed.append(community.id)
+
+
+def _deepest_first(planned: Sequence[PlannedCommunity]) -> Iterator[list[PlannedCommunity]]:
+    """Yield batches, each of one level, the finest level first."""
+    for level in sorted({each.level for each in planned}, reverse=True):
+        here = [each for each in planned if each.level == level]
+        yield from (here[start : start + _BATCH] for start in range(0, len(here), _BATCH))
+
+
+def _children(
+    planned: Sequence[PlannedCommunity], parents: Sequence[PlannedCommunity], summaries: dict[str, CommunitySummary]
+) -> dict[str, list[CommunitySummary]]:
+    wanted = {each.id for each in parents}
+    children: defaultdict[str, list[CommunitySummary]] = defaultdict(list)
+    for each in planned:
+        if each.parent_id in wanted and each.parent_id is not None and each.fingerprint in summaries:
+            children[each.parent_id].append(summaries[each.fingerprint])
+    return dict(children)
+
+
+def _levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
+    counts = Counter(each.level for each in planned)
+    return {str(level): counts[level] for level in sorted(counts)}
+
+
+def _since(started: float) -> float:
+    return round(1000 * (time.perf_counter() - started), 1)

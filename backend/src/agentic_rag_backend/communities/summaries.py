@@ -1,0 +1,143 @@
+"""Write a community's summary without a model: central entities name it, its most telling sentences describe it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, normalise_name
+from agentic_rag_backend.domain.words import words
+
+EXTRACTIVE_MODEL = "extractive"
+EXTRACTIVE_VERSION = "extractive@2"
+
+MAX_KEYWORDS = 8
+MAX_FINDINGS = 8
+_SENTENCES = 4
+_LONGEST_NAME = 5
+_SHORTEST_KEYWORD = 4
+_EMPHASIS = re.compile(r"(?<!\w)(\*\*|\*|__|_|`)(?=\S)(.+?)(?<=\S)\1(?!\w)")
+_NO_KEYWORDS = frozenset(
+    word.form
+    for word in words(
+        "another anything asked became become began brought called came come done every found gave give given gone good "
+        "great having known later least less like long made make member might more much need never next often ought part "
+        "people place said says seen several shown since small some something still take taken than that think thought "
+        "told took used want well went year years month months week weeks time times first second third last under upon "
+        "whole within without days hundred thousand million three four five seven eight nine ten twelve "
+    )
+)
+"""Words that mark out no theme, however often its sentences say them."""
+_PROSE_CHARACTERS = 700
+_MIN_SHARE = 0.5
+"""Share of the most central entity's weight that another needs to stand in the name beside it."""
+
+
+def extractive_summary(evidence: Evidence, term_weights: Mapping[str, float]) -> CommunitySummary:
+    """Return a summary made of verbatim sentences; the same evidence gives the same summary.
+
+    Args:
+        evidence: entities and facts, best first.
+        term_weights: inverse frequency of words, for the keywords.
+    """
+    prose = _opening(evidence.facts)
+    name = community_name(evidence.entities)
+    return CommunitySummary(
+        fingerprint=evidence.fingerprint,
+        name=name,
+        summary=" ".join(_sentence(fact.statement) for fact in prose) or _listing(evidence),
+        keywords=keywords(evidence, name, term_weights),
+        findings=tuple(Finding(fact.statement, fact.sources) for fact in evidence.facts[:MAX_FINDINGS]),
+        rating=rating(evidence.passages),
+        model=EXTRACTIVE_MODEL,
+        prompt_version=EXTRACTIVE_VERSION,
+        sources=tuple(dict.fromkeys(source for fact in prose for source in fact.sources)),
+    )
+
+
+def community_name(entities: Sequence[CentralEntity]) -> str:
+    """Return the one to three most central names, such as "Halden Institute, Mira Voss and Tidal Array".
+
+    Titles of documents, file names, code and things of no known kind are taken only where nothing better is there.
+    """
+    chosen: list[str] = []
+    plain = [entity for entity in entities if _names_well(entity)]
+    entities = plain or entities
+    for entity in entities:
+        if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
+            break
+        own = set(normalise_name(entity.name).split())
+        if not any(own <= set(normalise_name(name).split()) or own >= set(normalise_name(name).split()) for name in chosen):
+            chosen.append(" ".join(entity.name.split()))
+    return chosen[0] if len(chosen) == 1 else f"{', '.join(chosen[:-1])} and {chosen[-1]}" if chosen else ""
+
+
+def keywords(evidence: Evidence, name: str, term_weights: Mapping[str, float]) -> tuple[str, ...]:
+    """Return up to eight: central names that the title lacks, and the words that mark these facts out from all others."""
+    title = {word.form for word in words(name)}
+    names: list[str] = []
+    for entity in [each for each in evidence.entities if _names_well(each)]:
+        forms = {word.form for word in words(entity.name)}
+        if len(names) < MAX_KEYWORDS // 2 and not forms <= title:
+            names.append(" ".join(entity.name.split()))
+            title |= forms
+    counts: Counter[str] = Counter()
+    written: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for fact in evidence.facts:
+        found = [word for word in words(fact.statement) if word.content and not word.name and _says_a_topic(word.form)]
+        counts.update({word.form for word in found} - title)
+        for word in found:
+            written[word.form][fact.statement[word.start : word.end].casefold()] += 1
+    if any(count > 1 for count in counts.values()):
+        counts = Counter({form: count for form, count in counts.items() if count > 1})
+    rare = max(term_weights.values(), default=1.0)
+    ranked = sorted(counts, key=lambda form: (-math.log1p(counts[form]) * term_weights.get(form, rare), form))
+    spelled = [min(written[form], key=lambda text, form=form: (-written[form][text], text)) for form in ranked]  # type: ignore[misc]
+    return tuple(dict.fromkeys([*names, *spelled]))[:MAX_KEYWORDS]
+
+
+def rating(passages: int) -> float:
+    """Return how well documented a community is, in [0, 10): 1.7 for 10 passages, 5 for 50, 9.1 for 500."""
+    return round(10 * passages / (passages + 50), 1)
+
+
+def _names_well(entity: CentralEntity) -> bool:
+    """Tell whether a reader would call a theme by this name: short, of a known kind, no date, no code and no file."""
+    words = entity.name.split()
+    spelled = entity.name.replace(" ", "").replace("'", "").replace("’", "").replace("-", "").replace(".", "").replace("&", "")
+    return (
+        len(words) <= _LONGEST_NAME
+        and spelled.isalpha()
+        and entity.name[:1].isupper()
+        and (entity.type not in ("date", "code", "other") or len(words) > 1)
+    )
+
+
+def _says_a_topic(form: str) -> bool:
+    return len(form) >= _SHORTEST_KEYWORD and form not in _NO_KEYWORDS and not form.endswith("li")
+
+
+def _opening(facts: Sequence[Fact]) -> list[Fact]:
+    chosen: list[Fact] = []
+    room = _PROSE_CHARACTERS
+    for fact in facts:
+        if len(chosen) == _SENTENCES or (chosen and len(fact.statement) > room):
+            break
+        chosen.append(fact)
+        room -= len(fact.statement)
+    return chosen
+
+
+def _sentence(statement: str) -> str:
+    text = _EMPHASIS.sub(r"\2", " ".join(statement.split())).lstrip("-*• ")
+    text = text[:1].upper() + text[1:]
+    return text if text.endswith((".", "!", "?", "…", '"', "”", "。")) else f"{text}."
+
+
+def _listing(evidence: Evidence) -> str:
+    shown = [" ".join(entity.name.split()) for entity in evidence.entities[:5]]
+    more = evidence.entity_count - len(shown)
+    return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}."

@@ -1,0 +1,205 @@
+"""Have a language model write a community's summary, and fall back to the extractive one where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.communities.evidence import Evidence, Fact
+from agentic_rag_backend.communities.summaries import (
+    EXTRACTIVE_MODEL,
+    EXTRACTIVE_VERSION,
+    MAX_FINDINGS,
+    MAX_KEYWORDS,
+    extractive_summary,
+)
+from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding
+from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
+from agentic_rag_backend.prompts import Prompt, built_in, fence
+
+_log = structlog.get_logger(__name__)
+
+_CHARACTERS_PER_TOKEN = 4
+_REPLY_TOKENS = 700
+_PART_CHARACTERS = 600
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "title": {"type": "string"},
+        "summary": {"type": "string"},
+        "keywords": {"type": "array", "items": {"type": "string"}},
+        "findings": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "statement": {"type": "string"},
+                    "sources": {"type": "array", "items": {"type": "integer"}},
+                },
+                "required": ["statement", "sources"],
+                "additionalProperties": False,
+            },
+        },
+        "rating": {"type": "number"},
+    },
+    "required": ["title", "summary", "keywords", "findings", "rating"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A summary, what it cost, and why the extractive one took the place of the model's, if it did."""
+
+    summary: CommunitySummary
+    usage: Usage = field(default_factory=Usage)
+    failure: str | None = None
+
+
+class Summariser:
+    """Writes summaries: by the model where it is generative, else extractive.
+
+    Args:
+        model: the model; an extractive one is never called.
+        model_name: the model asked; None: the model's own default.
+        budget_tokens: most prompt tokens of one summary, estimated at four characters each.
+    """
+
+    def __init__(self, model: LanguageModel, *, model_name: str | None = None, budget_tokens: int = 4_000) -> None:
+        self._model = model
+        self._asked = model_name
+        self._budget_tokens = budget_tokens
+        self._prompt: Prompt = built_in("community_summary")
+
+    @property
+    def generative(self) -> bool:
+        """Whether a model writes."""
+        return self._model.generative
+
+    @property
+    def keys(self) -> tuple[tuple[str, str], ...]:
+        """The (prompt version, model) under which summaries are looked up, best first."""
+        extractive = (EXTRACTIVE_VERSION, EXTRACTIVE_MODEL)
+        return ((self._prompt.id, self._asked or self._model.name), extractive) if self.generative else (extractive,)
+
+    async def write(self, evidence: Evidence, term_weights: Mapping[str, float], *, by_model: bool) -> Written:
+        """Return the summary; a model's failure is logged, named in the result and answered by the extractive summary."""
+        plain = extractive_summary(evidence, term_weights)
+        if not (by_model and self.generative):
+            return Written(plain)
+        facts = self._within_budget(evidence)
+        try:
+            reply = await self._model.complete(self._request(evidence, facts))
+        except ModelUnavailable as error:
+            _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
+            return Written(plain, failure=error.code)
+        try:
+            return Written(self._parse(evidence, facts, reply, plain), reply.usage)
+        except ModelReplyInvalid as error:
+            _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
+            return Written(plain, reply.usage, failure=error.code)
+
+    def estimate(self, evidence: Evidence) -> Usage:
+        """Return what writing this summary by the model would cost, without calling it."""
+        messages = self._request(evidence, self._within_budget(evidence)).messages
+        characters = sum(len(message.content) for message in messages)
+        return Usage(characters // _CHARACTERS_PER_TOKEN, _REPLY_TOKENS // 2, 1)
+
+    def _within_budget(self, evidence: Evidence) -> tuple[Fact, ...]:
+        room = self._budget_tokens * _CHARACTERS_PER_TOKEN // 2
+        chosen = []
+        for fact in evidence.facts:
+            room -= len(fact.statement) + 6
+            if room < 0:
+                break
+            chosen.append(fact)
+        return tuple(chosen)
+
+    def _request(self, evidence: Evidence, facts: Sequence[Fact]) -> ModelRequest:
+        entities = "\n".join(f"{entity.name} ({entity.type})" for entity in evidence.entities)
+        system, user = self._prompt.render(
+            {
+                "entities": fence("entities", entities, attributes={"total": evidence.entity_count}),
+                "parts": fence("parts", self._parts(evidence)) if evidence.children else "",
+                "facts": fence("facts", "\n".join(f"{n}. {' '.join(f.statement.split())}" for n, f in enumerate(facts, 1))),
+            }
+        )
+        return ModelRequest(
+            prompt=self._prompt.id,
+            messages=(Message("system", system), Message("user", user)),
+            schema=_SCHEMA,
+            model=self._asked,
+            max_tokens=_REPLY_TOKENS,
+        )
+
+    def _parts(self, evidence: Evidence) -> str:
+        room = self._budget_tokens * _CHARACTERS_PER_TOKEN // 2
+        lines = []
+        for child in sorted(evidence.children, key=lambda child: (-child.rating, child.name)):
+            line = f"{child.name}: {child.summary[:_PART_CHARACTERS]}"
+            room -= len(line)
+            if room < 0:
+                break
+            lines.append(line)
+        return "\n".join(lines)
+
+    def _parse(self, evidence: Evidence, facts: Sequence[Fact], reply: ModelReply, plain: CommunitySummary) -> CommunitySummary:
+        """Check the reply: findings must rest on facts that were given, and there must be a summary.
+
+        Raises:
+            ModelReplyInvalid: no JSON object, or no text in it.
+        """
+        parsed = reply.parsed or {}
+        prose = _text(parsed.get("summary"))
+        if not prose:
+            raise ModelReplyInvalid("the reply holds no summary")
+        names = [text for text in map(_text, _list(parsed.get("keywords"))) if text]
+        prompt_version, model = self.keys[0]
+        return replace(
+            plain,
+            name=_text(parsed.get("title"))[:200] or plain.name,
+            summary=prose,
+            keywords=tuple(dict.fromkeys(names))[:MAX_KEYWORDS] or plain.keywords,
+            findings=_findings(_list(parsed.get("findings")), facts) or plain.findings,
+            rating=_rating(parsed.get("rating"), plain.rating),
+            model=model,
+            prompt_version=prompt_version,
+            tokens=reply.usage.prompt_tokens + reply.usage.completion_tokens,
+            sources=_all_sources(evidence, facts),
+        )
+
+
+def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Any, ...]:
+    """Everything the model was shown, since its prose may rest on any of it."""
+    shown = [source for fact in facts for source in fact.sources]
+    return tuple(dict.fromkeys([*shown, *(source for child in evidence.children for source in child.sources)]))
+
+
+def _findings(items: Sequence[object], facts: Sequence[Fact]) -> tuple[Finding, ...]:
+    found = []
+    for item in items:
+        statement = _text(item.get("statement")) if isinstance(item, Mapping) else ""
+        numbers = _list(item.get("sources")) if isinstance(item, Mapping) else []
+        valid = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(facts)]
+        if statement and valid and len(valid) == len(numbers):
+            sources = dict.fromkeys(source for number in valid for source in facts[number - 1].sources)
+            found.append(Finding(statement, tuple(sources)))
+    return tuple(found[:MAX_FINDINGS])
+
+
+def _rating(value: object, default: float) -> float:
+    usable = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 10
+    return float(value) if usable and isinstance(value, int | float) else default
+
+
+def _text(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,59 @@
+"""An answer and what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_rag_backend.domain.query import Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens a language model was asked to read and wrote; zeros where no model was called."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.calls + other.calls,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Citation:
+    """A checked reference: ``quote`` equals the document's visible text at ``[start_char, end_char)``, character by character."""
+
+    marker: int
+    chunk_id: str
+    document_id: str
+    title: str
+    quote: str
+    start_char: int
+    end_char: int
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """``text`` carries markers ``[n]``, each of which has a citation. ``grounded`` is false for a refusal.
+
+    ``confidence`` in [0, 1] estimates the chance that the answer is supported.
+    """
+
+    text: str
+    citations: tuple[Citation, ...]
+    confidence: float
+    grounded: bool
+    retrieval: Retrieval
+    usage: Usage = Usage()
+    generator: str = "attributed"
+    model: str = "extractive"
+    dropped: tuple[str, ...] = ()
+    """Sentences the model wrote whose citations did not hold; they are not in ``text``."""
+    details: Mapping[str, Any] = field(default_factory=dict)

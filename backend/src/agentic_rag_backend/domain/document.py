@@ -1,0 +1,151 @@
+"""Documents, their versions and their chunks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from agentic_rag_backend.domain.tenant import TenantId
+
+_NAMESPACE = uuid.UUID("5f0c2f0e-52f4-5b39-9d1c-6a3f3c1c7f11")
+
+
+def stable_id(*parts: object) -> str:
+    """Return the uuid5 of ``parts``; the same parts give the same id in every process, for ever."""
+    return str(uuid.uuid5(_NAMESPACE, "\x1f".join(str(part) for part in parts)))
+
+
+def content_hash(content: bytes | str) -> str:
+    """Return the SHA-256 of ``content`` as 64 hex digits (text is hashed as UTF-8)."""
+    return hashlib.sha256(content.encode() if isinstance(content, str) else content).hexdigest()
+
+
+def chunk_id(tenant: TenantId, document_id: str, text_hash: str, occurrence: int) -> str:
+    """Return the id of the ``occurrence``-th (from 0) chunk of that text in that document; versions share it."""
+    return stable_id("chunk", tenant, document_id, text_hash, occurrence)
+
+
+class DocumentState(StrEnum):
+    """``partial`` is visible and lists what failed; ``unreadable`` and ``failed`` were never visible."""
+
+    PENDING = "pending"
+    PROCESSING = "processing"
+    READY = "ready"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    UNREADABLE = "unreadable"
+    DELETING = "deleting"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One thing that went wrong inside a document, such as one chunk's extraction."""
+
+    stage: str
+    code: str
+    message: str
+    chunk_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A document as its owner sees it.
+
+    ``current_version`` is the visible version (0: none yet) and only grows; ``latest_version`` the newest submitted one.
+    """
+
+    id: str
+    key: str | None
+    title: str
+    state: DocumentState
+    current_version: int
+    latest_version: int
+    content_hash: str
+    media_type: str
+    size_bytes: int
+    metadata: Mapping[str, Any]
+    chunk_count: int
+    created_at: datetime
+    updated_at: datetime
+    failures: tuple[Failure, ...] = ()
+    job_id: str | None = None
+
+    @property
+    def revision(self) -> str:
+        """What there is to overwrite, as 32 hex digits: another newest version, title or metadata is another revision.
+
+        State, numbers and failures do not count: processing makes another revision only by another title or metadata.
+        """
+        owned = [self.id, self.latest_version, self.title, dict(self.metadata)]
+        return content_hash(json.dumps(owned, sort_keys=True))[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkingOptions:
+    """How text is cut. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces."""
+
+    strategy: str = "recursive"
+    chunk_size: int = 220
+    overlap: int = 32
+    unit: str = "tokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessingOptions:
+    """What the pipeline does to a document; part of what makes a version different from the last."""
+
+    chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
+    extraction: str = "rules"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentVersion:
+    """One version's input and parsed text. ``text`` is what every chunk offset points into; empty until parsed."""
+
+    document_id: str
+    version: int
+    title: str
+    content_hash: str
+    media_type: str
+    blob_key: str
+    options: ProcessingOptions
+    metadata: Mapping[str, Any]
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """A passage of one version's text: ``version.text[start_char:end_char] == text`` always holds.
+
+    Offsets count Unicode characters; lines count from 1; ``headings`` is the path of headings above it, outermost first.
+    ``content_hash`` is of ``text`` alone, so that an unchanged passage is recognised in the next version.
+    """
+
+    id: str
+    document_id: str
+    version: int
+    ordinal: int
+    text: str
+    start_char: int
+    end_char: int
+    start_line: int
+    end_line: int
+    size_tokens: int
+    content_hash: str
+    headings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisibleChunk:
+    """A chunk joined with its document's visible version: the only form in which text reaches a user."""
+
+    chunk: Chunk
+    document_title: str
+    document_key: str | None
+    metadata: Mapping[str, Any]

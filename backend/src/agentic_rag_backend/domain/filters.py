@@ -1,0 +1,103 @@
+"""The filter grammar as values; one meaning, which every store adapter translates and `matches` defines.
+
+An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``; ``exists`` and ``missing`` ask
+for it. ``default`` on a comparison stands in for an absent field; ``confidence`` has the default 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Scalar = str | int | float | bool
+OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exists", "missing")
+DOCUMENT_FIELDS = ("document_id", "key", "title")
+"""Fields that are not metadata; every other field name is a metadata key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """``field operator value``; ``value`` is a tuple for ``in`` and ``nin``, ignored for ``exists`` and ``missing``."""
+
+    field: str
+    operator: str
+    value: Scalar | tuple[Scalar, ...] | None = None
+    default: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    filters: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    filters: tuple[Filter, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    filter: Filter
+
+
+Filter = Comparison | And | Or | Not
+
+
+def _equal(left: Any, right: Any) -> bool:
+    # True == 1 in Python; in metadata they are different values.
+    return isinstance(left, bool) == isinstance(right, bool) and left == right
+
+
+def _ordered(left: Any, right: Any) -> bool:
+    number = (int, float)
+    if isinstance(left, bool) or isinstance(right, bool):
+        return False
+    return (isinstance(left, number) and isinstance(right, number)) or (isinstance(left, str) and isinstance(right, str))
+
+
+def _compare(operator: str, held: Any, value: Any) -> bool:
+    items = held if isinstance(held, (list, tuple)) else [held]
+    if operator == "eq":
+        return any(_equal(item, value) for item in items)
+    if operator == "ne":
+        return not any(_equal(item, value) for item in items)
+    if operator == "in":
+        return any(_equal(item, option) for item in items for option in value)
+    if operator == "nin":
+        return not any(_equal(item, option) for item in items for option in value)
+    if operator == "contains":
+        return any(isinstance(item, str) and isinstance(value, str) and value.casefold() in item.casefold() for item in items)
+    for item in items:
+        if not _ordered(item, value):
+            continue
+        if operator == "gt" and item > value:
+            return True
+        if operator == "gte" and item >= value:
+            return True
+        if operator == "lt" and item < value:
+            return True
+        if operator == "lte" and item <= value:
+            return True
+    return False
+
+
+def matches(filter: Filter, fields: Mapping[str, Any]) -> bool:
+    """Tell whether ``fields`` (metadata with the document fields beside it) pass ``filter``: the grammar's definition."""
+    if isinstance(filter, And):
+        return all(matches(part, fields) for part in filter.filters)
+    if isinstance(filter, Or):
+        return any(matches(part, fields) for part in filter.filters)
+    if isinstance(filter, Not):
+        return not matches(filter.filter, fields)
+    held = fields.get(filter.field)
+    present = held is not None and held != []
+    if filter.operator == "exists":
+        return present
+    if filter.operator == "missing":
+        return not present
+    if not present:
+        if filter.default is None:
+            return False
+        held = filter.default
+    return _compare(filter.operator, held, filter.value)

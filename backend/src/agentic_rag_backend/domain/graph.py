@@ -1,0 +1,238 @@
+"""Knowledge: entities, relationships, where each was said, and communities of them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from agentic_rag_backend.domain.document import Failure, stable_id
+from agentic_rag_backend.domain.tenant import TenantId
+
+_POSSESSIVE = re.compile(r"(?<=\w)'s\b")
+
+
+def name_words(text: str) -> list[str]:
+    """Return the words of ``text`` in the form of `normalise_name`, articles included."""
+    text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
+    # Dots go first, so that the ending of "I.B.M.'s" follows a letter.
+    text = _POSSESSIVE.sub("", text.replace(".", ""))
+    return "".join(character if character.isalnum() or character in "+#_" else " " for character in text).split()
+
+
+def normalise_name(name: str) -> str:
+    """Return the form under which names are compared: NFKC, case-folded, punctuation and runs of spaces as one space.
+
+    Possessive endings and a leading article are dropped, dots inside acronyms too: "The I.B.M.'s" → "ibm".
+    """
+    words = name_words(name)
+    while len(words) > 1 and words[0] in {"the", "a", "an"}:
+        words = words[1:]
+    return " ".join(words)
+
+
+def relationship_id(tenant: TenantId, source_id: str, relation: str, target_id: str) -> str:
+    """Return the id of the directed, typed relationship between two entities."""
+    return stable_id("relationship", tenant, source_id, relation, target_id)
+
+
+def community_point_id(community_id: str, generation: int) -> str:
+    """Return the id of a community's vector in ``generation``; applied to such an id, it returns the community's.
+
+    A community keeps its id from one generation to the next while both have a vector until the pointer flips.
+    """
+    mask = uuid.UUID(stable_id("community-point", generation)).int
+    return str(uuid.UUID(int=uuid.UUID(community_id).int ^ mask))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntityMention:
+    """A name found in a chunk, before resolution. ``start_char``/``end_char`` are offsets within the chunk's text.
+
+    ``about`` marks a name taken from the document's title or a heading above the chunk: the chunk is *about* it
+    (offsets are then 0, 0).
+    """
+
+    name: str
+    type: str
+    start_char: int
+    end_char: int
+    about: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractedRelationship:
+    """A relationship said in one chunk, between two names of it. ``fact`` is the sentence that says so, verbatim."""
+
+    source: str
+    source_type: str
+    target: str
+    target_type: str
+    relation: str
+    fact: str
+    fact_start: int
+    fact_end: int
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """Two names of one entity, as in "International Business Machines (IBM)"; ``name`` is the canonical one."""
+
+    name: str
+    alias: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extraction:
+    """What one chunk says."""
+
+    chunk_id: str
+    mentions: tuple[EntityMention, ...] = ()
+    relationships: tuple[ExtractedRelationship, ...] = ()
+    aliases: tuple[Alias, ...] = ()
+    failure: Failure | None = None
+    """Why the chunk says nothing although it might: it is listed with the document, which is then ``partial``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entity:
+    """A thing with a name. ``aliases`` are the other names, as written; ``type`` is lower-case, such as "person"."""
+
+    id: str
+    name: str
+    type: str
+    aliases: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """The passage, in one version of one document, on which a piece of knowledge rests."""
+
+    document_id: str
+    version: int
+    chunk_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relationship:
+    """A directed, typed edge with the sentences that say it; shown only while one of ``supports`` is visible."""
+
+    id: str
+    source_id: str
+    target_id: str
+    relation: str
+    fact: str
+    weight: float = 1.0
+    valid_at: datetime | None = None
+    invalid_at: datetime | None = None
+    supports: tuple[Support, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """An edge of the chunk–entity graph: ``count`` times in the chunk; ``about`` if the chunk's title or heading names it."""
+
+    entity_id: str
+    support: Support
+    count: int = 1
+    about: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelationshipSupport:
+    """One sentence that says a relationship; offsets are within the chunk's text."""
+
+    relationship_id: str
+    support: Support
+    fact: str
+    start_char: int
+    end_char: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentKnowledge:
+    """Everything one version of a document says, after resolution: written in one step, repeatable without effect."""
+
+    document_id: str
+    version: int
+    title: str
+    chunk_ids: tuple[str, ...]
+    entities: tuple[Entity, ...] = ()
+    relationships: tuple[Relationship, ...] = ()
+    mentions: tuple[Mention, ...] = ()
+    relationship_supports: tuple[RelationshipSupport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedEdge:
+    """An undirected edge between two entities, for community detection; ``weight`` > 0."""
+
+    source_id: str
+    target_id: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One statement of a summary with the chunks it rests on."""
+
+    statement: str
+    sources: tuple[Support, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Community:
+    """A cluster of entities in one generation; level 0 is the coarsest. ``entity_ids`` are its members at any depth."""
+
+    id: str
+    generation: int
+    level: int
+    parent_id: str | None
+    entity_ids: tuple[str, ...]
+    fingerprint: str
+    entity_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunitySummary:
+    """What a community is about; found by ``fingerprint``, so that an unchanged community keeps it."""
+
+    fingerprint: str
+    name: str
+    summary: str
+    keywords: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    rating: float
+    model: str
+    prompt_version: str
+    tokens: int = 0
+    sources: tuple[Support, ...] = ()
+    """Every passage the prose of ``summary`` rests on: once one of them is not visible, the prose is withheld."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDeletion:
+    """What a purge removed from the graph."""
+
+    entities: int = 0
+    relationships: int = 0
+    mentions: int = 0
+    supports: int = 0
+    entity_ids: tuple[str, ...] = ()
+    """The entities that went, so that what was derived from them (vectors) can go too."""
+    relationship_ids: tuple[str, ...] = ()
+
+    def as_counts(self) -> Mapping[str, int]:
+        """Return the figures by name, for a receipt."""
+        return {
+            "entities": self.entities,
+            "relationships": self.relationships,
+            "mentions": self.mentions,
+            "supports": self.supports,
+        }

@@ -1,0 +1,134 @@
+"""A question to the index, and what retrieval found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.graph import Finding
+from agentic_rag_backend.domain.tenant import Tenant, TenantId
+
+
+@dataclass(frozen=True, slots=True)
+class LevelWeights:
+    """Shares of the two levels, each in [0, 1], summing to 1."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100)."""
+
+    tenant: Tenant
+    text: str
+    limit: int = 5
+    high_limit: int = 5
+    weights: LevelWeights | None = None
+    filters: Filter | None = None
+    as_of: datetime | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dual_level: bool = False
+    """Whether dual-level retrieval is switched on for the tenant at this request."""
+
+    @property
+    def tenant_id(self) -> TenantId:
+        """The scope of every store call made for this query."""
+        return self.tenant.id
+
+
+@dataclass(frozen=True, slots=True)
+class EntityRef:
+    """An entity as a result shows it."""
+
+    id: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphStep:
+    """One step of the path that led to a chunk; ``chunk_id`` says it, where a chunk does."""
+
+    source: str
+    relation: str
+    target: str
+    weight: float
+    chunk_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A chunk found. ``score`` in [0, 1] orders the list; ``scores`` holds what it was made of."""
+
+    visible: VisibleChunk
+    score: float
+    scores: Mapping[str, float] = field(default_factory=dict)
+    entities: tuple[EntityRef, ...] = ()
+    graph_path: tuple[GraphStep, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The chunk's id."""
+        return self.visible.chunk.id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactHit:
+    """A relationship found, with one visible chunk that says it."""
+
+    id: str
+    source: EntityRef
+    relation: str
+    target: EntityRef
+    fact: str
+    chunk_id: str
+    document_id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThemeHit:
+    """A community found. ``findings`` hold only statements whose chunks are visible now."""
+
+    id: str
+    name: str
+    summary: str
+    keywords: tuple[str, ...]
+    entity_count: int
+    level: int
+    generation: int
+    score: float
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """How the results came about; ``meta`` and ``trace`` of a response are made from it."""
+
+    strategy: str
+    methods_used: tuple[str, ...] = ()
+    fusion: str | None = None
+    fallback_used: bool = False
+    fallback_reason: str | None = None
+    processing_time_ms: Mapping[str, float] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retrieval:
+    """What a retriever returns: chunks, facts and themes, each best first, and how they were found."""
+
+    hits: tuple[Hit, ...] = ()
+    facts: tuple[FactHit, ...] = ()
+    themes: tuple[ThemeHit, ...] = ()
+    weights: LevelWeights | None = None
+    relevance: float = 0.0
+    """How well the best evidence answers the question, in [0, 1]; comparable between questions, unlike a hit's score."""
+    trace: Trace

@@ -1,0 +1,142 @@
+"""What a question asks for, read from its own words; and when a text has a word of it in another form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+
+from agentic_rag_backend.domain.words import comparable, names_and_numbers, words
+
+
+class Asked(Enum):
+    """The kind of answer."""
+
+    NAME = "name"
+    TIME = "time"
+    NUMBER = "number"
+    THEME = "theme"
+    """An account of several sentences: how something came about, why, what part it plays."""
+    OTHER = "other"
+
+
+_QUANTITIES = (
+    "number|percentage|proportion|amount|price|cost|speed|distance|height|width|depth|length|capacity|weight|temperature|size|"
+    "population|rate|age|budget|salary|wages?|fee|rent"
+)
+_TIME = re.compile(
+    r"\b(?:when|(?:what|which)(?: \w+)? (?:year|date|day|month|century|decade|time)|how (?:recently|late|early))\b", re.IGNORECASE
+)
+_NUMBER = re.compile(
+    r"\b(?:how (?:many|much|old|long|tall|big|wide|deep|high|heavy|fast|large|often|far (?:is|from|away|apart|did it))|"
+    rf"what (?:{_QUANTITIES}|share of|peak|gust|horizon|(?:is|was|were|are) the (?:\w+ ){{0,2}}(?:{_QUANTITIES}|horizon)))\b",
+    re.IGNORECASE,
+)
+_NAME = re.compile(
+    r"\b(?:who|whom|whose|where|(?:what|which)(?: \w+){0,2} (?:city|town|village|country|state|county|province|region|district|"
+    r"island|river|mountain|port|place|street|building|university|college|school|institution|company|organi[sz]ation|team|club|"
+    r"band|league|party|person|actor|actress|author|writer|singer|director|producer|player|man|woman|king|queen|president|book|"
+    r"film|movie|album|song|ship|language|religion|function|name|title)|(?:what|which) (?:\w+ )?(?:is|was|are|were) the "
+    r"(?:name|title)|birthplace|hometown|nationality)\b",
+    re.IGNORECASE,
+)
+_THEME = re.compile(
+    r"\s*(?:why\b|(?:and |so )?how (?:do|does|did|has|have|had|is|are|was|were|can|could|far|should|would)\b|to what extent\b|"
+    r"in (?:what|which) ways?\b|what (?:\w+ )?(?:role|part) (?:do|does|did|has|have)\b|what (?:\w+ )?(?:effects?|impact|"
+    r"influence|consequences?|lessons?|themes?|topics?|trends?|challenges?|reasons?|causes?|patterns?|relation|relationship|"
+    r"differences?)\b|what (?:do|does|did|has|have) .{3,60}\b(?:do|mean|say|think|show|suggest|tell)\b|"
+    r"what (?:is|are|was|were) .{0,80}\bover the years\b|"
+    r"(?:describe|explain|discuss|compare|summari[sz]e|outline|give an overview)\b|what are the (?:\w+ )?\w+s\b)",
+    re.IGNORECASE,
+)
+_FAR_AWAY = re.compile(r"\s*how far (?:is|was|are|were|away|apart|from)\b", re.IGNORECASE)
+_DATES = re.compile(
+    r"\b(?:1\d{3}|20\d{2})\b|\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|"
+    r"\b(?:january|february|march|april|june|july|august|september|october|november|december|monday|tuesday|wednesday|thursday|"
+    r"friday|saturday|sunday)\b|\b\d{1,2}th century\b",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(
+    r"\d+(?:[.,]\d+)*|\b(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|"
+    r"nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|million|billion|dozen|half|twice|once)\b",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(
+    r"\bhow many ((?:(?!(?:do|does|did|has|have|had|is|are|was|were|can|could|will|would)\b)[\w-]+ ){1,3})", re.IGNORECASE
+)
+_ATTRIBUTE = re.compile(r"\bwhat (salary|wages?|price|fee|rent|temperature|speed|height|weight|population)\b", re.IGNORECASE)
+_UNTOLD = frozenset({"time", "people", "person", "different", "total"})
+"""Counted without being named: "They met twice", "640 live there"."""
+_VERBS = """
+grow grew grown; write wrote written; build built; buy bought; sell sold; win won; lose lost
+begin began begun; become became; come came; go went gone; give gave given; take took taken; lead led
+leave left; make made; meet met; sing sang sung; teach taught; speak spoke spoken; choose chose chosen
+hold held; keep kept; lend lent; spend spent; send sent; pay paid; say said
+tell told; find found; see saw seen; know knew known; draw drew drawn; fall fell fallen; rise rose risen
+drive drove driven; break broke broken; steal stole stolen; wear wore worn; bear bore born; catch caught; fight fought
+bring brought; think thought; run ran; swim swam; sink sank sunk; die dead death
+"""
+_IRREGULAR = {
+    comparable(form): comparable(verb.split()[0]) for verb in re.split(r"[;\n]", _VERBS.strip()) for form in verb.split()
+}
+_LEAST_COMMON = 5
+_MOST_DIFFERENT = 4
+
+
+def asked_for(question: str) -> Asked:
+    """Return the kind of answer that ``question`` wants."""
+    if _THEME.match(question) and not _FAR_AWAY.match(question) and not _NUMBER.match(question.strip()):
+        return Asked.THEME
+    # The first question word says what is asked; a second one belongs to a clause that describes it.
+    found = [(match.start(), kind) for pattern, kind in _KINDS if (match := pattern.search(question))]
+    return min(found, key=lambda item: item[0])[1] if found else Asked.OTHER
+
+
+_KINDS = ((_TIME, Asked.TIME), (_NUMBER, Asked.NUMBER), (_NAME, Asked.NAME))
+
+
+def may_answer(text: str, asked: Asked, question: str) -> bool:
+    """Tell whether ``text`` holds something of the asked kind that the question does not say itself."""
+    if asked is Asked.TIME:
+        return bool({match[0].casefold() for match in _DATES.finditer(text)} - _dates(question))
+    if asked is Asked.NUMBER:
+        known = {match[0] for match in _NUMBERS.finditer(question)}
+        return any(match[0] not in known for match in _NUMBERS.finditer(text))
+    if asked is Asked.NAME:
+        return bool(names_and_numbers(text) - names_and_numbers(question, first_word=True))
+    return False
+
+
+def measured(question: str) -> frozenset[str]:
+    """Return the forms of what the question wants counted or measured: "passenger" of "How many passengers …", or nothing.
+
+    A number answers such a question only where the text says what it counts.
+    """
+    match = _COUNTED.search(question) or _ATTRIBUTE.search(question)
+    return frozenset(list(_content(match[1]))[:1]) if match else frozenset()
+
+
+def _content(text: str) -> dict[str, None]:
+    return {word.form: None for word in words(text) if word.content and word.form not in _UNTOLD}
+
+
+def _dates(text: str) -> set[str]:
+    return {match[0].casefold() for match in _DATES.finditer(text)}
+
+
+def related(form: str, others: Iterable[str]) -> bool:
+    """Tell whether one of ``others`` is the form, or shares its stem ("doctorate" and "doctoral", "director" and "direct").
+
+    Irregular verbs are known ("grow" and "grew"). A stem: the first five letters or more are the same and at most four differ
+    on either side. Numbers must be equal.
+    """
+    base = _IRREGULAR.get(form, form)
+    for other in others:
+        if base == _IRREGULAR.get(other, other):
+            return True
+        if form[:_LEAST_COMMON] != other[:_LEAST_COMMON] or len(form) < _LEAST_COMMON or form[0].isdigit():
+            continue
+        common = next((n for n, (a, b) in enumerate(zip(form, other, strict=False)) if a != b), min(len(form), len(other)))
+        if max(len(form), len(other)) - common <= _MOST_DIFFERENT:
+            return True
+    return False

@@ -1,0 +1,134 @@
+"""Where the sentences of a text are: a rule-based splitter that keeps exact offsets.
+
+A sentence ends at ``. ! ? …`` or their full-width forms, unless the period belongs to an abbreviation ("Dr. A. Smith",
+"U.S. Navy", "No. 5"), a number ("3.5") or is followed by a lower-case word. Blank lines, headings, list items and table
+rows end one too. Tuned on English; other languages with such punctuation are split at it, abbreviations apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+MAX_SENTENCE_CHARACTERS = 1000
+"""A longer run without an ending (a table, code) is cut at a space before this length."""
+
+_BLOCK_START = re.compile(r"[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?|\|)")
+_LIST_MARKER = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
+_HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
+_ENDING = re.compile(r"[.!?…]+[)\]\"'”’»]*(?:\[\d{1,4}\])*(?=\s)|[。！？]+[」』”’）]*")
+_LAST_TOKEN = re.compile(r"[^\s(\[\"'“‘]+\Z")
+_INITIALS = re.compile(r"(?:[^\W\d_]\.)+\Z")
+_NEXT_WORD = re.compile(r"[\s\"'“‘(\[]*([^\W_][\w'’]*)?")
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_BEFORE_NAMES = _set(
+    "dr mr mrs ms mx prof st sts gen col lt sgt capt cmdr maj adm rev hon sen rep gov pres amb fr sr. mt ft vs cf viz "
+    "eg ie e.g i.e al approx ca messrs mme mlle dept"
+)
+"""A period after these never ends a sentence."""
+_BEFORE_NUMBERS = _set("no nos fig figs vol vols pp p ch sec art eq c jan feb mar apr jun jul aug sep sept oct nov dec")
+"""A period after these does not end a sentence if a digit follows."""
+_SOMETIMES = _set("inc ltd co corp jr sr etc bros a.m p.m b.c a.d ph.d m.d b.a m.a u.s u.k u.n e.u d.c ave blvd rd est")
+"""A period after these ends a sentence only where the next word is one that sentences begin with."""
+_STARTERS = _set(
+    "the a an it its he she his her they their we our you i this that these those there in on at by for from to with as after "
+    "before during since when while where who what which how why if although though however but and or so then also both each "
+    "some many most several one two three no not today later according because until despite between among under over"
+)
+
+
+class Sentence(NamedTuple):
+    """``text == source[start:end]``; surrounding space and list markers are outside."""
+
+    start: int
+    end: int
+    text: str
+
+    @property
+    def complete(self) -> bool:
+        """Whether it begins like a sentence and ends like one: False for headings and for what a chunk's edge cut off."""
+        first = self.text.lstrip("\"'“‘([«")[:1]
+        return bool(first) and not first.islower() and self.text.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？")
+
+
+def split_sentences(text: str) -> list[Sentence]:
+    """Return the sentences of ``text`` in order; they do not overlap, and only space and list markers lie between them."""
+    sentences = []
+    for start, end in _blocks(text):
+        for begin, stop in _within(text, start, end):
+            sentence = _trimmed(text, begin, stop)
+            if sentence is not None:
+                sentences.append(sentence)
+    return sentences
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield runs of lines that belong together."""
+    start: int | None = None
+    position = 0
+    closed = True
+    for line in text.splitlines(keepends=True):
+        blank = not line.strip()
+        if start is not None and (blank or closed or _BLOCK_START.match(line)):
+            yield start, position
+            start = None
+        if not blank and start is None:
+            start = position
+        closed = _HEADING.match(line) is not None or line.lstrip().startswith("|")
+        position += len(line)
+    if start is not None:
+        yield start, position
+
+
+def _within(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    marker = _LIST_MARKER.match(text, start + len(text[start:end]) - len(text[start:end].lstrip(" \t")), end)
+    begin = marker.end() if marker else start
+    for ending in _ENDING.finditer(text, begin, end):
+        if _ends_sentence(text, begin, ending, end):
+            yield from _pieces(text, begin, ending.end())
+            begin = ending.end()
+    yield from _pieces(text, begin, end)
+
+
+def _ends_sentence(text: str, begin: int, ending: re.Match[str], end: int) -> bool:
+    following = _NEXT_WORD.match(text, ending.end(), end)
+    word = following[1] if following else None
+    if word is None:
+        return True
+    if word[0].islower():
+        return ending[0][0] in "。！？"
+    if not ending[0].startswith(".") or ending[0].startswith(".."):
+        return True
+    token = _LAST_TOKEN.search(text, max(begin, ending.start() - 40), ending.start())
+    before = token[0] if token else ""
+    name = before.casefold()
+    if name in _BEFORE_NAMES or name.rpartition("-")[2] in _BEFORE_NAMES:
+        return False
+    if name in _BEFORE_NUMBERS and word[0].isdigit():
+        return False
+    if name in _SOMETIMES or _INITIALS.match(before + "."):
+        return word.casefold() in _STARTERS and word != "I"
+    return True
+
+
+def _pieces(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    while end - start > MAX_SENTENCE_CHARACTERS:
+        cut = max(text.rfind(separator, start + 1, start + MAX_SENTENCE_CHARACTERS) for separator in (" ", "\n"))
+        cut = cut if cut > start else start + MAX_SENTENCE_CHARACTERS
+        yield start, cut
+        start = cut
+    if end > start:
+        yield start, end
+
+
+def _trimmed(text: str, start: int, end: int) -> Sentence | None:
+    piece = text[start:end]
+    start += len(piece) - len(piece.lstrip())
+    end -= len(piece) - len(piece.rstrip())
+    return Sentence(start, end, text[start:end]) if end > start else None

@@ -1,0 +1,101 @@
+"""Who owns the data and who is asking."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from agentic_rag_backend.errors import InvalidScope
+
+_TENANT_ID = re.compile(r"t_[0-9a-f]{32}\Z")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TenantId:
+    """An opaque tenant identifier, ``t_`` and 32 hex digits; equal to Graphiti's ``group_id``.
+
+    Raises:
+        InvalidScope: the value is empty or of another form, so that a missing scope never means "all".
+    """
+
+    value: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.value, str) or _TENANT_ID.match(self.value) is None:
+            raise InvalidScope(f"a tenant scope is required, of the form 't_' and 32 hex digits; got {self.value!r}")
+
+    def __str__(self) -> str:
+        return self.value
+
+    @classmethod
+    def new(cls) -> TenantId:
+        """Return a fresh random identifier."""
+        return cls(f"t_{secrets.token_hex(16)}")
+
+
+def require_tenant(tenant: object) -> TenantId:
+    """Return ``tenant`` if it is a `TenantId`; store adapters call it first in every method.
+
+    Raises:
+        InvalidScope: anything else, ``None`` and the empty string included.
+    """
+    if not isinstance(tenant, TenantId):
+        raise InvalidScope(f"a tenant scope is required; got {tenant!r}")
+    return tenant
+
+
+class Scope(StrEnum):
+    """What a key may do; ``admin`` includes ``write``, ``write`` includes ``read``."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+
+class TenantState(StrEnum):
+    ACTIVE = "active"
+    SUSPENDED = "suspended"
+    DELETING = "deleting"
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A tenant as the catalogue records it. ``state_version`` grows with anything that can change an answer."""
+
+    id: TenantId
+    name: str
+    state: TenantState
+    state_version: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ApiKey:
+    """A key's public part; the secret is kept as its SHA-256 only."""
+
+    id: str
+    tenant_id: TenantId
+    name: str
+    scopes: frozenset[Scope]
+    created_at: datetime
+    revoked_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who is asking: the tenant, what the credential allows, and the tenant's flags and version, read in one statement."""
+
+    tenant: Tenant
+    scopes: frozenset[Scope]
+    key_id: str
+    operator: bool = False
+    flags: Mapping[str, object] = field(default_factory=dict)
+
+    def may(self, scope: Scope) -> bool:
+        """Tell whether the credential includes ``scope``."""
+        order = (Scope.READ, Scope.WRITE, Scope.ADMIN)
+        return any(order.index(held) >= order.index(scope) for held in self.scopes)

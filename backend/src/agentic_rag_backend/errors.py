@@ -1,0 +1,152 @@
+"""Every error that a user can meet: a stable ``code``, an HTTP ``status`` and a message naming the limit and the value.
+
+Raise the most specific one; the HTTP handler and the CLI translate them, nothing else does.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class AgenticRagError(Exception):
+    """Base of all errors that are meant for the user.
+
+    ``message`` is safe to show: it never carries secrets, SQL, or text of another tenant.
+    """
+
+    code: ClassVar[str] = "internal_error"
+    status: ClassVar[int] = 500
+    title: ClassVar[str] = "Internal error"
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class InvalidRequest(AgenticRagError):
+    """A value the caller sent is outside its limits."""
+
+    code = "invalid_request"
+    status = 422
+    title = "Invalid request"
+
+
+class InvalidScope(AgenticRagError):
+    """A store was called without a tenant: a programming error, never 'all tenants'."""
+
+    code = "invalid_scope"
+    status = 500
+    title = "Invalid tenant scope"
+
+
+class Unauthenticated(AgenticRagError):
+    code = "unauthenticated"
+    status = 401
+    title = "Authentication required"
+
+
+class Forbidden(AgenticRagError):
+    code = "forbidden"
+    status = 403
+    title = "Forbidden"
+
+
+class NotFound(AgenticRagError):
+    """The id does not exist, or belongs to another tenant: the two are not told apart."""
+
+    code = "not_found"
+    status = 404
+    title = "Not found"
+
+
+class FeatureDisabled(AgenticRagError):
+    code = "feature_disabled"
+    status = 404
+    title = "Feature disabled"
+
+
+class Conflict(AgenticRagError):
+    code = "conflict"
+    status = 409
+    title = "Conflict"
+
+
+class PreconditionFailed(AgenticRagError):
+    code = "precondition_failed"
+    status = 412
+    title = "Precondition failed"
+
+
+class PayloadTooLarge(AgenticRagError):
+    code = "payload_too_large"
+    status = 413
+    title = "Payload too large"
+
+
+class UnsupportedMediaType(AgenticRagError):
+    code = "unsupported_media_type"
+    status = 415
+    title = "Unsupported media type"
+
+
+class UnreadableDocument(AgenticRagError):
+    """The bytes are not a document of the type they claim to be, or hold no text."""
+
+    code = "unreadable_document"
+    status = 422
+    title = "Unreadable document"
+
+
+class StoreUnavailable(AgenticRagError):
+    code = "store_unavailable"
+    status = 503
+    title = "Store unavailable"
+
+
+class StoreLocked(StoreUnavailable):
+    """Another process owns the embedded store's folder."""
+
+    code = "store_locked"
+    title = "Store in use by another process"
+
+
+class ReindexRequired(AgenticRagError):
+    code = "reindex_required"
+    status = 503
+    title = "Reindex required"
+
+
+class ModelUnavailable(AgenticRagError):
+    """The language model or embedder did not answer, or answered with an error, within its time."""
+
+    code = "model_unavailable"
+    status = 503
+    title = "Model unavailable"
+
+
+class ModelRateLimited(ModelUnavailable):
+    code = "model_rate_limited"
+    title = "Model rate limited"
+
+
+class ModelReplyInvalid(ModelUnavailable):
+    """The model answered something that is not what the schema asks for."""
+
+    code = "model_reply_invalid"
+    status = 502
+    title = "Model reply invalid"
+
+
+class RequestTimeout(AgenticRagError):
+    code = "timeout"
+    status = 504
+    title = "Timed out"
+
+
+class ConfigurationError(AgenticRagError):
+    """A setting is missing or contradicts another; raised at start, before anything is served."""
+
+    code = "configuration_error"
+    status = 500
+    title = "Configuration error"

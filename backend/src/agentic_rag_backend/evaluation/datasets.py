@@ -1,0 +1,64 @@
+"""Question sets as JSON Lines: a corpus of passages, questions, and which passages answer them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+ENVIRONMENT_VARIABLE = "AGENTIC_RAG_EVAL_DATA"
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """One passage of a corpus."""
+
+    id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledQuestion:
+    """A question with the ids of the passages that support its answer."""
+
+    id: str
+    question: str
+    answer: str
+    gold: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionSet:
+    """A corpus and its questions."""
+
+    name: str
+    passages: tuple[Passage, ...]
+    questions: tuple[LabelledQuestion, ...]
+
+
+def evaluation_data(beside: Path) -> Path | None:
+    """Return the folder of evaluation data: from the environment, else ``shared/data`` beside the checkout; None if absent."""
+    named = os.environ.get(ENVIRONMENT_VARIABLE)
+    folder = Path(named) if named else beside / "shared" / "data"
+    return folder if folder.is_dir() else None
+
+
+def load_question_set(folder: Path) -> QuestionSet:
+    """Read ``corpus.jsonl`` and ``questions.jsonl`` of a folder."""
+    passages = tuple(
+        Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(folder / "corpus.jsonl")
+    )
+    questions = tuple(
+        LabelledQuestion(
+            id=str(row["id"]), question=row["question"], answer=row.get("answer", ""), gold=tuple(row.get("gold", ()))
+        )
+        for row in _rows(folder / "questions.jsonl")
+    )
+    return QuestionSet(folder.name, passages, questions)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    return [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]

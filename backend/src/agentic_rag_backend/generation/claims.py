@@ -1,0 +1,117 @@
+"""Read what a model wrote: sentences, the markers each carries, and what lies between them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.words import content_forms
+
+MOST_MARKERS = 20
+"""Markers of one sentence that are looked at; "[1-1000000]" is no way to make work."""
+_MARKER = re.compile(
+    r"[ \t]*(?:\[|【)\s*(?:\^|(?:passages?|sources?)\s+)?(\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*)\s*(?:\]|】)", re.IGNORECASE
+)
+_RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
+_MAY_END = re.compile(r"[.!?…。！？\n]")
+_OPEN_MARKER = re.compile(r"[\[【][^\]】]{0,60}\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence without its markers. ``separator`` is what stood before it: a space, or line breaks and a list marker."""
+
+    text: str
+    markers: tuple[int, ...]
+    separator: str = " "
+
+
+def read_claims(text: str) -> list[Claim]:
+    """Return the sentences of ``text`` in order.
+
+    A marker belongs to the sentence it stands in or directly after: "Said. [1] Next [2]." gives 1 to the first, 2 to the
+    second. Understood are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[passage 2]`` and ``【1】``. A sentence without
+    a word that carries meaning ("Yes.") is one claim with the next.
+    """
+    plain, found = _without_markers(text)
+    claims: list[Claim] = []
+    held: tuple[int, str] | None = None
+    end_before = 0
+    sentences = split_sentences(plain)
+    for index, sentence in enumerate(sentences):
+        between = plain[end_before : sentence.start]
+        separator = between if "\n" in between or (not claims and between.strip()) else " "
+        start, separator = held or (sentence.start, separator)
+        end_before = sentence.end
+        last = index + 1 == len(sentences)
+        if not last and not content_forms(sentence.text):
+            held = (start, separator)
+            continue
+        held = None
+        until = len(plain) + 1 if last else sentences[index + 1].start + 1
+        markers = tuple(dict.fromkeys(number for at, numbers in found if start < at < until for number in numbers))
+        claims.append(Claim(plain[start : sentence.end], markers[:MOST_MARKERS], separator))
+    return claims
+
+
+class ClaimReader:
+    """Reads claims from a text that arrives in pieces; together they are those of the whole text."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._given = 0
+        self._may_have_ended = False
+
+    @property
+    def text(self) -> str:
+        """What has arrived so far."""
+        return self._text
+
+    def feed(self, piece: str) -> list[Claim]:
+        """Return the claims that ``piece`` completed: those after which another sentence has begun."""
+        self._text += piece
+        self._may_have_ended = self._may_have_ended or _MAY_END.search(piece) is not None
+        if not self._may_have_ended or not any(character.isspace() for character in piece):
+            return []
+        # The last word may be half a word, and the last bracket half a marker.
+        complete = self._text[: max(self._text.rfind(" "), self._text.rfind("\n")) + 1]
+        opened = _OPEN_MARKER.search(complete)
+        claims = read_claims(complete[: opened.start()] if opened else complete)[:-1]
+        fresh = claims[self._given :]
+        if fresh:
+            self._given = len(claims)
+            self._may_have_ended = False
+        return fresh
+
+    def finish(self) -> list[Claim]:
+        """Return the claims not given yet; the text has ended."""
+        return read_claims(self._text)[self._given :]
+
+
+def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]:
+    """Return the text without markers, and where in it each stood with its numbers (position: end of what precedes)."""
+    pieces: list[str] = []
+    found: list[tuple[int, tuple[int, ...]]] = []
+    end = 0
+    for match in _MARKER.finditer(text):
+        pieces.append(text[end : match.start()])
+        end = match.end()
+        if text[end : end + 1].isalnum():
+            # Without its marker "The [1]tide" would be one word, and not the one that was streamed.
+            pieces.append(" ")
+        stripped = len("".join(pieces).rstrip())
+        found.append((stripped, _numbers(match[1])))
+    pieces.append(text[end:])
+    return "".join(pieces), found
+
+
+def _numbers(written: str) -> tuple[int, ...]:
+    numbers: list[int] = []
+    for match in _RANGE.finditer(written):
+        if match[3]:
+            numbers.append(int(match[3]))
+        else:
+            first, last = int(match[1]), int(match[2])
+            numbers += range(first, min(last, first + MOST_MARKERS) + 1)
+    return tuple(numbers)

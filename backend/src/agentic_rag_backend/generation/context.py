@@ -1,0 +1,166 @@
+"""The numbered evidence of an answer, made from what was retrieved under a budget of tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import LevelWeights, Retrieval, ThemeHit
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.models.llm.base import Evidence
+
+CHARACTERS_A_TOKEN = 4
+"""Estimate; the budget is a bound on cost, not on what the model can read."""
+MOST_FINDINGS_A_THEME = 4
+LATER_FINDING = 0.95
+"""What each further finding of a theme counts of the one before it."""
+MIN_FINDING_OVERLAP = 0.4
+"""Least share of a finding's words that the sentence quoted for it must hold."""
+_EVEN = LevelWeights(0.5, 0.5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A numbered passage: ``text`` stands verbatim in the document's visible text from ``start_char`` on.
+
+    ``score`` in [0, 1] is normalised within its level and weighted by the level's share; ``theme`` marks a passage that
+    a community's finding rests on.
+    """
+
+    marker: int
+    chunk_id: str
+    document_id: str
+    title: str
+    text: str
+    start_char: int
+    score: float
+    theme: bool = False
+
+    def evidence(self) -> Evidence:
+        """Return it as a language model is shown it."""
+        return Evidence(marker=self.marker, text=self.text, title=self.title, score=self.score, theme=self.theme)
+
+
+@dataclass(frozen=True, slots=True)
+class ThemeOutline:
+    """What a prompt says of a community; it is never cited."""
+
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an answer may rest on, best first, markers from 1."""
+
+    passages: tuple[Passage, ...]
+    themes: tuple[ThemeOutline, ...] = ()
+
+
+def theme_chunk_ids(retrieval: Retrieval) -> tuple[str, ...]:
+    """Return the chunks that the themes' findings rest on; the caller looks them up, which leaves only visible ones."""
+    findings = (finding for theme in retrieval.themes for finding in theme.findings[:MOST_FINDINGS_A_THEME])
+    ids = (source.chunk_id for finding in findings for source in finding.sources)
+    return tuple(dict.fromkeys(ids))
+
+
+def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, budget_tokens: int) -> Context:
+    """Return the passages of both levels that fit ``budget_tokens``, divided by the levels' weights.
+
+    What one level does not use the other may. A chunk that both levels name is one passage. A theme's passage is the
+    sentence of the chunk that says the finding, not the finding's own words: only documents are quoted.
+    """
+    weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
+    low = _low_passages(retrieval, weights.low)
+    high, outlines = _high_passages(retrieval.themes, visible, weights.high)
+    budget = budget_tokens * CHARACTERS_A_TOKEN
+    share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
+    kept_low = _within(low, int(budget * share))
+    kept_high = _within(high, budget - _size(kept_low))
+    kept_low = _within(low, budget - _size(kept_high))
+    merged = _merged([*kept_low, *kept_high])
+    merged.sort(key=lambda passage: -passage.score)
+    return Context(tuple(replace(passage, marker=index) for index, passage in enumerate(merged, 1)), outlines)
+
+
+def _low_passages(retrieval: Retrieval, weight: float) -> list[Passage]:
+    top = max((hit.score for hit in retrieval.hits), default=0.0) or 1.0
+    return [_passage(hit.visible, 0, len(hit.visible.chunk.text), weight * hit.score / top) for hit in retrieval.hits]
+
+
+def _high_passages(
+    themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], weight: float
+) -> tuple[list[Passage], tuple[ThemeOutline, ...]]:
+    top = max((theme.score for theme in themes), default=0.0) or 1.0
+    passages: list[Passage] = []
+    outlines = tuple(ThemeOutline(theme.name, theme.summary) for theme in themes)
+    for theme in themes:
+        score = weight * theme.score / top
+        for finding in theme.findings[:MOST_FINDINGS_A_THEME]:
+            held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
+            said = (_said_in(finding.statement, chunk, score) for chunk in held)
+            found = next((passage for passage in said if passage is not None), None)
+            if found is not None:
+                passages.append(found)
+                score *= LATER_FINDING
+    passages.sort(key=lambda passage: -passage.score)
+    return passages, outlines
+
+
+def _said_in(statement: str, chunk: VisibleChunk, score: float) -> Passage | None:
+    """Return the sentence of the chunk that says most of the statement, or None if none says enough of it."""
+    wanted = content_forms(statement)
+    title = content_forms(chunk.document_title)
+    best: tuple[float, int, int] = (0.0, 0, 0)
+    for sentence in split_sentences(chunk.chunk.text):
+        held = content_forms(sentence.text)
+        overlap = len(wanted & (held | title)) / len(wanted) if wanted & held else 0.0
+        if overlap > best[0]:
+            best = (overlap, sentence.start, sentence.end)
+    if best[0] < MIN_FINDING_OVERLAP:
+        return None
+    return _passage(chunk, best[1], best[2], score, theme=True)
+
+
+def _passage(visible: VisibleChunk, start: int, end: int, score: float, *, theme: bool = False) -> Passage:
+    chunk = visible.chunk
+    return Passage(
+        marker=0,
+        chunk_id=chunk.id,
+        document_id=chunk.document_id,
+        title=visible.document_title,
+        text=chunk.text[start:end],
+        start_char=chunk.start_char + start,
+        score=min(1.0, max(0.0, score)),
+        theme=theme,
+    )
+
+
+def _size(passages: Sequence[Passage]) -> int:
+    return sum(len(passage.text) for passage in passages)
+
+
+def _within(passages: Sequence[Passage], characters: int) -> list[Passage]:
+    """Keep passages, best first, while they fit; the first always does, or there would be no evidence at all."""
+    kept: list[Passage] = []
+    for passage in passages:
+        if kept and _size(kept) + len(passage.text) > characters:
+            break
+        if kept or characters > 0:
+            kept.append(passage)
+    return kept
+
+
+def _merged(passages: Sequence[Passage]) -> list[Passage]:
+    """Join passages of one chunk, and drop those whose words stand in a longer one already."""
+    kept: list[Passage] = []
+    for passage in sorted(passages, key=lambda passage: -len(passage.text)):
+        twin = next((index for index, held in enumerate(kept) if passage.text in held.text), None)
+        if twin is None:
+            kept.append(passage)
+            continue
+        held = kept[twin]
+        kept[twin] = replace(held, score=max(held.score, passage.score), theme=held.theme or passage.theme)
+    return kept

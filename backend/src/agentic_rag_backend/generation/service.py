@@ -1,0 +1,285 @@
+"""Questions in, checked answers out: retrieve, decide whether there is an answer, have it written, check it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+from agentic_rag_backend.domain.answer import Answer, Usage
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.questions import Asked, asked_for
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.generation.attributed import AttributedGenerator
+from agentic_rag_backend.generation.base import (
+    AnswerEvent,
+    CitationStyle,
+    DoneEvent,
+    ErrorEvent,
+    FindsRetrievers,
+    Generator,
+    RetrievalEvent,
+    TokenEvent,
+    UsageEvent,
+)
+from agentic_rag_backend.generation.claims import Claim, ClaimReader
+from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
+from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
+from agentic_rag_backend.generation.draft import Draft
+from agentic_rag_backend.generation.rendering import render
+from agentic_rag_backend.generation.standard import StandardGenerator
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest
+from agentic_rag_backend.prompts import Prompt, built_in, parse
+
+GENERATORS: Mapping[str, Generator] = {generator.name: generator for generator in (AttributedGenerator(), StandardGenerator())}
+REQUIRED_PLACEHOLDERS = ("passages", "question")
+PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
+"""What a prompt of an answer may contain, and of that what it must."""
+MOST_HISTORY = 20
+_REFUSAL = content_forms(NOT_ANSWERED)
+Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_claim_held"]
+"""Why an answer was refused; ``Answer.details["refusal"]``."""
+
+
+class HydratesChunks(Protocol):
+    """The part of `DocumentCatalogue` that answers need."""
+
+    async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerOptions:
+    """How this installation answers.
+
+    ``min_confidence`` in [0, 1] is the confidence below which an answer is a refusal. ``context_tokens`` bounds the
+    evidence of a prompt, ``max_tokens`` the reply. ``dual_level_model`` (None: the model's own) and
+    ``dual_level_temperature`` in [0, 2] are for answers from both levels, as is ``dual_level_prompt`` (None: built in).
+    """
+
+    min_confidence: float = 0.35
+    generator: str = "attributed"
+    context_tokens: int = 3000
+    max_tokens: int = 1024
+    temperature: float = 0.0
+    dual_level_model: str | None = None
+    dual_level_temperature: float = 0.3
+    dual_level_prompt: Prompt | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """One answer's inputs, checked before anything is spent on it."""
+
+    query: Query
+    generator: Generator
+    history: tuple[Message, ...] = ()
+    style: CitationStyle = "numeric"
+    prompt: Prompt | None = None
+    model: str | None = None
+    temperature: float | None = None
+    both_levels: bool = False
+    started: float = field(default_factory=time.perf_counter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    """How an answer ended: ``refusal`` says why there is none."""
+
+    refusal: Refusal | None
+    confidence: float
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+
+
+class AnswerService:
+    """Answers from retrieved passages. A refusal has ``grounded`` False, no citations and says so in plain words.
+
+    Refused before a model is called: nothing was retrieved, or its confidence (see `confidence`) is below
+    ``min_confidence``. Refused after: the model says that the documents do not answer, or no sentence of it held.
+    """
+
+    def __init__(
+        self, *, retrievers: FindsRetrievers, model: LanguageModel, documents: HydratesChunks, options: AnswerOptions
+    ) -> None:
+        self._retrievers = retrievers
+        self._model = model
+        self._documents = documents
+        self._options = options
+
+    async def answer(
+        self,
+        query: Query,
+        *,
+        strategy: str,
+        generator: str | None = None,
+        history: Sequence[Message] = (),
+        citation_style: CitationStyle = "numeric",
+    ) -> Answer:
+        """Retrieve with ``strategy`` and answer.
+
+        Args:
+            generator: None takes the installation's.
+            history: earlier turns, oldest first, at most 20.
+
+        Raises:
+            InvalidRequest: unknown strategy or generator, or too long a history.
+            ModelUnavailable: the language model failed; retrieval alone still works.
+        """
+        plan = self._plan(query, generator, history, citation_style)
+        return await self._finished(plan, await self._retrievers.get(strategy).retrieve(query))
+
+    async def synthesise(
+        self,
+        query: Query,
+        retrieval: Retrieval,
+        *,
+        prompt: str | None = None,
+        model: str | None = None,
+        temperature: float | None = None,
+    ) -> Answer:
+        """Answer from both levels of what was retrieved already; None takes the installation's dual-level choice.
+
+        Raises:
+            InvalidRequest: ``prompt`` (a prompt's text, see `prompts.parse`) lacks ``{{passages}}`` or ``{{question}}``.
+            ModelUnavailable: the language model failed.
+        """
+        written = None
+        if prompt is not None:
+            written = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
+            written = written if written.system else replace(written, system=built_in("dual_level").system)
+        plan = self._plan(query, None, (), "numeric")
+        plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True)
+        return await self._finished(plan, retrieval)
+
+    async def stream(
+        self,
+        query: Query,
+        *,
+        strategy: str,
+        generator: str | None = None,
+        history: Sequence[Message] = (),
+        citation_style: CitationStyle = "numeric",
+    ) -> AsyncGenerator[AnswerEvent, None]:
+        """Yield the answer as it is checked: results, then citations and sentences, usage, and the whole answer.
+
+        A refusal has no citations; its sentence comes as a token. An error of ours ends the stream as an `ErrorEvent`.
+        """
+        try:
+            plan = self._plan(query, generator, history, citation_style)
+            retrieval = await self._retrievers.get(strategy).retrieve(query)
+            yield RetrievalEvent(retrieval)
+            async with aclosing(self._events(plan, retrieval)) as events:
+                async for event in events:
+                    yield event
+        except AgenticRagError as error:
+            yield ErrorEvent(error)
+
+    # --- one answer
+
+    def _plan(self, query: Query, generator: str | None, history: Sequence[Message], style: CitationStyle) -> _Plan:
+        name = generator or self._options.generator
+        if name not in GENERATORS:
+            raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
+        if len(history) > MOST_HISTORY:
+            raise InvalidRequest(f"history has at most {MOST_HISTORY} turns; this one has {len(history)}")
+        return _Plan(query=query, generator=GENERATORS[name], history=tuple(history), style=style)
+
+    async def _finished(self, plan: _Plan, retrieval: Retrieval) -> Answer:
+        async with aclosing(self._events(plan, retrieval)) as events:
+            async for event in events:
+                if isinstance(event, DoneEvent):
+                    return event.answer
+        raise AssertionError("an answer's events end with the answer")
+
+    async def _events(self, plan: _Plan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
+        context = await self._context(plan.query, retrieval)
+        texts = [f"{passage.title} {passage.text}" for passage in context.passages]
+        answerable = _answerable(plan.query.text, retrieval, texts) if texts else 0.0
+        draft = Draft(plan.generator.judge_for(context.passages), plan.style)
+        if not texts or answerable < self._options.min_confidence:
+            refusal: Refusal = "below_confidence" if texts else "nothing_found"
+            for event in _refused(plan, retrieval, draft, _Ending(refusal, answerable)):
+                yield event
+            return
+        request = self._request(plan, retrieval, context)
+        reader, usage = ClaimReader(), Usage()
+        async with aclosing(self._model.stream(request)) as deltas:
+            async for delta in deltas:
+                usage = delta.usage or usage
+                for event in draft.add(claim for claim in reader.feed(delta.text) if not _is_refusal(claim)):
+                    yield event
+        rest = reader.finish()
+        refuses = _is_refusal(Claim(reader.text, ())) or any(_is_refusal(claim) for claim in rest)
+        for event in draft.add(claim for claim in rest if not _is_refusal(claim)):
+            yield event
+        model = request.model or self._model.name
+        if not draft.kept:
+            ending = _Ending("model_refused" if refuses else "no_claim_held", 0.0, usage, model)
+            for event in _refused(plan, retrieval, draft, ending):
+                yield event
+            return
+        # A sentence that failed lowers the confidence of the others, but what was checked and sent is not taken back.
+        sure = max(confidence(answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
+        yield UsageEvent(usage)
+        yield DoneEvent(_made(plan, retrieval, draft, _Ending(None, sure, usage, model)))
+
+    async def _context(self, query: Query, retrieval: Retrieval) -> Context:
+        visible = {hit.id: hit.visible for hit in retrieval.hits}
+        missing = [chunk for chunk in theme_chunk_ids(retrieval) if chunk not in visible]
+        if missing:
+            visible |= await self._documents.hydrate(query.tenant_id, missing)
+        return build_context(retrieval, visible, budget_tokens=self._options.context_tokens)
+
+    def _request(self, plan: _Plan, retrieval: Retrieval, context: Context) -> ModelRequest:
+        options = self._options
+        both = plan.both_levels or bool(retrieval.themes)
+        prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both else built_in("answer"))
+        usual = options.dual_level_temperature if both else options.temperature
+        return ModelRequest(
+            prompt=prompt.id,
+            messages=render(prompt, plan.query.text, context, plan.history),
+            question=plan.query.text,
+            evidence=tuple(passage.evidence() for passage in context.passages),
+            model=(plan.model or (options.dual_level_model if both else None)) if self._model.generative else None,
+            temperature=plan.temperature if plan.temperature is not None else usual,
+            max_tokens=options.max_tokens,
+        )
+
+
+def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> float:
+    """Return the chance that the evidence answers; of an account, the better of what one passage and what many say."""
+    by_passage = answerability(retrieval.relevance, question_coverage(question, texts))
+    if asked_for(question) is not Asked.THEME:
+        return by_passage
+    similarities = [hit.scores["dense"] for hit in retrieval.hits if "dense" in hit.scores]
+    return max(by_passage, account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)])))
+
+
+def _refused(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> list[AnswerEvent]:
+    answer = _made(plan, retrieval, draft, ending)
+    return [TokenEvent(answer.text), UsageEvent(ending.usage), DoneEvent(answer)]
+
+
+def _made(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> Answer:
+    details = {"synthesis_ms": round((time.perf_counter() - plan.started) * 1000, 3)}
+    return Answer(
+        text=NOT_ANSWERED if ending.refusal else draft.text,
+        citations=() if ending.refusal else tuple(draft.citations),
+        confidence=round(ending.confidence, 4),
+        grounded=ending.refusal is None and bool(draft.citations),
+        retrieval=retrieval,
+        usage=ending.usage,
+        generator=plan.generator.name,
+        model=ending.model or "",
+        dropped=tuple(draft.dropped),
+        details={**details, "refusal": ending.refusal} if ending.refusal else details,
+    )
+
+
+def _is_refusal(claim: Claim) -> bool:
+    return content_forms(claim.text) == _REFUSAL

@@ -1,0 +1,29 @@
+"""What a chunker does, and the values it takes and gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.ingestion.parsing.base import Heading
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A passage [start, end) of the text, without white space at its ends, and the headings above it, outermost first."""
+
+    start: int
+    end: int
+    size_tokens: int
+    headings: tuple[str, ...] = ()
+
+
+class Chunker(Protocol):
+    """Cuts a text. Pure and blocking: called in a worker thread.
+
+    Pieces come in reading order and together hold every character of the text that is not white space.
+    """
+
+    def __call__(self, text: str, headings: Sequence[Heading], options: ChunkingOptions) -> Iterable[Piece]: ...

@@ -1,0 +1,43 @@
+"""Which chunking strategies there are, and which sizes they take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.chunking.base import Chunker
+from agentic_rag_backend.ingestion.chunking.recursive import RecursiveChunker
+from agentic_rag_backend.models.embedding.base import Tokenizer
+
+STRATEGIES: Mapping[str, Callable[[Tokenizer], Chunker]] = {"recursive": RecursiveChunker}
+SIZES: Mapping[str, tuple[int, int]] = {"tokens": (16, 2048), "characters": (64, 16384)}
+"""Smallest and largest ``chunk_size`` by unit. Beyond 254 word pieces a chunk is embedded in windows."""
+
+
+def chunker_of(strategy: str, tokenizer: Tokenizer) -> Chunker:
+    """Return the chunker of that name.
+
+    Raises:
+        InvalidRequest: there is none; the message names those there are.
+    """
+    if strategy not in STRATEGIES:
+        raise InvalidRequest(f"chunking strategy {strategy!r} is not known; known are {', '.join(STRATEGIES)}")
+    return STRATEGIES[strategy](tokenizer)
+
+
+def check_options(options: ChunkingOptions) -> None:
+    """Check strategy, unit and sizes.
+
+    Raises:
+        InvalidRequest: one is outside its limits; the message names limit and value.
+    """
+    if options.strategy not in STRATEGIES:
+        raise InvalidRequest(f"chunking strategy {options.strategy!r} is not known; known are {', '.join(STRATEGIES)}")
+    if options.unit not in SIZES:
+        raise InvalidRequest(f"chunking unit {options.unit!r} is not known; known are {', '.join(SIZES)}")
+    least, most = SIZES[options.unit]
+    if not least <= options.chunk_size <= most:
+        raise InvalidRequest(f"chunk_size must be {least} to {most} {options.unit}; it is {options.chunk_size}")
+    if not 0 <= options.overlap <= options.chunk_size // 2:
+        raise InvalidRequest(f"overlap must be 0 to {options.chunk_size // 2} (half of chunk_size); it is {options.overlap}")

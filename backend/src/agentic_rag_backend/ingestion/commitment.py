@@ -1,0 +1,170 @@
+"""The second half of an ingestion: what was prepared becomes knowledge, vectors and, in one statement, visible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
+from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError, NotFound
+from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.preparation import fail_version, superseded
+from agentic_rag_backend.ingestion.runs import Run, Stopped
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, PreparedChunk
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+
+Changed = Callable[[TenantId], None]
+"""Told that what a tenant's communities rest on has changed."""
+FEW_CHUNKS = 4
+_PAGE = 500
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class Written:
+    """A version whose knowledge and vectors are written, not yet visible."""
+
+    run: Run
+    failures: tuple[Failure, ...] = ()
+    result: dict[str, Any] = field(default_factory=dict)
+    published: bool = False
+    """Already visible: the process ended between that and the end of the job."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commitment:
+    """The steps of ``commit_v1``. One of a tenant runs at a time, so names are resolved against a graph that stands still."""
+
+    documents: DocumentCatalogue
+    blobs: BlobStore
+    resolver: Resolver
+    nodes: KnowledgeNodes
+    on_changed: Changed
+
+    async def write(self, run: Run) -> Written:
+        """Write the prepared version to graph and vectors."""
+        try:
+            document = await self.documents.document(run.tenant, run.document_id)
+            if document.latest_version != run.version:
+                raise superseded(run)
+            if document.current_version >= run.version:
+                return Written(run, document.failures, {"chunks": document.chunk_count}, published=True)
+            version = await self.documents.version(run.tenant, run.document_id, run.version)
+            if run.job.attempt > 1:  # names may mean something else by now than at the attempt before
+                await self._take_back(run)
+            return await self._write(run, document, version)
+        except NotFound:
+            raise superseded(run) from None
+
+    async def publish(self, written: Written) -> None:
+        """Make a version visible whose vectors are flushed, remove what it supersedes, and finish the job."""
+        run = written.run
+        chunks = written.result["chunks"]
+        # A job of a few chunks is over before anybody reads how far it is; its end says it.
+        await run.progress("publish", chunks, chunks, at_once=chunks > FEW_CHUNKS)
+        if not written.published and not await self.documents.publish(
+            run.tenant, run.document_id, run.version, failures=written.failures
+        ):
+            raise superseded(run)
+        written.published = True
+        if run.version > 1:
+            await self._forget_older(run)
+        result = {"document_id": run.document_id, "version": run.version, **written.result}
+        state = JobState.PARTIAL if written.failures else JobState.SUCCEEDED
+        await run.jobs.finish(run.tenant, run.job.id, state, result=result, progress=("publish", chunks, chunks))
+        self.on_changed(run.tenant)
+
+    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+        """Note the error with the document, and take back what was written of a version that nobody will see.
+
+        What was prepared stays for another attempt, unless the job was stopped. A store that does not answer now is
+        cleaned by whatever comes next: another attempt, another version or the document's deletion.
+        """
+        await fail_version(self.documents, run, error)
+        try:
+            await self._take_back(run)
+        except AgenticRagError as problem:
+            _log.warning("version_left", document=run.document_id, version=run.version, reason=problem.message)
+        if isinstance(error, Stopped):
+            await self.documents.discard_prepared(run.tenant, run.document_id, run.version)
+
+    async def _take_back(self, run: Run) -> None:
+        try:
+            document = await self.documents.document(run.tenant, run.document_id)
+        except NotFound:
+            return  # its deletion removes everything
+        if document.current_version >= run.version:
+            return
+        shown = await self._chunk_ids(run) if document.current_version else []
+        vectors = self.nodes.vectors
+        await vectors.delete_document(run.tenant, run.document_id, up_to_version=run.version, keep=shown)
+        await self.nodes.remove(run.tenant, run.document_id, up_to_version=run.version, above=document.current_version)
+        if shown:  # chunks that both versions have may carry the newer one's title and metadata
+            await vectors.update_metadata(run.tenant, run.document_id, document.metadata, title=document.title, key=document.key)
+
+    async def _write(self, run: Run, document: Document, version: DocumentVersion) -> Written:
+        prepared = await self.documents.prepared(run.tenant, run.document_id, run.version)
+        await run.progress("graph", 0, len(prepared))
+        knowledge = await self.resolver.resolve(
+            run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
+        )
+        await self.nodes.graph.write_document(run.tenant, knowledge)
+        await run.progress("vectors", 0, len(prepared))
+        await self.nodes.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
+        nodes = await self.nodes.write(run.tenant, knowledge)
+        failures = tuple(item.extraction.failure for item in prepared if item.extraction.failure is not None)
+        result = {
+            "chunks": len(prepared),
+            "entities": len(knowledge.entities),
+            "relationships": len(knowledge.relationships),
+            "mentions": len(knowledge.mentions),
+            "nodes": nodes,
+            "failures": len(failures),
+        }
+        return Written(run, failures, result)
+
+    async def _forget_older(self, run: Run) -> None:
+        """Remove from every store what only versions before the visible one say."""
+        run.stage = "supersede"
+        current = await self._chunk_ids(run)
+        older = run.version - 1
+        await self.nodes.vectors.delete_document(run.tenant, run.document_id, up_to_version=older, keep=current)
+        await self.nodes.remove(run.tenant, run.document_id, up_to_version=older)
+        for key in await self.documents.drop_versions(run.tenant, run.document_id, below=run.version):
+            await self.blobs.delete(run.tenant, key)
+
+    async def _chunk_ids(self, run: Run) -> list[str]:
+        found: list[str] = []
+        cursor: str | None = None
+        while True:
+            page = await self.documents.chunks(run.tenant, run.document_id, limit=_PAGE, cursor=cursor)
+            found.extend(item.chunk.id for item in page.items)
+            cursor = page.next_cursor
+            if cursor is None:
+                return found
+
+
+def _points(document: Document, version: DocumentVersion, prepared: Sequence[PreparedChunk]) -> list[VectorPoint]:
+    return [
+        VectorPoint(
+            id=item.chunk.id,
+            kind=NodeKind.CHUNK,
+            dense=item.vector,
+            text=passage_text(version.title, item.chunk),
+            document_id=document.id,
+            version=version.version,
+            key=document.key,
+            title=version.title,
+            metadata=version.metadata,
+        )
+        for item in prepared
+    ]

@@ -1,0 +1,80 @@
+"""Deleting a document: hidden at once by its tombstone, then removed from every store, with a receipt of what went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.errors import AgenticRagError, NotFound
+from agentic_rag_backend.ingestion.commitment import Changed
+from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.runs import Run, Stopped, Unfinished
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.vector.base import Collection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The work of ``delete_v1``. It names versions up to the tombstoned one, so a re-upload is out of its reach."""
+
+    documents: DocumentCatalogue
+    blobs: BlobStore
+    nodes: KnowledgeNodes
+    on_changed: Changed
+
+    async def run(self, run: Run) -> None:
+        """Remove vectors, knowledge, originals and rows, look whether anything is left, and finish with the receipt."""
+        tenant, document_id, last = run.tenant, run.document_id, run.version
+        run.stage = "vectors"
+        chunks = await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
+        run.stage = "graph"
+        knowledge = await self.nodes.remove(tenant, document_id, up_to_version=last)
+        await self.nodes.vectors.flush()
+        # Originals go before the rows that name them: in the other order an interruption would leave them for ever.
+        run.stage = "originals"
+        keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
+        originals = sum([await self.blobs.delete(tenant, key) for key in keys])
+        run.stage = "rows"
+        rows = await self.documents.purge(tenant, document_id, up_to_version=last)
+        run.stage = "check"
+        leftovers = await self._leftovers(run, keys)
+        receipt = {
+            "document_id": document_id,
+            "removed": {
+                "vectors": chunks,
+                **asdict(knowledge),
+                "originals": originals,
+                "rows": {f"{name}": count for name, count in rows.items()},
+            },
+            "leftovers": dict(leftovers),
+        }
+        if any(leftovers.values()):
+            raise Unfinished(f"after the deletion something is left of document {document_id!r}: {dict(leftovers)}")
+        await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
+        self.on_changed(tenant)
+
+    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+        """Leave the document hidden: its deletion is tried again with the job."""
+
+    async def _leftovers(self, run: Run, keys: Sequence[str]) -> Mapping[str, int]:
+        """Count what each store still holds of the document."""
+        tenant, document_id = run.tenant, run.document_id
+        graph = self.nodes.graph
+        mentions = [len(batch) async for batch in graph.all_mentions(tenant, [document_id])]
+        relationships = [len(batch) async for batch in graph.all_relationships(tenant, [document_id])]
+        return {
+            "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
+            "mentions": sum(mentions),
+            "relationships": sum(relationships),
+            "originals": sum([await self._exists(run, key) for key in keys]),
+            "versions": len(await self.documents.blob_keys(tenant, document_id, up_to_version=run.version)),
+        }
+
+    async def _exists(self, run: Run, key: str) -> bool:
+        try:
+            await self.blobs.get(run.tenant, key)
+        except NotFound:
+            return False
+        return True

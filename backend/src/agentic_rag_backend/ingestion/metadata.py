@@ -1,0 +1,80 @@
+"""What may be metadata: few keys with JSON scalars, or lists of them, so that every store can filter by it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
+from agentic_rag_backend.errors import InvalidRequest
+
+MAX_KEYS = 64
+MAX_KEY_CHARACTERS = 128
+MAX_METADATA_BYTES = 8192
+MAX_INTEGER = 2**63 - 1
+"""Larger integers have no place in a database column."""
+
+
+def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a caller's metadata as plain values.
+
+    Raises:
+        InvalidRequest: a key or value is outside the limits; the message names key, limit and value.
+    """
+    if len(metadata) > MAX_KEYS:
+        raise InvalidRequest(f"metadata has {len(metadata)} keys; the limit is {MAX_KEYS}")
+    for key, value in metadata.items():
+        problem = _key_problem(key) or _value_problem(value)
+        if problem:
+            raise InvalidRequest(f"metadata key {str(key)[:MAX_KEY_CHARACTERS]!r}: {problem}")
+    plain = {key: list(value) if isinstance(value, (list, tuple)) else value for key, value in metadata.items()}
+    try:
+        size = len(json.dumps(plain, ensure_ascii=False).encode())
+    except UnicodeEncodeError:
+        raise InvalidRequest("metadata has a string with an unpaired surrogate") from None
+    if size > MAX_METADATA_BYTES:
+        raise InvalidRequest(f"metadata takes {size} bytes as JSON; the limit is {MAX_METADATA_BYTES}")
+    return plain
+
+
+def kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
+    """Return what of a file's own ``fields`` can be metadata; the rest is left out. Dates become ISO 8601 strings."""
+    plain = {str(key).strip(): _plain(value) for key, value in fields.items()}
+    return {key: value for key, value in plain.items() if not _key_problem(key) and not _value_problem(value)}
+
+
+def _key_problem(key: object) -> str:
+    if not isinstance(key, str) or not key.strip() or "\x00" in key:
+        return "a key must be a string that is not empty"
+    if len(key) > MAX_KEY_CHARACTERS:
+        return f"the key has {len(key)} characters; the limit is {MAX_KEY_CHARACTERS}"
+    if key in DOCUMENT_FIELDS:
+        return f"{', '.join(DOCUMENT_FIELDS)} are fields of every document, not metadata"
+    return ""
+
+
+def _value_problem(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return next((problem for problem in map(_scalar_problem, value) if problem), "")
+    return _scalar_problem(value)
+
+
+def _scalar_problem(value: object) -> str:
+    if isinstance(value, str):
+        return "a string has a NUL character" if "\x00" in value else ""
+    if value is None or isinstance(value, bool):
+        return ""
+    if isinstance(value, int):
+        return "" if abs(value) <= MAX_INTEGER else f"the number is beyond ±{MAX_INTEGER}"
+    if isinstance(value, float):
+        return "" if math.isfinite(value) else f"{value} is not a JSON number"
+    return f"a value must be a string, number, boolean, null or a list of them; it is {type(value).__name__}"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, date):  # datetime is one, too
+        return value.isoformat()
+    return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,77 @@
+"""Vectors of facts: what the graph's relationships are found by, kept in step with the graph.
+
+Facts are found by their words (BM25) and entities by name in the graph, so neither is embedded. Measured on MuSiQue and
+HotpotQA: links to the five entity names nearest to the question change R@5 by at most .005 either way, and cost .2 to .9
+more texts to embed for each chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.graph import DocumentKnowledge, Relationship, Support
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What went with a document's knowledge."""
+
+    entities: int
+    relationships: int
+    mentions: int
+    supports: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeNodes:
+    """Writes and removes the points that stand for facts (id: the relationship's)."""
+
+    graph: KnowledgeStore
+    vectors: VectorStore
+
+    async def write(self, tenant: TenantId, knowledge: DocumentKnowledge) -> int:
+        """Write the points of the facts of ``knowledge``, which is in the graph already; return how many."""
+        return await self._upsert(tenant, knowledge.relationships)
+
+    async def _upsert(self, tenant: TenantId, relationships: Iterable[Relationship]) -> int:
+        facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in relationships]
+        if facts:
+            await self.vectors.upsert(tenant, Collection.NODES, facts)
+        return len(facts)
+
+    async def remove(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> Removed:
+        """Remove what only versions > ``above`` and ≤ ``up_to_version`` say; repeatable.
+
+        The vectors go first: afterwards nothing would tell which they were, had the process ended in between.
+        """
+        doomed, shared = await self._touched(tenant, document_id, range(above + 1, up_to_version + 1))
+        nodes = await self.vectors.delete(tenant, Collection.NODES, sorted(doomed)) if doomed else 0
+        gone = await self.graph.delete_document(tenant, document_id, up_to_version=up_to_version, above=above)
+        late = set(gone.relationship_ids) - doomed
+        nodes += await self.vectors.delete(tenant, Collection.NODES, sorted(late)) if late else 0
+        # What others say as well may have been found by the words of the document that goes: by theirs from now on.
+        kept = await self.graph.relationships(tenant, sorted(shared - late)) if shared else {}
+        await self._upsert(tenant, kept.values())
+        return Removed(gone.entities, gone.relationships, gone.mentions, gone.supports, nodes)
+
+    async def _touched(self, tenant: TenantId, document_id: str, versions: range) -> tuple[set[str], set[str]]:
+        """Return the relationships that nothing but those versions supports, and those that something else does, too."""
+
+        def goes(support: Support) -> bool:
+            return support.document_id == document_id and support.version in versions
+
+        doomed: set[str] = set()
+        shared: set[str] = set()
+        async for batch in self.graph.all_relationships(tenant, [document_id]):
+            for each in batch:
+                going = [goes(support) for support in each.supports]
+                if all(going):
+                    doomed.add(each.id)
+                elif any(going):
+                    shared.add(each.id)
+        return doomed, shared

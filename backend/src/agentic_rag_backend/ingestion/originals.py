@@ -1,0 +1,54 @@
+"""A document's original: the bytes that were handed in, and a name for them as a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from agentic_rag_backend.domain.document import Document
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.ingestion.parsing.registry import SUFFIXES
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Original:
+    """Content as it was handed in. ``file_name`` is what its owner called it: anything may be in it but a path."""
+
+    content: bytes
+    media_type: str
+    file_name: str
+    revision: str
+
+
+async def read_original(documents: DocumentCatalogue, blobs: BlobStore, tenant: TenantId, document_id: str) -> Original:
+    """Return the original of the visible version, or of the newest one where none is visible.
+
+    Raises:
+        NotFound: there is no such document, or it has no original.
+    """
+    tried = 0
+    while True:
+        document = await documents.document(tenant, document_id)
+        number = document.current_version or document.latest_version
+        if number == tried:
+            raise NotFound(f"document {document_id!r} has no original")
+        try:
+            version = await documents.version(tenant, document_id, number)
+            content = await blobs.get(tenant, version.blob_key)
+        except NotFound:
+            tried = number  # a newer version may have superseded it between these reads
+            continue
+        name = file_name(document, version.media_type)
+        return Original(content=content, media_type=version.media_type, file_name=name, revision=document.revision)
+
+
+def file_name(document: Document, media_type: str) -> str:
+    """Return the last part of the key where it is named like a file of that type, else the title with its suffix."""
+    suffixes = [suffix for suffix, of in SUFFIXES.items() if of == media_type]
+    called = PurePath((document.key or "").replace("\\", "/")).name
+    if PurePath(called).suffix.lower() in suffixes:
+        return called
+    return document.title + (suffixes[0] if suffixes else "")

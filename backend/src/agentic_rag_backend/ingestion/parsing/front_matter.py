@@ -1,0 +1,83 @@
+"""YAML front matter: read with bounds, since anybody writes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from typing import Any
+
+import yaml
+
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.ingestion.metadata import MAX_KEYS, MAX_METADATA_BYTES, kept
+
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.MULTILINE)
+_KEY = re.compile(r"\s*(?:#[^\n]*\n\s*)*[\w\"'][^\n:]*:(?:\s|\Z)")
+
+
+MAX_NESTING = 20
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """Safe, without aliases (a few hundred bytes of them stand for gigabytes) and without towers of brackets."""
+
+    nesting = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not allowed")
+        self.nesting += 1
+        if self.nesting > MAX_NESTING:
+            raise yaml.YAMLError(f"values are nested more than {MAX_NESTING} deep")
+        node = super().compose_node(parent, index)
+        self.nesting -= 1
+        return node
+
+
+@dataclass(frozen=True, slots=True)
+class FrontMatter:
+    """What stands above the text. ``title`` is apart: it is a field of every document, not metadata."""
+
+    title: str | None = None
+    fields: Mapping[str, Any] = field(default_factory=dict)
+
+
+def split_front_matter(text: str) -> tuple[FrontMatter, str]:
+    """Return the front matter and the text behind it; nothing and all of ``text`` where there is none.
+
+    Values that are no JSON scalars or lists of them are left out (dates become ISO 8601 strings).
+
+    Raises:
+        UnreadableDocument: the front matter is too long, has too many keys, or is not YAML.
+    """
+    opening = _OPENING.match(text)
+    if opening is None or _KEY.match(text, opening.end()) is None:
+        return FrontMatter(), text  # a line of dashes is also a thematic break
+    closing = _CLOSING.search(text, opening.end(), opening.end() + MAX_METADATA_BYTES + 4)
+    if closing is None:
+        if _CLOSING.search(text, opening.end()) is None:
+            return FrontMatter(), text
+        raise UnreadableDocument(f"the front matter is longer than {MAX_METADATA_BYTES} characters")
+    fields = _load(text[opening.end() : closing.start()])
+    if len(fields) > MAX_KEYS:
+        raise UnreadableDocument(f"the front matter has {len(fields)} keys; the limit is {MAX_KEYS}")
+    title = fields.get("title")
+    named = isinstance(title, (str, int, float, date)) and str(title).strip()
+    return FrontMatter(str(title).strip() if named else None, kept(fields)), text[closing.end() :]
+
+
+def _load(source: str) -> Mapping[Any, Any]:
+    try:
+        fields = yaml.load(source, _PlainLoader)  # noqa: S506 - it is a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        line = f" in line {mark.line + 2}" if mark else ""
+        raise UnreadableDocument(f"the front matter is not valid YAML{line}: {error.problem}") from None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UnreadableDocument(f"the front matter is not valid YAML: {error}") from None
+    if not isinstance(fields, Mapping):
+        raise UnreadableDocument("the front matter is not a mapping of keys to values")
+    return fields

@@ -1,0 +1,88 @@
+"""Plain text: bytes of a known encoding, or an error that says which byte is wrong."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+
+MAX_CONTROL_SHARE = 0.1
+"""Share of control characters above which something is not text; prose has none."""
+STRAY_CONTROLS = 8
+"""So many are let through whatever the length of the text."""
+
+_SIGNATURES = {
+    b"%PDF-": "a PDF file",
+    b"PK\x03\x04": "a ZIP archive (such as .docx, .xlsx, .epub)",
+    b"\xd0\xcf\x11\xe0": "an old Office file",
+    b"{\\rtf": "an RTF file",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x7fELF": "a program",
+    b"SQLite format 3": "an SQLite database",
+}
+# The longer marks first: UTF-32's begins with UTF-16's.
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x84\x86-\x9f]")
+_SAMPLE_CHARACTERS = 65_536
+_VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200d\u2060\ufeff]")
+
+
+def parse_text(content: bytes, *, partial: bool = False) -> ParsedDocument:
+    """Return the text of ``content``."""
+    return ParsedDocument(text=decode(content, partial=partial))
+
+
+def encode_text(text: str) -> bytes:
+    """Return ``text`` as UTF-8.
+
+    Raises:
+        InvalidRequest: it has half of a surrogate pair, which JSON can carry and no encoding can.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"the text has an unpaired surrogate (U+{ord(text[error.start]):04X}) at character {error.start}"
+        ) from None
+
+
+def decode(content: bytes, *, partial: bool = False) -> str:
+    """Return the text of UTF-8, or of UTF-16 or UTF-32 with a byte order mark; NUL removed, lines ended by ``\\n``.
+
+    Raises:
+        UnreadableDocument: the bytes are of another kind, not valid in their encoding, or hold nothing to read.
+    """
+    for signature, kind in _SIGNATURES.items():
+        if content.startswith(signature):
+            raise UnreadableDocument(f"the file is {kind}, not text")
+    mark, encoding = next(((mark, name) for mark, name in _BYTE_ORDER_MARKS if content.startswith(mark)), (b"", "utf-8"))
+    try:
+        text = codecs.getincrementaldecoder(encoding)("strict").decode(content[len(mark) :], final=not partial)
+    except UnicodeDecodeError as error:
+        offset = error.start + len(mark)
+        raise UnreadableDocument(
+            f"the text is not valid {encoding.upper()}: byte 0x{content[offset]:02x} at offset {offset}; "
+            "save it as UTF-8 (UTF-16 and UTF-32 need a byte order mark)"
+        ) from None
+    sample = text[:_SAMPLE_CHARACTERS]
+    controls = len(_CONTROL.findall(sample))
+    if controls > max(STRAY_CONTROLS, MAX_CONTROL_SHARE * len(sample)):
+        raise UnreadableDocument(
+            f"the file is not text: {controls} of its first {len(sample)} characters are control characters "
+            f"(limit {MAX_CONTROL_SHARE:.0%})"
+        )
+    text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
+    if not _VISIBLE.search(text):
+        raise UnreadableDocument("the document holds no text")
+    return text

@@ -1,0 +1,383 @@
+"""Ingestion as callers see it: hand in a document, delete one; and the workflows that do the work behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agentic_rag_backend.domain.document import ChunkingOptions, Document, DocumentState, ProcessingOptions, content_hash
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    StoreUnavailable,
+)
+from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion.batches import Batches
+from agentic_rag_backend.ingestion.chunking.registry import check_options
+from agentic_rag_backend.ingestion.commitment import Changed, Commitment
+from agentic_rag_backend.ingestion.deletion import Deletion
+from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.originals import Original, read_original
+from agentic_rag_backend.ingestion.parsing.registry import MAX_TITLE_CHARACTERS, media_type_of, parse, title_of
+from agentic_rag_backend.ingestion.preparation import IN_LOOP_BYTES, Preparation
+from agentic_rag_backend.ingestion.runs import Run, Stopped, begin, end, guarded
+from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+from agentic_rag_backend.stores.vector.base import VectorStore
+
+INGEST = "ingest_v1"
+COMMIT = "commit_v1"
+DELETE = "delete_v1"
+
+MAX_KEY_CHARACTERS = 512
+PARSED_AT_ONCE_BYTES = 1024 * 1024
+"""Up to this size a file is parsed whole before it is accepted; of a larger one, its beginning is."""
+EXTRACTIONS = ("rules",)
+MAX_DELETED_AT_ONCE = 1000
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upload:
+    """A document as it is handed in. ``file_name`` is only read for its suffix and as a title, never as a path."""
+
+    content: bytes
+    media_type: str | None = None
+    file_name: str | None = None
+    title: str | None = None
+    key: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    options: ProcessingOptions = field(default_factory=ProcessingOptions)
+    expected: Expected = None
+    """Of the document that has the key by now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Matching:
+    """Which documents are meant: those that every given part agrees with."""
+
+    filter: Filter | None = None
+    state: DocumentState | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """Delete jobs by one request; ``remaining`` tells whether more documents may match."""
+
+    jobs: tuple[Job, ...]
+    remaining: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IngestionOptions:
+    """Limits and sizes. ``group_size`` chunks are embedded, extracted and staged at once."""
+
+    max_upload_mb: int = 50
+    group_size: int = 64
+
+
+class IngestionService:
+    """Accepts documents and owns the workflows that process and delete them."""
+
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        graph: KnowledgeStore,
+        vectors: VectorStore,
+        blobs: BlobStore,
+        embedder: Embedder,
+        tokenizer: Tokenizer,
+        extractor: Extractor,
+        resolver: Resolver,
+        queue: JobQueue,
+        options: IngestionOptions | None = None,
+        on_changed: Changed = lambda tenant: None,
+    ) -> None:
+        self._options = options or IngestionOptions()
+        self._catalogue = catalogue
+        self._vectors = vectors
+        self._blobs = blobs
+        self._queue = queue
+        nodes = KnowledgeNodes(graph, vectors)
+        documents = catalogue.documents
+        self._preparation = Preparation(
+            documents=documents,
+            blobs=blobs,
+            embedder=embedder,
+            tokenizer=tokenizer,
+            extractor=extractor,
+            hand_on=self._hand_on,
+            group_size=self._options.group_size,
+        )
+        commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes, on_changed=on_changed)
+        self._batches = Batches(catalogue.jobs, commitment)
+        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, on_changed=on_changed)
+
+    def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
+        """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""
+        return {
+            INGEST: (QueueName.PREPARE, self.ingest_v1),
+            COMMIT: (QueueName.COMMIT, self.commit_v1),
+            DELETE: (QueueName.COMMIT, self.delete_v1),
+        }
+
+    async def submit(self, tenant: TenantId, upload: Upload) -> Submitted:
+        """Accept a document: a new one, a new version, other metadata, or nothing new. Nothing is written of a bad one.
+
+        Raises:
+            PayloadTooLarge: the content is larger than MAX_UPLOAD_MB.
+            UnsupportedMediaType: no parser reads its type.
+            UnreadableDocument: it is not of that type, or holds no text.
+            InvalidRequest: key, title, metadata or options are outside their limits.
+            PreconditionFailed: the document that has the key is not as expected, or there is none.
+        """
+        require_tenant(tenant)
+        submission = await self._checked(upload)
+        # A caller that goes away in the middle must not leave an original without its row, or a row without its original.
+        submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
+        if submitted.job is None and not submitted.unchanged:
+            await asyncio.shield(self._mirror(tenant, submitted.document))
+        return submitted
+
+    async def update(
+        self,
+        tenant: TenantId,
+        document_id: str,
+        *,
+        title: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        expected: Expected = None,
+    ) -> Submitted:
+        """Change a document's title, and its metadata by key (None removes one); vectors stay.
+
+        Where a version is on its way, there will be one with the change after it, and the answer has its job.
+
+        Raises:
+            NotFound: there is no such document.
+            InvalidRequest: title or metadata are outside their limits.
+            PreconditionFailed: the document is not as expected.
+        """
+        short = None if title is None else _short("title", title, MAX_TITLE_CHARACTERS)
+        if short == "":
+            raise InvalidRequest("title is blank")
+        plain = None if fields is None else metadata.checked(fields)
+        change = Change(title=short, metadata=plain, expected=expected, check=metadata.checked)
+        return await asyncio.shield(self._revise(require_tenant(tenant), document_id, change))
+
+    async def chunk_again(
+        self, tenant: TenantId, document_id: str, chunking: ChunkingOptions, *, expected: Expected = None
+    ) -> Submitted:
+        """Make a version of the same original, title and metadata that is cut otherwise.
+
+        Raises:
+            NotFound: there is no such document.
+            InvalidRequest: the options are outside their limits.
+            Conflict: no version of the document was ever readable.
+            PreconditionFailed: the document is not as expected.
+        """
+        check_options(chunking)
+        change = Change(chunking=chunking, expected=expected)
+        return await asyncio.shield(self._revise(require_tenant(tenant), document_id, change))
+
+    async def _revise(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
+        revised = await self._catalogue.documents.revise(tenant, document_id, change, self._queue.enqueuer(INGEST))
+        if revised.job is None and not revised.unchanged:
+            await self._mirror(tenant, revised.document)
+        return revised
+
+    async def _mirror(self, tenant: TenantId, document: Document) -> None:
+        """Copy title and metadata to the vectors, until what was copied is what the catalogue has.
+
+        Two writers may copy in another order than they wrote: whoever is last then reads what both have made.
+        """
+        copied: Document | None = None
+        while True:
+            try:
+                current = await self._catalogue.documents.document(tenant, document.id)
+            except NotFound:
+                return  # its deletion removes everything
+            if copied is not None and (copied.title, copied.metadata) == (current.title, current.metadata):
+                return
+            await self._vectors.update_metadata(tenant, current.id, current.metadata, title=current.title, key=current.key)
+            copied = current
+
+    async def _record(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
+        await self._blobs.put(tenant, submission.blob_key, content)
+        try:
+            submitted = await self._catalogue.documents.submit(tenant, submission, self._queue.enqueuer(INGEST))
+        except StoreUnavailable:
+            raise  # whether it was recorded is not known: an original too many is better than one too few
+        except AgenticRagError:
+            await self._blobs.delete(tenant, submission.blob_key)
+            raise
+        if submitted.job is None:
+            await self._blobs.delete(tenant, submission.blob_key)  # its key is of this submission alone
+        return submitted
+
+    async def original(self, tenant: TenantId, document_id: str) -> Original:
+        """Return a document's content as it was handed in: the visible version's, or the newest one's where none is.
+
+        Raises:
+            NotFound: there is no such document, or it has no original.
+        """
+        return await read_original(self._catalogue.documents, self._blobs, require_tenant(tenant), document_id)
+
+    async def delete(self, tenant: TenantId, document_id: str, *, expected: Expected = None) -> Job:
+        """Hide a document at once and queue its removal; the job's result is the receipt.
+
+        Raises:
+            NotFound: there is no such document.
+            PreconditionFailed: the document is not as expected.
+        """
+        documents, enqueue = self._catalogue.documents, self._queue.enqueuer(DELETE)
+        return await documents.tombstone(require_tenant(tenant), document_id, enqueue, expected=expected)
+
+    async def delete_matching(self, tenant: TenantId, matching: Matching, *, limit: int = MAX_DELETED_AT_ONCE) -> Deleting:
+        """Delete up to ``limit`` documents, the newest first, each with a job of its own; see `delete`.
+
+        One that is changed meanwhile, and may match no more, is left.
+
+        Raises:
+            InvalidRequest: nothing says which documents, or it says those that are being deleted already.
+        """
+        if matching == Matching():
+            raise InvalidRequest("say which documents to delete: a filter, metadata, a key or a state; none was given")
+        if matching.state is DocumentState.DELETING:
+            raise InvalidRequest("documents in the state 'deleting' are being deleted already")
+        documents, enqueue = self._catalogue.documents, self._queue.enqueuer(DELETE)
+        page = await documents.documents(
+            require_tenant(tenant), limit=limit, state=matching.state, key=matching.key, filter=matching.filter
+        )
+        jobs: list[Job] = []
+        changed = False
+        for document in page.items:
+            try:
+                seen = frozenset({document.revision})
+                jobs.append(await documents.tombstone(tenant, document.id, enqueue, expected=seen))
+            except NotFound:
+                continue
+            except PreconditionFailed:
+                changed = True
+        return Deleting(tuple(jobs), remaining=changed or page.next_cursor is not None)
+
+    async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: parse, chunk, embed and extract a version, then queue its commit."""
+        await self._work_off(self._preparation, tenant, job_id, attempt)
+
+    async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: write a prepared version to graph and vectors, and make it visible."""
+        await self._batches.commit(tenant, job_id, attempt)
+
+    async def delete_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: remove a tombstoned document from every store."""
+        await self._work_off(self._deletion, tenant, job_id, attempt)
+
+    async def given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+        """End a job, and its document with it, that the queue will not run again.
+
+        One that has ended, or is at another attempt, stays as it is; one whose tenant is gone is no error.
+        """
+        try:
+            job = await self._catalogue.jobs.job(tenant, job_id)
+        except NotFound:
+            return
+        if job.state.ended or job.attempt != attempt:
+            return
+        run = Run(tenant, job, self._catalogue.jobs, stage=job.stage or "start")
+        failed = {JobKind.INGEST: self._batches.commitment.failed, JobKind.DELETE: self._deletion.failed}.get(job.kind, _nothing)
+        await end(run, failed, AgenticRagError(f"attempt {attempt} was given up: {error}"))
+
+    async def sweep(self, *, before: datetime) -> int:
+        """Remove originals stored before a time that no document names, and return how many.
+
+        A process that was killed between storing an original and recording its document leaves one.
+        """
+        removed, cursor = 0, None
+        while True:
+            page = await self._catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
+            for tenant in page.items:
+                keys = await self._blobs.keys(tenant.id, before=before)
+                for key in await self._catalogue.documents.unknown_blobs(tenant.id, keys) if keys else ():
+                    removed += await self._blobs.delete(tenant.id, key)
+            cursor = page.next_cursor
+            if cursor is None:
+                return removed
+
+    async def _work_off(self, work: Preparation | Deletion, tenant: TenantId, job_id: str, attempt: int) -> None:
+        run = await begin(self._catalogue.jobs, tenant, job_id, attempt)
+        if run is not None:
+            await guarded(run, work.run, work.failed)
+
+    async def _hand_on(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        await self._queue.enqueue(COMMIT, tenant, job_id, attempt)
+        self._batches.add(tenant, job_id, attempt)
+
+    async def _checked(self, upload: Upload) -> Submission:
+        size, most = len(upload.content), self._options.max_upload_mb * 1024 * 1024
+        if size > most:
+            raise PayloadTooLarge(
+                f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self._options.max_upload_mb})"
+            )
+        key, title = _short("key", upload.key, MAX_KEY_CHARACTERS), _short("title", upload.title, MAX_TITLE_CHARACTERS)
+        if upload.options.extraction not in EXTRACTIONS:
+            raise InvalidRequest(f"extraction {upload.options.extraction!r} is not known; known are {', '.join(EXTRACTIONS)}")
+        check_options(upload.options.chunking)
+        plain = metadata.checked(upload.metadata)
+        media_type = media_type_of(upload.media_type, upload.file_name)
+        partial = size > PARSED_AT_ONCE_BYTES
+        head = upload.content[:PARSED_AT_ONCE_BYTES] if partial else upload.content
+        if size <= IN_LOOP_BYTES:
+            parsed, digest = parse(head, media_type), content_hash(upload.content)
+        else:
+            parsed = await asyncio.to_thread(parse, head, media_type, partial=partial)
+            digest = await asyncio.to_thread(content_hash, upload.content)
+        document_id = str(uuid.uuid4())
+        return Submission(
+            document_id=document_id,
+            key=key or digest,
+            title=title or title_of(parsed, upload.file_name),
+            content_hash=digest,
+            media_type=media_type,
+            size_bytes=size,
+            # Unique to this submission, so that taking it back never takes another's original.
+            blob_key=f"{document_id}/original",
+            metadata=plain,
+            options=upload.options,
+            expected=upload.expected,
+        )
+
+
+def _short(name: str, value: str | None, limit: int) -> str:
+    """Return ``value`` without surrounding space, or an empty string for None."""
+    text = (value or "").strip()
+    if len(text) > limit:
+        raise InvalidRequest(f"{name} has {len(text)} characters; the limit is {limit}")
+    if "\x00" in text:
+        raise InvalidRequest(f"{name} has a NUL character at {text.index(chr(0))}")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidRequest(f"{name} has an unpaired surrogate at character {error.start}") from None
+    return text
+
+
+async def _nothing(run: Run, error: AgenticRagError | Stopped) -> None:
+    """End a job that has no document."""

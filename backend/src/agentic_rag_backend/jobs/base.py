@@ -1,0 +1,49 @@
+"""The durable queue port: work that is finished even if the process is killed in the middle.
+
+A *workflow* is an async function ``(tenant, job_id, attempt) -> None`` of its own layer, registered by the container under
+a versioned name (``ingest_v1``). It is started again from its beginning after a crash, so each of its steps must be
+repeatable; what a step computed at a price is kept in the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Protocol
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import Enqueue
+
+Workflow = Callable[[TenantId, str, int], Awaitable[None]]
+
+
+class QueueName(StrEnum):
+    """Both are partitioned by tenant: ``prepare`` runs several of a tenant at once, ``commit`` one."""
+
+    PREPARE = "prepare"
+    COMMIT = "commit"
+
+
+class JobQueue(Protocol):
+    """Registers workflows, then runs them as workers of this process."""
+
+    def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
+        """Declare a workflow before `launch`."""
+
+    def enqueuer(self, name: str) -> Enqueue:
+        """Return what puts a job on ``name``'s queue inside an open catalogue transaction (see `Enqueue`)."""
+
+    async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Put a job on ``name``'s queue; the same name, job and attempt again changes nothing."""
+
+    async def migrate(self) -> None:
+        """Bring the queue's tables to this release's version, as `launch` does; for processes that only enqueue."""
+
+    async def launch(self) -> None:
+        """Start working, and take up what an earlier process of this folder left."""
+
+    async def shutdown(self) -> None:
+        """Stop taking work, hand back what is running, release the queue."""
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the queue is running."""

@@ -1,0 +1,56 @@
+"""The queue's connections to the catalogue's database."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
+
+from agentic_rag_backend.errors import StoreUnavailable
+
+
+def queue_engine(engine: Engine) -> tuple[Engine, bool]:
+    """Return an engine of the same database with the transactions DBOS counts on, and whether it is ours to dispose.
+
+    On SQLite that is a write lock at the first write, none for reads; the catalogue's own engine takes it at BEGIN.
+    """
+    if engine.dialect.name != "sqlite":
+        return engine, False
+    # Few connections: writers queue for one in order, where SQLite would let them sleep and try again.
+    own = create_engine(engine.url, pool_size=3, max_overflow=0)
+
+    @event.listens_for(own, "connect")
+    def configure(connection: Any, _record: object) -> None:
+        connection.isolation_level = "IMMEDIATE"
+        connection.execute("PRAGMA journal_mode = WAL")
+        # What power loss may take is a claim or an ending: the job then runs again, which changes nothing.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA busy_timeout = 30000")
+        connection.execute("PRAGMA foreign_keys = ON")
+
+    return own, True
+
+
+def beside(engine: Engine, suffix: str) -> Path | None:
+    """Return the path of a file beside an SQLite database, as ``-wal`` is; None for other databases."""
+    file = engine.url.database
+    return Path(f"{file}{suffix}") if engine.dialect.name == "sqlite" and file else None
+
+
+def ping(engine: Engine) -> None:
+    """Ask the database for a number."""
+    with engine.connect() as connection:
+        connection.exec_driver_sql("SELECT 1")
+
+
+@contextlib.contextmanager
+def as_unavailable() -> Iterator[None]:
+    """Translate the database's errors to `StoreUnavailable`."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise StoreUnavailable(f"the job queue's database does not answer: {type(error).__name__}") from error

@@ -1,0 +1,110 @@
+"""A note beside the database of what runs in this process right now, for the next one to read if this one is killed.
+
+It is written at every begin and end of a workflow, so it is a file rather than a table: a line appended costs microseconds
+and outlives the process, which is all it is for. What a power loss takes of it was nobody's fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+_LONGEST_BYTES = 256 * 1024
+
+_log = logging.getLogger(__name__)
+
+
+class RunningNote:
+    """Lines of JSON: ``{"kills": {id: n}}`` first, then ``["+", id]`` and ``["-", id]``.
+
+    Args:
+        path: None where the note would tell nobody anything; nothing is written then.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._file: int | None = None
+        self._written = 0
+        self._running: set[str] = set()
+        self._kills: dict[str, int] = {}
+
+    @property
+    def kills(self) -> Mapping[str, int]:
+        """At how many kills each workflow was present."""
+        return self._kills
+
+    def left(self) -> frozenset[str]:
+        """Read the note that an earlier process left: return what was running at its end; `kills` tells the rest."""
+        running: set[str] = set()
+        for line in self._lines():
+            with contextlib.suppress(ValueError, TypeError, AttributeError, LookupError):  # the last line may be half a line
+                said = json.loads(line)
+                if isinstance(said, dict):
+                    self._kills = {str(workflow): int(kills) for workflow, kills in said["kills"].items()}
+                elif said[0] == "+":
+                    running.add(str(said[1]))
+                else:
+                    running.discard(str(said[1]))
+        return frozenset(running)
+
+    def begin(self, kills: Mapping[str, int]) -> None:
+        """Start a new note, of a process in which nothing runs yet."""
+        self._kills = dict(kills)
+        self._running.clear()
+        self._rewrite()
+
+    def began(self, workflow: str) -> None:
+        """Note that a workflow is running."""
+        self._running.add(workflow)
+        self._append("+", workflow)
+
+    def ended(self, workflow: str) -> None:
+        """Note that it is not running any more."""
+        self._running.discard(workflow)
+        self._append("-", workflow)
+
+    def close(self) -> None:
+        """Close the file; what it says stays."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _lines(self) -> list[str]:
+        if self._path is None or not self._path.exists():
+            return []
+        return self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def _append(self, what: str, workflow: str) -> None:
+        if self._file is None:
+            return
+        line = (json.dumps([what, workflow]) + "\n").encode()
+        with self._as_warning():
+            os.write(self._file, line)
+        self._written += len(line)
+        if self._written > _LONGEST_BYTES:
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        if self._path is None:
+            return
+        lines = [json.dumps({"kills": self._kills}), *(json.dumps(["+", workflow]) for workflow in sorted(self._running))]
+        text = "".join(f"{line}\n" for line in lines)
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        self._written = 0
+        with self._as_warning():
+            fresh.write_text(text, encoding="utf-8")
+            fresh.replace(self._path)
+            self.close()
+            self._file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    @contextlib.contextmanager
+    def _as_warning(self) -> Iterator[None]:
+        """Carry on without a note: with it a crash is only easier to explain."""
+        try:
+            yield
+        except OSError as error:
+            _log.warning("what runs could not be noted in %s: %s", self._path, error)

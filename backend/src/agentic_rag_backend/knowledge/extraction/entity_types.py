@@ -1,0 +1,187 @@
+"""What kind of thing a name names, from its own words and from the words around it."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
+from agentic_rag_backend.knowledge.extraction.geography import REGIONS
+from agentic_rag_backend.knowledge.extraction.lexicon import (
+    COMPANY_SUFFIXES,
+    EVENT_HEADS,
+    GENERATIONS,
+    IMPERSONAL,
+    NAME_PARTICLES,
+    ORGANISATION_CUES,
+    ORGANISATION_HEADS,
+    PERSON_TITLES,
+    PERSON_VERBS,
+    PLACE_HEADS,
+    PLACE_OPENERS,
+    PLACE_PREPOSITIONS,
+    ROLE_NOUNS,
+    UNDERTAKINGS,
+    WORK_CUES,
+    WORK_HEADS,
+)
+from agentic_rag_backend.knowledge.extraction.names import Span
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+
+PERSON, ORGANISATION, PLACE, WORK, DATE, CODE, OTHER = "person", "organisation", "place", "work", "date", "code", "other"
+CONCEPT = "concept"
+
+Votes = dict[str, float]
+
+
+def type_from_words(words: list[str]) -> tuple[str, float] | None:
+    """Return the type that a name's own words give away and how surely, or ``None``."""
+    lowered = [word.lower() for word in words]
+    if len(words) > 1 and lowered[-1] in COMPANY_SUFFIXES and lowered[-1] not in GENERATIONS:
+        return ORGANISATION, 3.0
+    if len(words) == 1:
+        return (ORGANISATION, 0.3) if words[0].isupper() and 3 <= len(words[0]) <= 6 else None
+    if lowered[0] in UNDERTAKINGS:
+        return OTHER, 3.0
+    if "war" not in lowered and lowered[-1] in GENERATIONS:
+        return PERSON, 2.0
+    while len(lowered) > 1 and (lowered[-1] in GENERATIONS or lowered[-1].isdigit()):
+        lowered.pop()
+    last = lowered[-1]
+    # In "University of Copenhagen" the head stands before the preposition, elsewhere it is the last word.
+    head = last
+    for position, word in enumerate(lowered):
+        if word in ("of", "for") and position:
+            head = lowered[position - 1]
+            break
+    if lowered:
+        for heads, name in ((EVENT_HEADS, OTHER), (WORK_HEADS, WORK), (ORGANISATION_HEADS, ORGANISATION), (PLACE_HEADS, PLACE)):
+            if head in heads or head.removesuffix("s") in heads:
+                return name, 3.0
+        if any(len(word) == 1 or (len(word) == 2 and word[1] == ".") for word in words[:-1]) and words[0][0].isalpha():
+            return PERSON, 2.0
+        if lowered[0] in PLACE_OPENERS:
+            return PLACE, 1.0
+        if any(word in NAME_PARTICLES for word in words[1:-1]):
+            return PERSON, 0.7
+    return None
+
+
+def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> list[tuple[str, float]]:
+    """Return the votes of the words around one occurrence."""
+    words = tokens.words
+    begin, end = sentence
+    before = [words[index].lower() for index in range(max(begin, span.first - 3), span.first)]
+    after = [words[index].lower() for index in range(span.last, min(end, span.last + 6))]
+    votes: list[tuple[str, float]] = []
+    previous = before[-1] if before else ""
+    if previous == "." and len(before) > 1:
+        previous = before[-2]
+    if previous in PERSON_TITLES or previous in ROLE_NOUNS:
+        votes.append((PERSON, 2.5))
+    if previous in WORK_CUES:
+        votes.append((WORK, 2.5))
+    if previous in ORGANISATION_CUES:
+        votes.append((ORGANISATION, 1.5))
+    if previous in PLACE_PREPOSITIONS or (previous == "of" and len(before) > 1 and before[-2] in PLACE_HEADS):
+        votes.append((PLACE, 0.8))
+        votes.append((PERSON, -0.4))
+    if previous == "by":
+        votes.append((PERSON, 0.5))
+    if previous == "the":
+        votes.extend([(ORGANISATION, 0.3), (PERSON, -1.2)])
+    votes.extend(_following_votes(after))
+    if previous in PLACE_PREPOSITIONS and span.last < end and words[span.last] == "," and _follows_place(tokens, span.last, end):
+        votes.append((PLACE, 1.0))
+    if previous == "," and _closes_place(tokens, span.first - 1, begin):
+        votes.append((PLACE, 1.0))
+    return votes
+
+
+def _follows_place(tokens: Tokens, comma: int, end: int) -> bool:
+    """Tell whether "X, Y" is closed by a comma or a full stop, as a place with its region is."""
+    following = comma + 1
+    if following >= end or tokens.shapes[following] != Shape.CAPITAL:
+        return False
+    while following < end and tokens.shapes[following] == Shape.CAPITAL and following - comma < 4:
+        following += 1
+    return following >= end or tokens.words[following] in ",.;)("
+
+
+def _closes_place(tokens: Tokens, comma: int, begin: int) -> bool:
+    """Tell whether a name after this comma is the region of the place before it: "in Boston, Massachusetts"."""
+    place = comma - 1
+    while place >= begin and comma - place < 5 and tokens.shapes[place] == Shape.CAPITAL:
+        place -= 1
+    return begin <= place < comma - 1 and tokens.words[place].lower() in PLACE_PREPOSITIONS
+
+
+def _following_votes(after: list[str]) -> list[tuple[str, float]]:
+    votes: list[tuple[str, float]] = []
+    if not after:
+        return votes
+    head = after[0]
+    if head in PERSON_VERBS or (head in ("was", "is", "has", "had", "also") and len(after) > 1 and after[1] in PERSON_VERBS):
+        votes.append((PERSON, 1.5))
+    if head == "(" and len(after) > 1 and (after[1] in ("born", "née", "b") or (after[1].isdigit() and len(after) > 2)):
+        votes.append((PERSON, 2.0 if after[1] in ("born", "née") else 0.5))
+    if head == "," and len(after) > 1 and after[1] in ("who", "whose"):
+        votes.append((PERSON, 2.0))
+    if head in ("'s", "’s") and len(after) > 1 and after[1] in ROLE_NOUNS:
+        votes.append((PERSON, 1.0))
+    votes.extend(_predicate_votes(after))
+    return votes
+
+
+def _predicate_votes(after: list[str]) -> list[tuple[str, float]]:
+    """Read "X is a …" and "X, a …"."""
+    if after[0] not in ("is", "was", ",", "are", "were") or len(after) < 3 or after[1] not in ("a", "an", "the"):
+        return []
+    for word in after[2:]:
+        if word in ROLE_NOUNS:
+            return [(PERSON, 2.0)]
+        if word in WORK_CUES or word in WORK_HEADS:
+            return [(WORK, 2.0)]
+        if word in PLACE_HEADS:
+            return [(PLACE, 2.0)]
+        if word in ORGANISATION_HEADS:
+            return [(ORGANISATION, 2.0)]
+    return []
+
+
+def decide(words: list[str], votes: Votes) -> str:
+    """Return the type with most votes; two or three plain capitalised words without any are taken for a person's name."""
+    own = type_from_words(words)
+    if own is not None:
+        votes = {**votes, own[0]: votes.get(own[0], 0.0) + own[1]}
+    if normalise_name(" ".join(words)) in REGIONS:
+        return PLACE
+    if len(words) == 1 and is_adjectival(words[0]):
+        return OTHER
+    if 2 <= len(words) <= 3 and own is None and all(_may_be_personal(word) for word in words):
+        votes = {**votes, PERSON: votes.get(PERSON, 0.0) + 0.9}
+    if not votes:
+        return OTHER
+    best = max(sorted(votes), key=lambda name: votes[name])
+    return best if votes[best] >= 0.6 else OTHER
+
+
+def _may_be_personal(word: str) -> bool:
+    """Tell whether a word of a name may be a given name or a surname, going by its letters."""
+    lower = word.lower()
+    if not word[0].isupper() or word.isupper() or not word[-1].isalpha() or lower in IMPERSONAL or is_adjectival(word):
+        return False
+    return not lower.endswith(("tion", "ment", "ship", "ness", "ity", "ics", "ing", "ism", "tional", "ical"))
+
+
+def type_from_disambiguator(text: str) -> str:
+    """Return the type that the words in parentheses after a title give: "Rome (film)" is a work."""
+    words = text.lower().replace("-", " ").split()
+    for word in reversed(words):
+        if word in WORK_CUES or word in WORK_HEADS:
+            return WORK
+        if word in ROLE_NOUNS or word in PERSON_TITLES:
+            return PERSON
+        if word in ORGANISATION_HEADS:
+            return ORGANISATION
+        if word in PLACE_HEADS:
+            return PLACE
+    return OTHER

@@ -1,0 +1,182 @@
+"""How far a name goes: connectors, numbers, initials, company endings and titles inside it."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.knowledge.extraction.dates import date_end
+from agentic_rag_backend.knowledge.extraction.geography import ADJECTIVES
+from agentic_rag_backend.knowledge.extraction.lexicon import (
+    COMPANY_SUFFIXES,
+    CONNECTORS,
+    DIVISIONS,
+    EVENT_HEADS,
+    FIRST_PERSON_VERBS,
+    FUNCTION_WORDS,
+    INNER_TITLES,
+    NAME_PARTICLES,
+    OF_HEADS_WITH_AND,
+    ORGANISATION_HEADS,
+    PLACE_HEADS,
+    RANK_OPENERS,
+    STRIPPED_TITLES,
+    WORK_HEADS,
+    word_set,
+)
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+
+MAX_NAME_WORDS = 14
+NAME_SHAPES = frozenset({Shape.CAPITAL, Shape.UPPER, Shape.INITIAL})
+SKIPPED = word_set("i i'm i'd i've i'll i’m vs pm am")
+_HEADS = ORGANISATION_HEADS | PLACE_HEADS | EVENT_HEADS | WORK_HEADS
+_ABSTRACT_ENDINGS = ("ship", "tion", "ment", "ity", "ry", "ies")
+_ABBREVIATED = word_set("st mt ft dr mr mrs ms jr sr prof rev gen col capt lt gov sen")
+
+
+def is_ordinal(word: str) -> bool:
+    return word[-2:] in ("st", "nd", "rd", "th") and word[:-2].isdigit()
+
+
+def is_adjectival(word: str) -> bool:
+    """Tell whether a word looks like the adjective of a country or a people ("Norwegian", "Japanese")."""
+    return word[:1].isupper() and (word.lower() in ADJECTIVES or (len(word) > 4 and word.endswith(("ian", "ish", "ese", "ean"))))
+
+
+class Extension:
+    """Grows a name that begins at a token, word by word, up to the end of its sentence."""
+
+    def __init__(self, tokens: Tokens, end: int) -> None:
+        self._tokens = tokens
+        self._words = tokens.words
+        self._shapes = tokens.shapes
+        self._end = end
+
+    def end_of(self, first: int) -> int:
+        last = first + 1
+        limit = min(self._end, first + MAX_NAME_WORDS)
+        while last < limit:
+            step = self._step(first, last, limit)
+            if step == 0:
+                break
+            last += step
+        return last
+
+    def _step(self, first: int, last: int, limit: int) -> int:
+        """Return how many tokens the name grows by at ``last``; 0 ends it."""
+        word, shape = self._words[last], self._shapes[last]
+        if shape in NAME_SHAPES:
+            return int(self._continues(first, last))
+        if shape == Shape.NUMBER:
+            return int(len(word) <= 3 if word.isdigit() else word[-1].isalpha() and not is_ordinal(word))
+        if word == "." and self._takes_full_stop(last):
+            return 1
+        following = last + 1
+        if following >= limit:
+            return 0
+        if word == "," and self._words[following].lower() in COMPANY_SUFFIXES:
+            return 2
+        if word == '"' and self._is_nickname(last):
+            return 3
+        if word == "-" and is_adjectival(self._words[last - 1]) and is_adjectival(self._words[following]):
+            return 0
+        if word in ("&", "-", "–", "+"):
+            return 2 * int(self._shapes[following] in NAME_SHAPES or (self._shapes[following] == Shape.NUMBER and word == "-"))
+        if shape == Shape.LOWER:
+            return self._connector_step(first, last, limit)
+        if word.lower() in ("'s", "’s"):
+            return 2 * int(self._shapes[following] in NAME_SHAPES and self._head_follows(following))
+        return 0
+
+    def _is_nickname(self, quote: int) -> bool:
+        """Tell whether a word in quotation marks stands inside a name: Wilhelm "Willi" Keller."""
+        if quote + 3 >= self._end or self._words[quote + 2] != '"':
+            return False
+        return self._shapes[quote + 1] == Shape.CAPITAL and self._shapes[quote + 3] == Shape.CAPITAL
+
+    def _continues(self, first: int, last: int) -> bool:
+        """Tell whether the capitalised word at ``last`` goes on with the name before it."""
+        lower = self._words[last].lower()
+        if self._opens_title(last, lower):
+            return False
+        if lower in FUNCTION_WORDS and self._words[last - 1].endswith("."):
+            return False
+        if lower == "i":
+            return last + 1 >= self._end or self._words[last + 1].lower() not in FIRST_PERSON_VERBS
+        return lower not in SKIPPED and date_end(self._tokens, last, self._end) == last
+
+    def _opens_title(self, index: int, lower: str) -> bool:
+        """Tell whether a title before a person's name stands at ``index``: "Afghan | Prime Minister Keller"."""
+        if lower in RANK_OPENERS and index + 1 < self._end:
+            lower, index = self._words[index + 1].lower(), index + 1
+        if lower not in INNER_TITLES or index + 1 >= self._end:
+            return False
+        return self._shapes[index + 1] == Shape.CAPITAL or self._words[index + 1] == "."
+
+    def _takes_full_stop(self, last: int) -> bool:
+        """A full stop after an initial or an abbreviated title belongs to the name if the name goes on."""
+        before = self._words[last - 1]
+        if last + 1 >= self._end or self._shapes[last + 1] not in NAME_SHAPES:
+            return False
+        return self._shapes[last - 1] == Shape.INITIAL or before.lower() in _ABBREVIATED
+
+    def _head_follows(self, index: int) -> bool:
+        for place in range(index, min(index + 4, self._end)):
+            if self._shapes[place] not in NAME_SHAPES:
+                return False
+            if self._words[place].lower() in _HEADS:
+                return True
+        return False
+
+    def _connector_step(self, first: int, last: int, limit: int) -> int:
+        word = self._words[last]
+        if word in ("of", "for", "in", "on", "to", "at"):
+            return self._preposition_step(first, last, limit)
+        if word == "and":
+            return 2 * int(self._joins_with_and(first, last))
+        if word in NAME_PARTICLES and word not in CONNECTORS:
+            following = last + 1
+            if following < limit and self._words[following] in NAME_PARTICLES:
+                following += 1
+            if following < limit and self._shapes[following] in NAME_SHAPES:
+                return following - last + 1
+        return 0
+
+    def _preposition_step(self, first: int, last: int, limit: int) -> int:
+        word = self._words[last]
+        following = last + 1
+        if self._words[following] == "the":
+            following += 1
+        if following >= limit or self._shapes[following] not in NAME_SHAPES:
+            return 0
+        if date_end(self._tokens, following, self._end) > following:
+            return 0
+        before = self._words[last - 1].lower()
+        if word == "of":
+            joins = before not in STRIPPED_TITLES and (
+                last - first == 1 or self._heads_of(before, self._words[last + 1] == "the")
+            )
+        elif word in ("for", "on"):
+            joins = before in ORGANISATION_HEADS or before in EVENT_HEADS
+        else:
+            joins = False
+        return following - last + 1 if joins else 0
+
+    @staticmethod
+    def _heads_of(before: str, article: bool) -> bool:
+        """Tell whether a name of several words goes on with "of" after the word ``before``."""
+        if before in DIVISIONS:
+            return False
+        return not article or before in _HEADS or before.endswith(_ABSTRACT_ENDINGS)
+
+    def _joins_with_and(self, first: int, last: int) -> bool:
+        following = last + 1
+        if self._shapes[following] not in NAME_SHAPES:
+            return False
+        if any(word.lower() in OF_HEADS_WITH_AND for word in self._words[first:last]) and any(
+            word in ("of", "for") for word in self._words[first:last]
+        ):
+            return True
+        if self._words[last - 1].lower() in _HEADS and self._words[following].lower() in _HEADS:
+            return True
+        place = following + 1
+        while place < self._end and self._shapes[place] in NAME_SHAPES and place - following < 4:
+            place += 1
+        return last - first == 1 and place - following >= 2 and self._words[place - 1].lower() in ORGANISATION_HEADS

@@ -1,0 +1,302 @@
+"""Spans that are names: capitalised words with their connectors, quoted titles, numbers and initials inside names.
+
+Whether a capitalised word at the start of a sentence is a name is decided from grammar and from the document itself
+(the same word in lower case elsewhere, the same word capitalised inside a sentence), never from a list of names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from agentic_rag_backend.knowledge.extraction.code import code_end
+from agentic_rag_backend.knowledge.extraction.dates import date_end
+from agentic_rag_backend.knowledge.extraction.extension import MAX_NAME_WORDS, NAME_SHAPES, SKIPPED, Extension
+from agentic_rag_backend.knowledge.extraction.lexicon import (
+    COMMON_INITIALS,
+    EVENT_HEADS,
+    FUNCTION_WORDS,
+    GENERIC_ALONE,
+    MONTHS,
+    RANK_OPENERS,
+    ROLE_WORDS,
+    STRIPPED_TITLES,
+    WEEKDAYS,
+    word_set,
+)
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
+
+_OPENING = {'"': '"', "“": "”", "``": "''", "«": "»", "„": "“", "″": "″", "‘": "’", "*": "*", "_": "_"}
+_EMPHASIS = frozenset("*_")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Tokens ``first`` up to ``last``, exclusive, of one chunk; ``kind`` is "name", "quoted", "code" or "date"."""
+
+    first: int
+    last: int
+    kind: str = "name"
+
+
+@dataclass(slots=True)
+class Vocabulary:
+    """How words are spelled across a document: which occur in lower case, which capitalised inside a sentence."""
+
+    lower: set[str] = field(default_factory=set)
+    capitalised: set[str] = field(default_factory=set)
+
+    def add(self, tokens: Tokens) -> None:
+        """Count the words of one chunk."""
+        for begin, end in tokens.sentences:
+            for index in range(begin, end):
+                shape = tokens.shapes[index]
+                if shape == Shape.LOWER:
+                    self.lower.add(tokens.words[index])
+                elif shape in NAME_SHAPES and index > begin and tokens.shapes[index - 1] != Shape.PUNCTUATION:
+                    self.capitalised.add(tokens.words[index])
+
+    def is_common(self, word: str) -> bool:
+        """Tell whether the document also writes ``word``, or its plural or singular, in lower case."""
+        lower = word.lower()
+        return lower in self.lower or lower + "s" in self.lower or (lower.endswith("s") and lower[:-1] in self.lower)
+
+
+def _gap_follows(tokens: Tokens, index: int) -> bool:
+    """Tell whether space stands after token ``index``."""
+    return index + 1 < len(tokens.starts) and tokens.starts[index + 1] > tokens.ends[index]
+
+
+def find_spans(tokens: Tokens, vocabulary: Vocabulary, *, generous: bool = False) -> list[Span]:
+    """Return the names and dates of one chunk, in order, without overlaps.
+
+    ``generous`` also takes single capitalised words that mostly name nothing ("Brother", "Church"), as a question needs.
+    """
+    spans: list[Span] = []
+    for begin, end in tokens.sentences:
+        spans.extend(_Sentence(tokens, vocabulary, begin, end, generous=generous).spans())
+    return spans
+
+
+class _Sentence:
+    """One walk over one sentence."""
+
+    def __init__(self, tokens: Tokens, vocabulary: Vocabulary, begin: int, end: int, *, generous: bool) -> None:
+        self._tokens = tokens
+        self._words = tokens.words
+        self._shapes = tokens.shapes
+        self._vocabulary = vocabulary
+        self._begin = begin
+        self._end = end
+        self._generous = generous
+        self._extension = Extension(tokens, end)
+        self._shouting = self._is_shouting()
+
+    def spans(self) -> Iterable[Span]:
+        index = self._begin
+        while index < self._end:
+            span = self._span_at(index)
+            if span is None:
+                index += 1
+            else:
+                yield span
+                index = span.last
+
+    def _span_at(self, index: int) -> Span | None:
+        word, shape = self._words[index], self._shapes[index]
+        last = code_end(self._tokens, index, self._end)
+        if last > index:
+            return Span(index, last, "code")
+        if shape == Shape.LOWER:
+            return None
+        if shape == Shape.PUNCTUATION:
+            last = self._quoted_end(index) if word in _OPENING else index
+            return Span(index + 1, last, "quoted") if last > index + 1 else None
+        if shape == Shape.NUMBER:
+            name_end = self._numbered_name_end(index)
+            if name_end:
+                return Span(index, name_end)
+        last = date_end(self._tokens, index, self._end)
+        if last > index:
+            return Span(index, last, "date")
+        return self._name_at(index) if shape in NAME_SHAPES else None
+
+    def _name_at(self, index: int) -> Span | None:
+        first = self._name_start(index)
+        if first is None:
+            return None
+        last = self._extension.end_of(first)
+        while first < last and self._strips_title(first, last):
+            first += 1
+        if first >= last or (last == first + 1 and not self._stands_alone(first)):
+            return None
+        if not self._generous and all(word.lower() in ROLE_WORDS for word in self._words[first:last]):
+            return None
+        return Span(first, last)
+
+    def _is_shouting(self) -> bool:
+        words = [index for index in range(self._begin, self._end) if self._shapes[index] not in (Shape.PUNCTUATION, Shape.NUMBER)]
+        return len(words) > 4 and sum(self._shapes[index] == Shape.UPPER for index in words) > 0.6 * len(words)
+
+    def _opens_clause(self, index: int) -> bool:
+        """Tell whether the capital of this word may come from its place: after a full stop, a quotation mark, a bullet."""
+        if index == self._begin:
+            return True
+        before = self._words[index - 1]
+        return self._shapes[index - 1] == Shape.PUNCTUATION and before not in ",)'’&/-–—;" and before.lower() not in ("'s", "’s")
+
+    def _name_start(self, index: int) -> int | None:
+        word = self._words[index]
+        lower = word.lower()
+        if lower.removesuffix("s") in WEEKDAYS and not self._name_follows(index):
+            return None
+        if lower in SKIPPED or (self._shouting and self._shapes[index] == Shape.UPPER):
+            return None
+        if self._shapes[index] == Shape.UPPER:
+            return index
+        if lower in FUNCTION_WORDS and (self._opens_clause(index) or lower in ("the", "a", "an", "i", "and", "of", "in")):
+            return None
+        if self._opens_clause(index) and self._shapes[index] == Shape.CAPITAL and not self._initial_is_name(index):
+            return None
+        return index
+
+    def _name_follows(self, index: int) -> bool:
+        """Tell whether a capitalised word other than a month follows, as in "Sunday Times" and unlike "Sunday 3 May"."""
+        following = index + 1
+        if following >= self._end or self._shapes[following] not in NAME_SHAPES:
+            return False
+        word = self._words[following].lower()
+        return word not in MONTHS and word not in FUNCTION_WORDS and word.removesuffix("s") not in WEEKDAYS
+
+    def _initial_is_name(self, index: int) -> bool:
+        """Decide whether a capitalised word that opens a sentence belongs to a name."""
+        word = self._words[index]
+        lower = word.lower()
+        following = self._shapes[index + 1] if index + 1 < self._end else Shape.PUNCTUATION
+        if any(letter.isupper() for letter in word[1:]):
+            return True
+        if following in NAME_SHAPES and self._words[index + 1].lower() not in FUNCTION_WORDS:
+            return not lower.endswith("ly") and (lower not in COMMON_INITIALS or lower in _COMPASS) and not self._is_plain(word)
+        if self._of_a_name(index) and not lower.endswith("s"):
+            return True
+        if lower in COMMON_INITIALS or lower.endswith(("ly", "ing")):
+            return word in self._vocabulary.capitalised and not self._vocabulary.is_common(word)
+        if word in self._vocabulary.capitalised:
+            return True
+        return not self._is_plain(word) and not self._reads_as_common(index, lower)
+
+    def _reads_as_common(self, index: int, lower: str) -> bool:
+        """Tell whether form and next word speak for a participle, an adjective or a plural ("Founded by", "Adults have")."""
+        if lower.endswith(_COMMON_ENDINGS):
+            return True
+        following = self._words[index + 1] if index + 1 < self._end else ""
+        if following == ":" or (following == "." and index > 0 and self._words[index - 1] in _EMPHASIS):
+            return True
+        if lower.endswith("ed"):
+            return following in _AFTER_PARTICIPLE
+        return lower.endswith("s") and following in _PLURAL_VERBS
+
+    def _of_a_name(self, index: int) -> bool:
+        """Tell whether "of" and a capitalised word follow: "Transfiguration of Vincent"."""
+        following = index + 2
+        if following >= self._end or self._words[index + 1] != "of":
+            return False
+        return self._shapes[following] in NAME_SHAPES
+
+    def _is_plain(self, word: str) -> bool:
+        return word not in self._vocabulary.capitalised and self._vocabulary.is_common(word)
+
+    def _strips_title(self, first: int, last: int) -> bool:
+        word = self._words[first].lower().rstrip(".")
+        if word in RANK_OPENERS:
+            return first + 1 < last and self._words[first + 1].lower() in STRIPPED_TITLES
+        if not word:
+            return True
+        return word in STRIPPED_TITLES and (
+            last == first + 1 or self._shapes[first + 1] in NAME_SHAPES or self._words[first + 1] == "."
+        )
+
+    def _stands_alone(self, index: int) -> bool:
+        word = self._words[index]
+        lower = word.lower()
+        if self._shapes[index] == Shape.INITIAL or lower in WEEKDAYS or (lower in MONTHS and lower != "may"):
+            return False
+        if self._shapes[index] == Shape.UPPER:
+            return lower not in _ORDINARY_ACRONYMS
+        return lower not in FUNCTION_WORDS and (self._generous or lower not in GENERIC_ALONE)
+
+    def _quoted_end(self, index: int) -> int:
+        """Return the token after a quoted title that starts after ``index``, or ``index`` if the quotation is no title."""
+        closing = _OPENING[self._words[index]]
+        first = index + 1
+        limit = min(self._end, first + MAX_NAME_WORDS)
+        last = first
+        while last < limit and self._words[last] != closing:
+            last += 1
+        if _gap_follows(self._tokens, index) and self._words[index] in _EMPHASIS:
+            return index
+        if last >= limit or last == first or self._shapes[first] not in (*NAME_SHAPES, Shape.NUMBER):
+            return index
+        if self._words[index] in _EMPHASIS and self._words[last - 1] in ".:":
+            # A run-in heading: "**Seabed.** A survey …".
+            return index
+        inside = range(first, last)
+        content = [
+            place
+            for place in inside
+            if self._words[place].lower() not in FUNCTION_WORDS and self._shapes[place] != Shape.PUNCTUATION
+        ]
+        capitals = sum(self._shapes[place] != Shape.LOWER for place in content)
+        lenient = (
+            len(inside) <= _SHORT_QUOTATION
+            and self._words[last - 1] not in ",.;!?"
+            and self._words[first].lower() not in FUNCTION_WORDS
+        )
+        if not content or (capitals < 0.5 * len(content) and not lenient):
+            return index
+        while last > first and self._words[last - 1] in ",.;":
+            last -= 1
+        return last if last > first else index
+
+    def _numbered_name_end(self, index: int) -> int:
+        """Return the end of a name that opens with a number ("2018 FIFA World Cup", "20th Century Fox"), or 0."""
+        following = index + 1
+        word = self._words[index]
+        if (
+            following >= self._end
+            or self._shapes[following] not in NAME_SHAPES
+            or date_end(self._tokens, following, self._end) > following
+        ):
+            return 0
+        last = self._extension.end_of(following)
+        if word[-2:] in ("st", "nd", "rd", "th"):
+            return last
+        ends_in_event = self._words[last - 1].lower() in EVENT_HEADS or any(
+            item.lower() in EVENT_HEADS for item in self._words[following:last]
+        )
+        return last if len(word) >= 4 and ends_in_event else 0
+
+
+_COMMON_ENDINGS = (
+    "able",
+    "ible",
+    "ful",
+    "less",
+    "ous",
+    "ive",
+    "tion",
+    "tions",
+    "ment",
+    "ments",
+    "ness",
+    "ity",
+    "ities",
+    "ical",
+    "onal",
+    "ual",
+)
+_AFTER_PARTICIPLE = word_set("by in on at to from as after with into under for between during")
+_PLURAL_VERBS = word_set("are were have do can may include of in for such at like from")
+_ORDINARY_ACRONYMS = word_set("tv dvd cd lp ep ok ad bc bce ce am pm ceo cfo dj mr dr faq ii iii iv a.m. p.m. b.c. a.d.")
+_SHORT_QUOTATION = 5
+_COMPASS = word_set("new north south east west northern southern eastern western central high old")

@@ -1,0 +1,286 @@
+"""The rule-based extractor: names, aliases and relationships of a document without any model."""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction, normalise_name
+from agentic_rag_backend.knowledge.extraction.aliases import alias_pairs, short_forms
+from agentic_rag_backend.knowledge.extraction.entity_types import (
+    CODE,
+    DATE,
+    OTHER,
+    PERSON,
+    WORK,
+    Votes,
+    decide,
+    type_from_context,
+)
+from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
+from agentic_rag_backend.knowledge.extraction.names import Span, Vocabulary, find_spans
+from agentic_rag_backend.knowledge.extraction.questions import query_names
+from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
+from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
+from agentic_rag_backend.knowledge.extraction.topics import Topic, find_form, topic
+
+_IN_LOOP_CHARACTERS = 20_000
+_MAX_NAME_CHARACTERS = 160
+_PLAIN_HEADING_WORDS = 2
+_PERSONAL = frozenset({"he", "she", "his", "her"})
+_NEUTRAL = frozenset({"it", "its"})
+
+
+@dataclass(slots=True)
+class _Name:
+    """One occurrence of a name in a chunk."""
+
+    span: Span
+    start: int
+    end: int
+    text: str
+    key: str
+
+
+@dataclass(slots=True)
+class _Passage:
+    """A chunk as the rules see it; ``by_sentence`` lists the names of each sentence, in order."""
+
+    chunk: Chunk
+    tokens: Tokens
+    topics: list[Topic]
+    by_sentence: list[list[_Name]] = field(default_factory=list)
+
+    @property
+    def names(self) -> list[_Name]:
+        return [name for names in self.by_sentence for name in names]
+
+
+class RuleExtractor:
+    """Finds names and relationships by grammar, spelling and layout; pure, deterministic, linear in the text's length."""
+
+    @property
+    def version(self) -> str:
+        """Name the method and its version; results are cached under it."""
+        return "rules-2"
+
+    async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+        """Extract from the chunks of one document, whose title is ``title``; a long document is read in a thread."""
+        if sum(len(chunk.text) for chunk in chunks) <= _IN_LOOP_CHARACTERS:
+            return self.extract_document(title, chunks)
+        return await asyncio.to_thread(self.extract_document, title, chunks)
+
+    def extract_document(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+        """Do what `extract` does, at once."""
+        return _Document(title, chunks).extractions()
+
+    def extract_query(self, text: str) -> tuple[EntityMention, ...]:
+        """Return the names in a question, with offsets into ``text``: written generously, since they only seed a search."""
+        return query_names(text)
+
+
+class _Document:
+    """The rules' working state over one document."""
+
+    def __init__(self, title: str, chunks: Sequence[Chunk]) -> None:
+        self._title = topic(title, from_title=True)
+        vocabulary = Vocabulary()
+        self._passages: list[_Passage] = []
+        for chunk in chunks:
+            tokens = tokenise(chunk.text)
+            vocabulary.add(tokens)
+            self._passages.append(_Passage(chunk, tokens, self._topics_of(chunk)))
+        for passage in self._passages:
+            passage.topics = [one for one in passage.topics if one is self._title or not _is_plain_heading(one, vocabulary)]
+            _find_names(passage, vocabulary)
+        self._types, self._words = self._decide_types()
+        self._pairs = [self._alias_pairs(passage) for passage in self._passages]
+        self._short = short_forms(self._types, self._words)
+        for short, long in self._short.items():
+            self._types[short] = self._types[long]
+        self._display = {name.key: name.text for passage in self._passages for name in passage.names}
+
+    def extractions(self) -> list[Extraction]:
+        return [self._extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
+
+    def _topics_of(self, chunk: Chunk) -> list[Topic]:
+        found = [self._title] if self._title is not None else []
+        for heading in chunk.headings:
+            one = topic(heading, from_title=False)
+            if one is not None and all(one.name != other.name for other in found):
+                found.append(one)
+        return found
+
+    def _decide_types(self) -> tuple[dict[str, str], dict[str, list[str]]]:
+        votes: dict[str, Votes] = {}
+        words: dict[str, list[str]] = {}
+        fixed: dict[str, str] = {}
+        for passage in self._passages:
+            for one in passage.topics:
+                for form in one.forms:
+                    key = normalise_name(form)
+                    words.setdefault(key, form.split())
+                    _vote(votes.setdefault(key, {}), one.type, 4.0)
+            for sentence, names in zip(passage.tokens.sentences, passage.by_sentence, strict=True):
+                for name in names:
+                    if name.span.kind in (DATE, CODE):
+                        fixed[name.key] = name.span.kind
+                        continue
+                    words.setdefault(name.key, passage.tokens.words[name.span.first : name.span.last])
+                    ballot = votes.setdefault(name.key, {})
+                    if name.span.kind == "quoted":
+                        _vote(ballot, WORK, 3.5)
+                    for type_, weight in type_from_context(passage.tokens, name.span, sentence):
+                        _vote(ballot, type_, weight)
+        types = {key: decide(words[key], ballot) for key, ballot in votes.items()}
+        if self._title is not None:
+            # The text says the short form ("Halden" of "Halden, Norway"), so its type is the better known.
+            short = types[normalise_name(self._title.forms[-1])]
+            types[normalise_name(self._title.name)] = short if self._title.type == OTHER else self._title.type
+        words.update({key: key.split() for key in fixed})
+        return {**types, **fixed}, words
+
+    def _alias_pairs(self, passage: _Passage) -> list[Alias]:
+        found: list[Alias] = []
+        for sentence, names in zip(passage.tokens.sentences, passage.by_sentence, strict=True):
+            by_span = {name.span: name for name in names if name.span.kind not in (DATE, CODE)}
+            for canonical, alias in alias_pairs(passage.tokens, list(by_span), sentence):
+                long, short = by_span[canonical], by_span[alias]
+                if long.key == short.key:
+                    continue
+                type_ = self._types[long.key] if self._types[long.key] != OTHER else self._types[short.key]
+                self._types[long.key] = self._types[short.key] = type_
+                found.append(Alias(name=long.text, alias=short.text, type=type_))
+        return found
+
+    def _extraction(self, passage: _Passage, pairs: list[Alias]) -> Extraction:
+        mentions = self._about(passage)
+        aliases = dict.fromkeys(pairs)
+        for one in passage.topics:
+            type_ = self._types[normalise_name(one.name)]
+            for form in one.aliases:
+                aliases[Alias(name=one.name, alias=form, type=type_)] = None
+        for name in passage.names:
+            mentions.append(EntityMention(name=name.text, type=self._types[name.key], start_char=name.start, end_char=name.end))
+            if name.key in self._short:
+                long = self._display.get(self._short[name.key], self._short[name.key])
+                aliases[Alias(name=long, alias=name.text, type=self._types[name.key])] = None
+        return Extraction(
+            chunk_id=passage.chunk.id,
+            mentions=tuple(mentions),
+            relationships=tuple(self._relationships(passage)),
+            aliases=tuple(aliases),
+        )
+
+    def _about(self, passage: _Passage) -> list[EntityMention]:
+        return [
+            EntityMention(name=form, type=self._types[normalise_name(form)], start_char=0, end_char=0, about=True)
+            for one in passage.topics
+            for form in one.forms
+        ]
+
+    def _relationships(self, passage: _Passage) -> list[ExtractedRelationship]:
+        found: list[ExtractedRelationship] = []
+        tokens = passage.tokens
+        for (begin, end), names in zip(tokens.sentences, passage.by_sentence, strict=True):
+            start_char, end_char = tokens.starts[begin], tokens.ends[end - 1]
+            if not names or end_char - start_char > MAX_FACT_CHARACTERS:
+                continue
+            nodes = [Node(name.span.first, name.span.last, name.text, name.key, self._types[name.key]) for name in names]
+            implied = self._implied_subject(tokens, begin, names[0])
+            if implied is not None:
+                nodes.insert(0, implied)
+            found.extend(_relationship(pair, tokens.text, start_char, end_char) for pair in relate(tokens, nodes))
+        return found
+
+    def _implied_subject(self, tokens: Tokens, begin: int, first: _Name) -> Node | None:
+        """Return the title as the subject of a sentence that opens with a pronoun or with "The film", "The company"."""
+        if self._title is None or first.span.first == begin:
+            return None
+        type_ = self._types[normalise_name(self._title.name)]
+        word = tokens.words[begin].lower()
+        personal = word in _PERSONAL and type_ == PERSON
+        neutral = word in _NEUTRAL and type_ != PERSON
+        described = (
+            word in ("the", "this")
+            and first.span.first > begin + 1
+            and tokens.shapes[begin + 1] == Shape.LOWER
+            and type_ != PERSON
+        )
+        if not (personal or neutral or described):
+            return None
+        return Node(begin, begin + 1 + described, self._title.name, normalise_name(self._title.name), type_)
+
+
+def _is_plain_heading(one: Topic, vocabulary: Vocabulary) -> bool:
+    """Tell whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
+
+    Of two words it is plain if the text also writes both in lower case; a single one also if no sentence capitalises it.
+    """
+    words = [word for word in one.name.split() if word.lower() not in FUNCTION_WORDS]
+    if len(words) > _PLAIN_HEADING_WORDS or not all(word.isalpha() for word in words):
+        return False
+    if any(any(letter.isupper() for letter in word[1:]) for word in words):
+        return False
+    common = all(vocabulary.is_common(word) for word in words)
+    return common or (len(words) == 1 and words[0] not in vocabulary.capitalised)
+
+
+def _vote(ballot: Votes, type_: str, weight: float) -> None:
+    if type_ != OTHER:
+        ballot[type_] = ballot.get(type_, 0.0) + weight
+
+
+def _relationship(pair: Pair, text: str, start: int, end: int) -> ExtractedRelationship:
+    return ExtractedRelationship(
+        source=pair.source.name,
+        source_type=pair.source.type,
+        target=pair.target.name,
+        target_type=pair.target.type,
+        relation=pair.relation,
+        fact=text[start:end],
+        fact_start=start,
+        fact_end=end,
+        confidence=round(pair.confidence, 3),
+    )
+
+
+def _find_names(passage: _Passage, vocabulary: Vocabulary) -> None:
+    tokens = passage.tokens
+    spans = _with_topics(tokens, find_spans(tokens, vocabulary), passage.topics)
+    position = 0
+    for _, end in tokens.sentences:
+        names: list[_Name] = []
+        while position < len(spans) and spans[position].first < end:
+            span = spans[position]
+            position += 1
+            start, stop = tokens.starts[span.first], tokens.ends[span.last - 1]
+            text = tokens.text[start:stop]
+            key = normalise_name(text) if stop - start <= _MAX_NAME_CHARACTERS else ""
+            if key:
+                names.append(_Name(span, start, stop, text, key))
+        passage.by_sentence.append(names)
+
+
+def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[Topic]) -> list[Span]:
+    """Add the places where a title or heading stands in the text; the longer of two overlapping spans is kept."""
+    extra: list[Span] = []
+    for one in topics:
+        for form in one.forms:
+            for start, end in find_form(tokens.text, form):
+                first, last = bisect_left(tokens.starts, start), bisect_left(tokens.ends, end) + 1
+                if first < len(tokens.starts) and tokens.starts[first] == start and tokens.ends[last - 1] == end:
+                    extra.append(Span(first, last))
+    if not extra:
+        return spans
+    ranked = sorted({*spans, *extra}, key=lambda span: (span.first - span.last, span.kind != "date", span.first, span.kind))
+    taken = [False] * len(tokens.words)
+    kept: list[Span] = []
+    for span in ranked:
+        if not any(taken[span.first : span.last]):
+            taken[span.first : span.last] = [True] * (span.last - span.first)
+            kept.append(span)
+    return sorted(kept, key=lambda span: span.first)

@@ -1,0 +1,138 @@
+"""Words, sentences and letter case: the view of a text that every rule reads.
+
+One regular expression with bounded look-ahead walks the text once, so the time is linear in its length whatever it holds.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+from agentic_rag_backend.knowledge.extraction.lexicon import ABBREVIATIONS, FUNCTION_WORDS
+
+_LETTER = r"[^\W_]"
+_TOKEN = re.compile(
+    rf"""
+      (?:https?://|www\.)\S+                                          # an address is one word and never a name
+    | ['’][sS](?![^\W_])                                              # possessive ending, also standing apart
+    | (?:[^\W\d_]\.){{2,8}}                                           # U.S., D.C., J.R.R.
+    | (?:{_LETTER}[\u0300-\u036f]*)+
+      (?:[-‐‑–'’_.](?![sS](?![^\W_]))(?:{_LETTER}[\u0300-\u036f]*|_)++)*+   # O'Hara, Wiley-Blackwell, snake_case, a.b.c
+    | ''|``|[^\w\s]|_
+    """,
+    re.VERBOSE,
+)
+_CLOSERS = frozenset("\"'”’)]»``''")
+_TITLES = frozenset({"mr", "mrs", "ms", "dr", "prof", "st", "rev", "gen", "col", "capt", "sen", "gov", "vs"})
+_ENDERS = frozenset(".!?…。！？")
+
+
+class Shape(IntEnum):
+    """The letter case of a word."""
+
+    PUNCTUATION = 0
+    LOWER = 1
+    CAPITAL = 2
+    UPPER = 3
+    NUMBER = 4
+    INITIAL = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Parallel lists over the words and marks of one text; ``sentences`` are ranges of token numbers, in order."""
+
+    text: str
+    words: list[str]
+    starts: list[int]
+    ends: list[int]
+    shapes: list[Shape]
+    sentences: list[tuple[int, int]]
+
+    def span(self, first: int, last: int) -> str:
+        """Return the text from token ``first`` up to token ``last``, exclusive."""
+        return self.text[self.starts[first] : self.ends[last - 1]]
+
+
+def _shape(word: str) -> Shape:
+    head = word[0]
+    if head.isdigit():
+        return Shape.NUMBER
+    if not head.isalpha():
+        return Shape.PUNCTUATION
+    if head.isupper() or head.istitle():
+        if len(word) == 1:
+            return Shape.INITIAL
+        return Shape.UPPER if word.isupper() else Shape.CAPITAL
+    if head.islower() and len(word) > 2 and word[1].isupper():
+        return Shape.CAPITAL
+    return Shape.LOWER
+
+
+def tokenise(text: str) -> Tokens:
+    """Cut ``text`` into words, marks and sentences; every token is a verbatim slice of it."""
+    words: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for match in _TOKEN.finditer(text):
+        words.append(match.group())
+        starts.append(match.start())
+        ends.append(match.end())
+    shapes = [_shape(word) for word in words]
+    return Tokens(text, words, starts, ends, shapes, _sentences(text, words, starts, ends, shapes))
+
+
+def _sentences(text: str, words: list[str], starts: list[int], ends: list[int], shapes: list[Shape]) -> list[tuple[int, int]]:
+    sentences: list[tuple[int, int]] = []
+    begin = 0
+    count = len(words)
+    for index in range(count - 1):
+        gap_start, gap_end = ends[index], starts[index + 1]
+        if gap_start == gap_end:
+            continue
+        if "\n" in text[gap_start:gap_end] and _ends_line(text, gap_start, gap_end, words[index + 1]):
+            stop = True
+        else:
+            stop = _ends_sentence(words, shapes, index)
+        if stop and index + 1 > begin:
+            sentences.append((begin, index + 1))
+            begin = index + 1
+    if begin < count:
+        sentences.append((begin, count))
+    return sentences
+
+
+def _ends_line(text: str, gap_start: int, gap_end: int, following: str) -> bool:
+    """A blank line, a list mark or a heading ends the sentence; a line wrapped inside a paragraph does not."""
+    if text.count("\n", gap_start, gap_end) > 1 or following in "-*#•|>+":
+        return True
+    line_start = text.rfind("\n", max(0, gap_start - 200), gap_start) + 1
+    return text[line_start : line_start + 1] in ("#", "|")
+
+
+def _ends_sentence(words: list[str], shapes: list[Shape], index: int) -> bool:
+    last = index
+    while last > 0 and index - last < 3 and words[last] in _CLOSERS:
+        last -= 1
+    word = words[last]
+    if word not in _ENDERS:
+        # "U.S." ends a sentence only before a word that opens one.
+        return (
+            last == index
+            and shapes[index + 1] == Shape.CAPITAL
+            and word.endswith(".")
+            and words[index + 1].lower() in FUNCTION_WORDS
+        )
+    following = words[index + 1]
+    if shapes[index + 1] == Shape.LOWER and word != "!":
+        return False
+    if following in ",;:)":
+        return False
+    if word == "." and last > 0 and last == index:
+        before = words[last - 1]
+        if before.lower() in ABBREVIATIONS or shapes[last - 1] == Shape.INITIAL:
+            # "World War I. The …": a word that opens sentences, or a numeral after "War", speaks for an end.
+            opens = shapes[index + 1] == Shape.CAPITAL and following.lower() in FUNCTION_WORDS and before.lower() not in _TITLES
+            return opens or (before == "I" and last > 1 and words[last - 2] in ("War", "Act", "Part"))
+    return True

@@ -1,0 +1,213 @@
+"""The product inside a Python program: documents in, answers out, over the same services as the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import structlog
+from pydantic import ValidationError
+
+from agentic_rag_backend.api.queries import query_of, strategy_of
+from agentic_rag_backend.api.schemas.search import SearchBody
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.document import Document, DocumentState
+from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
+from agentic_rag_backend.errors import (
+    InvalidRequest,
+    InvalidScope,
+    ModelUnavailable,
+    NotFound,
+    StoreUnavailable,
+    UnreadableDocument,
+)
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.models.llm.base import Message
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.sources.files import find_sources
+
+DEFAULT_TENANT = "default"
+IN_FLIGHT = 16
+"""Documents handed in and not ended yet, at most."""
+_LOOK_S = 0.05
+
+
+@asynccontextmanager
+async def open_embedded(
+    data_dir: str | PathLike[str], *, tenant: str = DEFAULT_TENANT, dual_level: bool = True, **settings: Any
+) -> AsyncIterator[Embedded]:
+    """Open the stores in ``data_dir`` for one tenant, with workers, and close them in the end.
+
+    Args:
+        tenant: name or id; ``default`` is made at first use, others must exist.
+        dual_level: whether both levels are searched where no strategy is named.
+        settings: any field of `Settings`, such as ``llm="openai"``; before the environment.
+
+    Raises:
+        pydantic.ValidationError: a setting is outside its limits.
+        StoreLocked: another process has the folder open.
+        NotFound: there is no such tenant.
+    """
+    chosen = Settings(
+        **{"community_auto_rebuild": False, **settings}, data_dir=Path(data_dir), dual_level_retrieval_enabled=dual_level
+    )
+    if not structlog.is_configured():
+        # Events go where the program sends its log; structlog's own default would write them to stdout.
+        structlog.stdlib.recreate_defaults(log_level=None)
+    async with open_container(chosen) as container:
+        yield Embedded(container, (await choose_tenant(container, tenant)).id)
+
+
+async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
+    """Return the tenant of that name or id (None: the default one); the default one is made where it is missing.
+
+    Raises:
+        NotFound: there is no such tenant.
+    """
+    wanted = name_or_id or DEFAULT_TENANT
+    found = await container.tenants.by_name(wanted)
+    if found is not None:
+        return found
+    if wanted == DEFAULT_TENANT:
+        return await container.tenants.create(DEFAULT_TENANT)
+    try:
+        return await container.tenants.get(TenantId(wanted))
+    except (InvalidScope, NotFound):
+        raise NotFound(f"there is no tenant {wanted[:128]!r}; 'agentic-rag tenants create NAME' makes one") from None
+
+
+class Embedded:
+    """One tenant's documents; made by `open_embedded`. Calls may run at the same time.
+
+    Args:
+        container: the services of this process; for what has no method here.
+        tenant_id: whose documents these are.
+    """
+
+    def __init__(self, container: Container, tenant_id: TenantId) -> None:
+        self.container = container
+        self.tenant_id = tenant_id
+
+    async def ingest(
+        self,
+        *paths: str | PathLike[str],
+        text: str | None = None,
+        key: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> list[Document]:
+        """Take in files, folders and patterns, or one ``text`` (Markdown); wait until all can be searched; return them.
+
+        A key is the path below the given folder; the same key again is a new version. Where both levels are switched on,
+        the communities are brought up to date before this returns.
+
+        Args:
+            key: of a single file or of ``text``.
+            title: of ``text``; files name themselves.
+            metadata: of each document: JSON scalars and lists of them.
+
+        Raises:
+            InvalidRequest: paths and text are both given or neither is, or a path names nothing.
+            AgenticRagError: a document was refused or its processing failed; those before it are in.
+        """
+        if (text is None) == (not paths):
+            raise InvalidRequest(
+                f"give paths or text, one of them; got {len(paths)} paths and {'a' if text is not None else 'no'} text"
+            )
+        if text is not None:
+            content = text.encode("utf-8", errors="surrogatepass")
+            uploads = [Upload(content=content, media_type="text/markdown", key=key, title=title, metadata=metadata or {})]
+            documents = [await self._take(upload) for upload in uploads]
+        else:
+            documents = await self._take_files([fspath(path) for path in paths], key, metadata or {})
+        pointer = await self.container.catalogue.communities.pointer(self.tenant_id)
+        if self.container.settings.dual_level_retrieval_enabled and (pointer.stale or pointer.generation == 0):
+            await self._ended(await self.container.communities.request_rebuild(self.tenant_id))
+        return documents
+
+    async def search(self, question: str, **options: Any) -> Retrieval:
+        """Return passages, facts and themes.
+
+        Args:
+            options: as in the body of ``POST /search``: strategy, limit, filters, as_of, weights, options.
+
+        Raises:
+            InvalidRequest: a value is outside its limits.
+            FeatureDisabled: dual_level was named and is switched off.
+        """
+        query, strategy = await self._query(question, options)
+        return await self.container.retrievers.get(strategy).retrieve(query)
+
+    async def ask(
+        self, question: str, *, generator: str | None = None, history: Sequence[Message] = (), **options: Any
+    ) -> Answer:
+        """Return an answer with checked citations, or a refusal (``grounded`` False) where the documents do not say.
+
+        Args:
+            generator: None takes the deployment's; ``attributed`` or ``standard``.
+            history: earlier turns, oldest first, at most 20.
+            options: as in `search`.
+
+        Raises:
+            InvalidRequest: a value is outside its limits.
+            ModelUnavailable: the language model failed.
+        """
+        query, strategy = await self._query(question, options)
+        return await self.container.answers.answer(query, strategy=strategy, generator=generator, history=history)
+
+    async def _query(self, question: str, options: Mapping[str, Any]) -> tuple[Query, str]:
+        try:
+            body = SearchBody.model_validate({**options, "query": question})
+        except ValidationError as error:
+            told = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False))
+            raise InvalidRequest("; ".join(told)) from None
+        strategy = strategy_of(self.container, body)
+        return query_of(self.container, await self._principal(), body, strategy)[0], strategy
+
+    async def _principal(self) -> Principal:
+        # Read anew each time, so that a flag switched meanwhile acts at once.
+        return await self.container.authenticator.local(self.tenant_id)
+
+    async def _take_files(self, paths: Sequence[str], key: str | None, metadata: Mapping[str, Any]) -> list[Document]:
+        slots = asyncio.Semaphore(IN_FLIGHT)
+
+        async def take(path: Path, own_key: str) -> Document:
+            async with slots:
+                content = await asyncio.to_thread(path.read_bytes)
+                return await self._take(Upload(content=content, file_name=path.name, key=own_key, metadata=metadata))
+
+        sources = find_sources(paths, key=key).sources
+        tasks = [asyncio.create_task(take(source.path, source.key)) for source in sources]
+        try:
+            return list(await asyncio.gather(*tasks))
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _take(self, upload: Upload) -> Document:
+        submitted = await self.container.ingestion.submit(self.tenant_id, upload)
+        if submitted.job is not None:
+            await self._ended(submitted.job)
+        document = await self.container.catalogue.documents.document(self.tenant_id, submitted.document.id)
+        if document.state is DocumentState.UNREADABLE:
+            raise UnreadableDocument(document.failures[0].message if document.failures else f"{document.title!r} cannot be read")
+        return document
+
+    async def _ended(self, job: Job) -> Job:
+        """Wait for a job's end; a failed one raises what it failed with."""
+        while not job.state.ended:
+            await asyncio.sleep(_LOOK_S)
+            job = await self.container.catalogue.jobs.job(self.tenant_id, job.id)
+        if job.state in (JobState.FAILED, JobState.CANCELLED):
+            error = dict(job.error or {})
+            message = str(error.get("message") or f"the {job.kind.value} job was {job.state.value}")
+            raise (ModelUnavailable if str(error.get("code", "")).startswith("model_") else StoreUnavailable)(message)
+        return job

@@ -1,0 +1,61 @@
+"""The embedder port."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderStats:
+    """What an embedder did since it was made; adapters offer it as ``stats``.
+
+    ``busy_s`` is wall-clock time with at least one passage in work, so an ingestion's total time divided by it tells
+    what everything beside the embedder costs. ``windows`` ≥ ``texts``: long texts take several.
+    """
+
+    texts: int = 0
+    windows: int = 0
+    queries: int = 0
+    busy_s: float = 0.0
+
+
+class Embedder(Protocol):
+    """Texts in, unit-length vectors out. Concurrent calls are welcome: an adapter may put them into one batch.
+
+    A text longer than the model reads is embedded in windows and pooled, never cut silently.
+    """
+
+    @property
+    def fingerprint(self) -> str:
+        """Name model, weights and dimension; stored vectors are only comparable under an equal fingerprint."""
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed passages: float32, shape (len(texts), dimensions), rows of length 1, in the order given.
+
+        Raises:
+            ModelUnavailable: the model did not answer in its time.
+        """
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed one question, before anything that is waiting: float32, shape (dimensions,)."""
+
+    async def close(self) -> None:
+        """Release threads and connections."""
+
+
+class Tokenizer(Protocol):
+    """Where a model's word pieces lie in a text; chunk sizes are counted with it."""
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the [start, end) character offsets of each word piece, in order, special tokens left out."""

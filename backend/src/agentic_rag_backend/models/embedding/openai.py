@@ -1,0 +1,241 @@
+"""An embedder behind any OpenAI-compatible endpoint, through the `openai` SDK.
+
+As with the language model, the SDK's own retries are off and one `asyncio.timeout` bounds a whole call (see
+`models.llm.retries`). Floats are asked for as JSON numbers: many compatible servers lack the SDK's base64 default.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import openai
+from numpy.typing import NDArray
+
+from agentic_rag_backend.errors import ConfigurationError, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
+from agentic_rag_backend.models.embedding.clock import BusyClock
+from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, retry_after_s
+
+BATCH_TEXTS = 256
+BATCH_BYTES = 256_000
+"""UTF-8 bytes in one request: a token has at least one, and the service takes 300,000 tokens."""
+WINDOW_BYTES = 8_000
+"""UTF-8 bytes embedded at once: below the 8,191 tokens that the models read, whatever the language."""
+
+_NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+_SHORTENED = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
+"""Models that take a ``dimensions`` parameter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of text number ``owner``, at most `WINDOW_BYTES` long."""
+
+    owner: int
+    text: str
+    size_bytes: int
+
+
+def windows_of(owner: int, text: str) -> list[Window]:
+    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space where there is any; one for an empty text."""
+    rest, found = text, []
+    while len(rest.encode()) > WINDOW_BYTES:
+        head = rest.encode()[:WINDOW_BYTES].decode(errors="ignore")
+        cut = max(head.rfind(" "), head.rfind("\n")) + 1 or len(head)
+        found.append(Window(owner, rest[:cut], len(rest[:cut].encode())))
+        rest = rest[cut:]
+    if rest or not found:
+        # Services refuse an empty input.
+        found.append(Window(owner, rest if rest.strip() else ".", max(1, len(rest.encode()))))
+    return found
+
+
+def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
+    """Return the windows in order, in batches of ≤ `BATCH_TEXTS` and ≤ `BATCH_BYTES`."""
+    batches: list[list[Window]] = []
+    size = 0
+    for window in windows:
+        if not batches or len(batches[-1]) == BATCH_TEXTS or size + window.size_bytes > BATCH_BYTES:
+            batches.append([])
+            size = 0
+        batches[-1].append(window)
+        size += window.size_bytes
+    return batches
+
+
+class OpenAIEmbedder:
+    """Embeds through ``base_url`` (None: OpenAI's own).
+
+    Args:
+        dimensions: length of the vectors; None for the model's own, which must then be a known one.
+        timeout_s: seconds one request may take, queueing and retries included.
+        max_concurrency: requests in flight at once.
+
+    Raises:
+        ConfigurationError: the model's dimension is neither given nor known.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str,
+        base_url: str | None,
+        model: str,
+        dimensions: int | None,
+        timeout_s: float,
+        max_concurrency: int,
+    ) -> None:
+        native = _NATIVE_DIMENSIONS.get(model)
+        if dimensions is None and native is None:
+            raise ConfigurationError(f"set EMBEDDING_DIMENSIONS: the vector length of {model!r} (EMBEDDING_MODEL) is not known")
+        self._dimensions = dimensions or native or 0
+        self._shortened = model in _SHORTENED and dimensions not in (None, native)
+        self._model = model
+        self._timeout_s = timeout_s
+        self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout_s)
+        self._slots = asyncio.Semaphore(max_concurrency)
+        # One slot, where there are several, is left to questions: they never queue behind passages.
+        self._passage_slots = asyncio.Semaphore(max(1, max_concurrency - 1))
+        self._clock = BusyClock()
+
+    @property
+    def fingerprint(self) -> str:
+        """Name the model and dimension: all that an endpoint lets one know."""
+        return f"openai-{self._model}-{self._dimensions}"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of every vector."""
+        return self._dimensions
+
+    @property
+    def stats(self) -> EmbedderStats:
+        """Return what was embedded since the start, and for how long."""
+        return self._clock.stats()
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order; long ones in windows, pooled.
+
+        Raises:
+            ModelRateLimited: still limited when the time was over, or Retry-After is beyond it.
+            ModelReplyInvalid: the reply lacks vectors, or has others than were asked for.
+            ModelUnavailable: any other failure of the service or the way to it.
+        """
+        windows = [window for owner, text in enumerate(texts) for window in windows_of(owner, text)]
+        batches = batches_of(windows)
+        tasks = [asyncio.ensure_future(self._passages(batch)) for batch in batches]
+        try:
+            parts = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:  # after one failure the other requests are of no use
+                task.cancel()
+        self._clock.count(texts=len(texts), windows=len(windows))
+        return self._pooled(len(texts), batches, parts)
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        """Embed one question: float32, shape (dimensions,)."""
+        windows = windows_of(0, text)
+        batches = batches_of(windows)
+        deadline = self._deadline()
+        parts = [await self._request(batch, deadline) for batch in batches]
+        self._clock.count(queries=1)
+        row: NDArray[np.float32] = self._pooled(1, batches, parts)[0]
+        return row
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self._client.close()
+
+    def _deadline(self) -> float:
+        return asyncio.get_running_loop().time() + self._timeout_s
+
+    async def _passages(self, batch: Sequence[Window]) -> Vectors:
+        deadline = self._deadline()
+        try:
+            async with asyncio.timeout_at(deadline), self._passage_slots:
+                with self._clock:
+                    return await self._request(batch, deadline)
+        except TimeoutError as error:
+            raise self._too_late() from error
+
+    async def _request(self, batch: Sequence[Window], deadline: float) -> Vectors:
+        """Return the unit vectors of one batch."""
+        try:
+            async with asyncio.timeout_at(deadline), self._slots:
+                return self._checked(await self._send(batch, deadline), len(batch))
+        except TimeoutError as error:
+            raise self._too_late() from error
+
+    def _too_late(self) -> ModelUnavailable:
+        return ModelUnavailable(f"embedder {self._model!r} did not answer within {self._timeout_s:g} s (LLM_TIMEOUT_S)")
+
+    def _pooled(self, count: int, batches: Sequence[Sequence[Window]], parts: Sequence[Vectors]) -> Vectors:
+        """Return each text's mean over its windows, weighted by their length, at length 1."""
+        totals = np.zeros((count, self._dimensions), dtype=np.float32)
+        for batch, vectors in zip(batches, parts, strict=True):
+            weights = np.array([[window.size_bytes] for window in batch], dtype=np.float32)
+            np.add.at(totals, [window.owner for window in batch], vectors * weights)
+        result: Vectors = totals / np.maximum(np.linalg.norm(totals, axis=1, keepdims=True), np.float32(1e-12))
+        return result
+
+    async def _send(self, batch: Sequence[Window], deadline: float) -> Any:
+        arguments: dict[str, Any] = {"model": self._model, "input": [window.text for window in batch], "encoding_format": "float"}
+        if self._shortened:
+            arguments["dimensions"] = self._dimensions
+        attempt = 0
+        while True:
+            try:
+                return await self._client.embeddings.create(**arguments)
+            except (openai.OpenAIError, ValueError) as error:
+                attempt += 1
+                await asyncio.sleep(self._pause_s(error, attempt, deadline))
+
+    def _pause_s(self, error: Exception, attempt: int, deadline: float) -> float:
+        """Return how long to wait before trying again, or raise what the caller is told."""
+        left_s = deadline - asyncio.get_running_loop().time()
+        # random() spreads retries; nothing secret depends on it.
+        decision = decide(_failure(error), attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
+        if decision.verdict is Verdict.RETRY:
+            return decision.pause_s
+        wait = decision.retry_after_s
+        asked = f"; it asks to wait {wait:.3g} s" if wait is not None else ""
+        left = f"{max(0.0, left_s):.3g} s of {self._timeout_s:g} s (LLM_TIMEOUT_S) were left"
+        if decision.verdict is Verdict.RATE_LIMITED:
+            raise ModelRateLimited(f"embedder {self._model!r} is rate limited{asked}; {left}", retry_after_s=wait) from None
+        status = _failure(error).status
+        reason = "the connection or the reply broke" if status is None else f"HTTP {status}"
+        raise ModelUnavailable(
+            f"embedder {self._model!r} failed at attempt {attempt}: {reason}{asked}; {left}", retry_after_s=wait
+        ) from None
+
+    def _checked(self, reply: Any, count: int) -> Vectors:
+        """Return the reply's vectors in the order of the request, at length 1."""
+        rows = sorted(getattr(reply, "data", None) or (), key=lambda row: row.index)
+        if [row.index for row in rows] != list(range(count)):
+            raise ModelReplyInvalid(
+                f"embedder {self._model!r} answered {len(rows)} vectors for {count} texts, or numbered them wrongly"
+            )
+        lengths = {len(row.embedding) for row in rows}
+        if lengths != {self._dimensions}:
+            raise ModelReplyInvalid(
+                f"embedder {self._model!r} answered vectors of length {sorted(lengths)}, "
+                f"not {self._dimensions} (EMBEDDING_DIMENSIONS)"
+            )
+        vectors = np.array([row.embedding for row in rows], dtype=np.float32)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(norms).all() or not (norms > 0).all():
+            raise ModelReplyInvalid(f"embedder {self._model!r} answered a vector that is zero or not finite")
+        result: Vectors = vectors / norms
+        return result
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, openai.APIStatusError):
+        exhausted = error.status_code == 429 and error.code == "insufficient_quota"
+        return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)
+    return Failure(None)

@@ -1,0 +1,95 @@
+"""The language model port."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from agentic_rag_backend.domain.answer import Usage
+
+NOT_ANSWERED = "The documents do not answer this question."
+"""What a model writes, and a user reads, where the evidence does not answer; prompts ask for exactly this sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn. Document text only ever appears in ``user`` turns, fenced (see `prompts`)."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A numbered passage the answer may rest on. ``score`` in [0, 1] is retrieval's; ``theme`` marks a community's finding."""
+
+    marker: int
+    text: str
+    title: str
+    score: float
+    theme: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """What is asked of the model.
+
+    ``messages`` is the rendered prompt, which a generative model reads. ``question`` and ``evidence`` say the same as
+    values, which is what the `extractive` model reads. ``schema`` (JSON Schema, an object) asks for a structured reply.
+    """
+
+    prompt: str
+    """Name and version of the prompt file, such as ``answer@1``: for usage and for caching."""
+    messages: tuple[Message, ...]
+    question: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    schema: Mapping[str, Any] | None = None
+    model: str | None = None
+    temperature: float = 0.0
+    max_tokens: int = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """The whole reply; ``parsed`` is the JSON object where a schema was asked for."""
+
+    text: str
+    usage: Usage
+    model: str
+    parsed: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelDelta:
+    """A piece of a streamed reply; the last one carries ``usage``."""
+
+    text: str
+    usage: Usage | None = None
+
+
+class LanguageModel(Protocol):
+    """Answers requests; at most ``LLM_MAX_CONCURRENCY`` at once, each within ``LLM_TIMEOUT_S`` in all, retries included."""
+
+    @property
+    def generative(self) -> bool:
+        """False for `extractive`, which only selects sentences from the evidence."""
+
+    @property
+    def name(self) -> str:
+        """The model used where a request names none."""
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        """Return the whole reply.
+
+        Raises:
+            ModelRateLimited: still limited when the time was over, or Retry-After is beyond it.
+            ModelReplyInvalid: a schema was asked for and the reply does not hold to it, also on a second try.
+            ModelUnavailable: any other failure of the model or the way to it.
+        """
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        """Yield the reply as it is written; closing the generator stops the model. Errors as in `complete`."""
+
+    async def close(self) -> None:
+        """Release connections."""

@@ -1,0 +1,91 @@
+"""When a failed model call is tried again: a plain function of what happened and how much time is left."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+FIRST_PAUSE_S = 0.25
+LONGEST_PAUSE_S = 8.0
+MOST_ATTEMPTS = 6
+_TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
+
+
+class Verdict(enum.Enum):
+    """What to do after a failure."""
+
+    RETRY = "retry"
+    RATE_LIMITED = "rate_limited"
+    GIVE_UP = "give_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """One failed attempt. ``status`` is None where no answer came (connection, time); ``retry_after_s`` what the server asked.
+
+    ``exhausted`` marks a 429 that waiting does not help: the account's budget is used up.
+    """
+
+    status: int | None
+    retry_after_s: float | None = None
+    exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """``pause_s`` is how long to wait before the next attempt; ``retry_after_s`` is told to the caller when limited."""
+
+    verdict: Verdict
+    pause_s: float = 0.0
+    retry_after_s: float | None = None
+
+
+def decide(failure: Failure, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
+    """Decide after the ``attempt``-th try (from 1) failed.
+
+    Args:
+        left_s: seconds until the whole call's deadline.
+        jitter: a random number in [0, 1): spreads the pauses over 50–100 % of their length, so that callers that
+            failed together do not return together.
+    """
+    limited = failure.status == 429
+    if not limited and failure.status is not None and failure.status not in _TRANSIENT:
+        return RetryDecision(Verdict.GIVE_UP)
+    if failure.exhausted:
+        return RetryDecision(Verdict.RATE_LIMITED, retry_after_s=failure.retry_after_s)
+    if failure.retry_after_s is not None:
+        pause = failure.retry_after_s
+    else:
+        pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempt - 1)) * (0.5 + jitter / 2)
+    if attempt < MOST_ATTEMPTS and pause < left_s:
+        return RetryDecision(Verdict.RETRY, pause_s=pause)
+    if limited:
+        return RetryDecision(Verdict.RATE_LIMITED, retry_after_s=pause)
+    return RetryDecision(Verdict.GIVE_UP, retry_after_s=failure.retry_after_s)
+
+
+def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
+    """Return the seconds a server asks to wait: ``retry-after-ms``, or ``Retry-After`` as seconds or as a date.
+
+    None where there is no such header, or nothing sensible in it.
+    """
+    for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        value = headers.get(name)
+        if value is None:
+            continue
+        try:
+            seconds = float(value) / scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = parsedate_to_datetime(headers.get("retry-after", ""))
+    except ValueError:
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())

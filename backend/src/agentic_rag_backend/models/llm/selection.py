@@ -1,0 +1,300 @@
+"""Which sentences answer a question: the pure half of the `extractive` model.
+
+A sentence counts by the question's rare words that it (or its document's title) says, by whether it holds an answer of the
+kind asked for (a name, a date, a number), by its passage's rank, and, for the few best, by its embedding. A further
+sentence counts more if another document's sentence leads to it over a name: the second hop of a question.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.questions import Asked, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.sentences import Sentence, split_sentences
+from agentic_rag_backend.domain.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.words import content_forms, inverse_frequency, names_and_numbers
+from agentic_rag_backend.models.llm.base import Evidence
+
+MOST_CANDIDATES = 10
+"""Sentences that are embedded, which is nearly all an answer costs."""
+DIRECT_CANDIDATES = 7
+"""Of these, the best by themselves; the rest are what the best lead to."""
+LEADERS = 3
+"""Candidates whose names are followed to other documents."""
+NAME_WEIGHT = 1.4
+"""How much more a name or number of the question counts than another word."""
+CONTEXT_SHARE = 0.5
+"""What a word of the question counts that only the document's title or the sentence before says ("She grew up in …")."""
+SIMILARITY_SHARE = 0.5
+LEXICAL_SHARE = 0.35
+PASSAGE_SHARE = 0.10
+ANSWER_SHARE = 0.10
+"""For holding an answer of the kind asked for."""
+THEME_NAME_WEIGHT = 0.5
+"""The same for an account, where names set the scene and the other words say what is asked."""
+FRAGMENT = 0.6
+"""What is left of the score of a heading, a row or a dateline; an account has none of them."""
+LEANING = 0.85
+"""What is left, in an account, of the score of a sentence that begins with "He …" or "This …"."""
+THEME_CANDIDATES = 16
+MOST_OF_A_PASSAGE = 2
+"""Sentences of one passage among the candidates of an account."""
+REDUNDANCY = 0.25
+"""What a sentence loses by being near to one already chosen (maximal marginal relevance, Carbonell & Goldstein 1998)."""
+NOVELTY = 0.25
+"""What a sentence gains by covering words of the question that no chosen one covers: two hops, two sentences."""
+BRIDGE = 0.2
+"""What a sentence gains by sharing a name, which the question does not say, with a chosen one of another document."""
+KEPT_SHARE = 0.72
+"""A further sentence stays if its score, with what it gains, is at least this share of the best one's."""
+KEPT_SHARE_THEME = 0.45
+SAME_DOCUMENT = 0.15
+"""What a sentence of an account loses for each one of its document that is in already."""
+MOST_FOR_A_FACT = 3
+MOST_FOR_A_THEME = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A sentence of a passage.
+
+    ``held`` are the question's words that it says, ``near`` those that its document's title or the sentence before it says;
+    ``names`` its names and its title's that the question does not have; ``answers`` whether it holds an answer of the asked kind.
+    """
+
+    marker: int
+    start: int
+    text: str
+    title: str
+    passage_score: float
+    held: frozenset[str]
+    near: frozenset[str]
+    names: frozenset[str]
+    answers: bool
+    statement: bool
+
+    @property
+    def in_context(self) -> str:
+        """What is embedded: a sentence that says "he" is told apart by its document's title."""
+        return f"{self.title}: {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """A question with the sentences that may answer it: ``weights`` of its words sum to 1, ``rarity`` is of names.
+
+    ``named`` are the names among them, ``measured`` the word for what it wants counted or measured, if it says so.
+    """
+
+    asked: Asked
+    weights: Mapping[str, float]
+    rarity: Mapping[str, float]
+    named: frozenset[str]
+    measured: frozenset[str]
+    candidates: tuple[Candidate, ...]
+
+
+def question_weights(question: str, asked: Asked) -> dict[str, float]:
+    """Return the words of a question that carry meaning, with how much each counts."""
+    names = names_and_numbers(question)
+    name_weight = THEME_NAME_WEIGHT if asked is Asked.THEME else NAME_WEIGHT
+    return {form: name_weight if form in names else 1.0 for form in content_forms(question)}
+
+
+def read(question: str, evidence: Sequence[Evidence]) -> Reading:
+    """Return the sentences of ``evidence`` worth embedding, best first.
+
+    At most `MOST_CANDIDATES`: the best by words, and the best that these lead to over a name in another document; for an
+    account the best statements of many passages, at most `THEME_CANDIDATES`.
+    """
+    asked = asked_for(question)
+    base = question_weights(question, asked)
+    found = [candidate for passage in evidence for candidate in _sentences(question, asked, base, passage)]
+    rarity = inverse_frequency(candidate.held for candidate in found)
+    rarest = max(rarity.values(), default=1.0)
+    raw = {form: weight * rarity.get(form, rarest) for form, weight in base.items()}
+    total = sum(raw.values()) or 1.0
+    reading = Reading(
+        asked=asked,
+        weights={form: weight / total for form, weight in raw.items()},
+        rarity=inverse_frequency(candidate.names for candidate in found),
+        named=frozenset(name for name in names_and_numbers(question) if not name[0].isdigit()) & frozenset(raw),
+        measured=measured(question) & frozenset(raw) if asked is Asked.NUMBER else frozenset(),
+        candidates=tuple(found),
+    )
+    ranked = sorted(found, key=lambda candidate: (-_by_words(reading, candidate), candidate.marker, candidate.start))
+    if asked is Asked.THEME:
+        return replace(reading, candidates=tuple(_spread(ranked)))
+    chosen = ranked[:DIRECT_CANDIDATES]
+    chosen += _led_to(reading, ranked[:LEADERS], ranked[len(chosen) :])[: MOST_CANDIDATES - len(chosen)]
+    return replace(reading, candidates=tuple(chosen))
+
+
+def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> float:
+    """Return how well ``chosen`` answers the question, in [0, 1]: 0 for a number of which no sentence says what it counts.
+
+    Args:
+        nearest: the largest cosine of the question and a candidate.
+
+    The cosine times the square root of the share of the question's words, by rarity, that the chosen sentences say, their
+    titles and the sentences before them included. An account rests on many passages and paraphrases: its cosine alone.
+    """
+    if reading.asked is Asked.THEME or not reading.weights:
+        return max(0.0, nearest)
+    said = frozenset().union(*(candidate.held | candidate.near for candidate in chosen))
+    if reading.measured and not _counted(reading, chosen):
+        return 0.0
+    share = sum(weight for form, weight in reading.weights.items() if form in said)
+    return float(max(0.0, nearest) * share**0.5)
+
+
+def _counted(reading: Reading, chosen: Sequence[Candidate]) -> bool:
+    """Tell whether a chosen sentence that gives a number says what it counts, or its document does and it has the year asked."""
+    years = {form for form in reading.weights if form.isdigit()}
+    for each in chosen:
+        if not each.answers:
+            continue
+        same = [other for other in chosen if other.title == each.title] if years and years <= each.held else [each]
+        if any(reading.measured <= other.held | other.near for other in same):
+            return True
+    return False
+
+
+def select(reading: Reading, similarity: NDArray[np.float32], between: NDArray[np.float32]) -> list[Candidate]:
+    """Choose and order the sentences that answer the question.
+
+    Args:
+        similarity: cosine of question and each candidate, shape (n,).
+        between: cosine of each pair of candidates, shape (n, n).
+    """
+    found = reading.candidates
+    if not found:
+        return []
+    scores = np.array([_score(reading, each, float(cosine)) for each, cosine in zip(found, similarity, strict=True)], np.float32)
+    theme = reading.asked is Asked.THEME
+    chosen = [int(np.argmax(scores))]
+    while len(chosen) < min(MOST_FOR_A_THEME if theme else MOST_FOR_A_FACT, len(found)):
+        bridges = np.array([_bridge(reading, found, chosen, number) for number in range(len(found))], np.float32)
+        worth = scores + BRIDGE * bridges + NOVELTY * _fresh(reading, chosen)
+        gain = worth - REDUNDANCY * between[:, chosen].max(axis=1)
+        if theme:
+            gain -= SAME_DOCUMENT * np.array([sum(found[n].title == each.title for n in chosen) for each in found])
+        else:
+            gain[[not _connected(reading, each, bridged) for each, bridged in zip(found, bridges, strict=True)]] = -np.inf
+        gain[chosen] = -np.inf
+        following = int(np.argmax(gain))
+        if worth[following] < (KEPT_SHARE_THEME if theme else KEPT_SHARE) * scores[chosen[0]] or gain[following] <= 0:
+            break
+        chosen.append(following)
+    return _ordered([found[index] for index in chosen])
+
+
+def _sentences(question: str, asked: Asked, base: Mapping[str, float], passage: Evidence) -> list[Candidate]:
+    title_forms = content_forms(passage.title)
+    near = titled = frozenset(form for form in base if related(form, title_forms))
+    known = content_forms(question)
+    title_names = names_and_numbers(passage.title, first_word=True)
+    sentences = split_sentences(passage.text)
+    stated = [is_statement(sentence.text) for sentence in sentences]
+    found = []
+    for sentence, states in zip(sentences, stated, strict=True):
+        forms = content_forms(sentence.text)
+        # What only repeats the title is a heading, unless the title was taken from a statement.
+        if not forms or (forms <= title_forms and not states):
+            continue
+        held = frozenset(form for form in base if related(form, forms))
+        names = {name for name in names_and_numbers(sentence.text, first_word=states) | title_names if not name[0].isdigit()}
+        found.append(
+            Candidate(
+                marker=passage.marker,
+                start=sentence.start,
+                text=sentence.text,
+                title=passage.title,
+                passage_score=passage.score,
+                held=held,
+                near=near,
+                names=frozenset(names - known),
+                answers=may_answer(sentence.text, asked, question),
+                statement=states and _whole(sentence),
+            )
+        )
+        near = titled | held
+    return found
+
+
+def _whole(sentence: Sentence) -> bool:
+    return sentence.complete or sentence.text[:1] in "*_"
+
+
+def _by_words(reading: Reading, candidate: Candidate) -> float:
+    said = sum(
+        weight * (1.0 if form in candidate.held else CONTEXT_SHARE)
+        for form, weight in reading.weights.items()
+        if form in candidate.held or form in candidate.near
+    )
+    score = LEXICAL_SHARE * said + PASSAGE_SHARE * candidate.passage_score + ANSWER_SHARE * candidate.answers
+    return score if candidate.statement else FRAGMENT * score
+
+
+def _score(reading: Reading, candidate: Candidate, cosine: float) -> float:
+    near = cosine if candidate.statement else FRAGMENT * cosine
+    score = SIMILARITY_SHARE * near + _by_words(reading, candidate)
+    return LEANING * score if reading.asked is Asked.THEME and leans_on_context(candidate.text) else score
+
+
+def _spread(ranked: Sequence[Candidate]) -> list[Candidate]:
+    """Return the best statements, few of each passage; fragments only where there is no statement."""
+    taken: Counter[int] = Counter()
+    chosen: list[Candidate] = []
+    for candidate in [each for each in ranked if each.statement] or ranked:
+        if taken[candidate.marker] < MOST_OF_A_PASSAGE and len(chosen) < THEME_CANDIDATES:
+            taken[candidate.marker] += 1
+            chosen.append(candidate)
+    return chosen
+
+
+def _led_to(reading: Reading, leaders: Sequence[Candidate], others: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that share a name with a leader of another document, best first."""
+    value: dict[int, float] = {}
+    for number, candidate in enumerate(others):
+        for leader in leaders:
+            shared = _shared(reading, leader, candidate)
+            if shared > 0:
+                added = sum(reading.weights[form] for form in candidate.held - leader.held)
+                score = _by_words(reading, candidate) + BRIDGE * shared + NOVELTY * added
+                value[number] = max(value.get(number, 0.0), score)
+    return [others[number] for number in sorted(value, key=lambda number: (-value[number], number))]
+
+
+def _shared(reading: Reading, first: Candidate, second: Candidate) -> float:
+    """Return how rare the names are that two sentences of different documents share, in [0, 1)."""
+    if first.title == second.title:
+        return 0.0
+    mass = sum(reading.rarity[name] for name in first.names & second.names)
+    return mass / (mass + 2.0)
+
+
+def _bridge(reading: Reading, found: Sequence[Candidate], chosen: Sequence[int], number: int) -> float:
+    return max(_shared(reading, found[held], found[number]) for held in chosen)
+
+
+def _connected(reading: Reading, candidate: Candidate, bridge: float) -> bool:
+    """Tell whether a sentence is about something the question or a chosen sentence names: "He was born" may be anybody."""
+    return bridge > 0 or not reading.named or not reading.named.isdisjoint(candidate.held | candidate.near)
+
+
+def _fresh(reading: Reading, chosen: Sequence[int]) -> NDArray[np.float32]:
+    """Return the weight of the question's words that each candidate says and no chosen one does."""
+    said = frozenset().union(*(reading.candidates[number].held for number in chosen))
+    return np.array([sum(reading.weights[form] for form in each.held - said) for each in reading.candidates], np.float32)
+
+
+def _ordered(chosen: Sequence[Candidate]) -> list[Candidate]:
+    """Keep the passages in the order of their best sentence, and the sentences of one passage in reading order."""
+    markers = list(dict.fromkeys(candidate.marker for candidate in chosen))
+    return sorted(chosen, key=lambda candidate: (markers.index(candidate.marker), candidate.start))

@@ -1,0 +1,107 @@
+"""Structured replies: read the JSON object a model wrote, and check it against the schema that was asked for.
+
+Covers the part of JSON Schema that OpenAI's structured outputs allow: types, properties, required,
+additionalProperties, items, enum, const, anyOf, $ref into $defs, and bounds on lengths and numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "null": (type(None),),
+}
+
+
+def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON object in ``text`` (a fenced code block around it is tolerated).
+
+    Raises:
+        ValueError: it is not JSON, no object, or does not hold to ``schema``; the message says where and what, for the model.
+    """
+    fenced = _FENCED.match(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from error
+    except RecursionError as error:
+        raise ValueError("not JSON: nested too deeply") from error
+    if not isinstance(value, dict):
+        raise ValueError(f"the reply must be a JSON object, not {type(value).__name__}")
+    problem = _problem(value, schema, schema, "$")
+    if problem:
+        raise ValueError(problem)
+    return value
+
+
+def _problem(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
+    """Return the first thing that is wrong with ``value``, or None."""
+    while "$ref" in schema:
+        schema = root["$defs"][str(schema["$ref"]).rpartition("/")[2]]
+    choices = schema.get("anyOf") or schema.get("oneOf")
+    if choices:
+        problems = [_problem(value, choice, root, at) for choice in choices]
+        return None if None in problems else problems[0]
+    if "const" in schema and value != schema["const"]:
+        return f"{at} must be {schema['const']!r}"
+    if "enum" in schema and value not in schema["enum"]:
+        return f"{at} must be one of {schema['enum']!r}"
+    kinds = schema.get("type")
+    if kinds is not None and not _is_one_of(value, [kinds] if isinstance(kinds, str) else kinds):
+        return f"{at} must be of type {kinds}, not {type(value).__name__}"
+    if isinstance(value, dict):
+        return _object_problem(value, schema, root, at)
+    if isinstance(value, list):
+        return _array_problem(value, schema, root, at)
+    return _bounds_problem(value, schema, at)
+
+
+def _is_one_of(value: Any, kinds: list[str]) -> bool:
+    if isinstance(value, bool):
+        return "boolean" in kinds
+    return any(isinstance(value, _TYPES.get(kind, (object,))) for kind in kinds)
+
+
+def _object_problem(value: dict[str, Any], schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
+    properties = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            return f"{at}.{name} is missing"
+    for name, held in value.items():
+        if name in properties:
+            problem = _problem(held, properties[name], root, f"{at}.{name}")
+            if problem:
+                return problem
+        elif schema.get("additionalProperties") is False:
+            return f"{at}.{name} is not asked for"
+    return None
+
+
+def _array_problem(value: list[Any], schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
+    if len(value) < schema.get("minItems", 0) or len(value) > schema.get("maxItems", len(value)):
+        return f"{at} must have {schema.get('minItems', 0)} to {schema.get('maxItems', 'any number of')} items, not {len(value)}"
+    items = schema.get("items")
+    problems = (_problem(item, items, root, f"{at}[{index}]") for index, item in enumerate(value)) if items else ()
+    return next((problem for problem in problems if problem), None)
+
+
+def _bounds_problem(value: Any, schema: Mapping[str, Any], at: str) -> str | None:
+    if isinstance(value, str):
+        size, least, most = len(value), schema.get("minLength", 0), schema.get("maxLength")
+        if size < least or (most is not None and size > most):
+            return f"{at} must have {least} to {most or 'any number of'} characters, not {size}"
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        low, high = schema.get("minimum"), schema.get("maximum")
+        if (low is not None and value < low) or (high is not None and value > high):
+            return f"{at} must be between {low} and {high}, not {value}"
+    return None

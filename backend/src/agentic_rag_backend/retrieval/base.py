@@ -1,0 +1,37 @@
+"""The retriever: one signature all the way down, so that whatever improves retrieval wraps a retriever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.base import VectorStore
+
+
+class Retriever(Protocol):
+    """Finds what answers a query, within the query's tenant only."""
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return chunks, facts and themes, best first, with the trace of how they were found.
+
+        Raises:
+            StoreUnavailable: a store it cannot do without did not answer.
+            InvalidRequest: an option is outside its limits.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What retrievers read from; none of them writes."""
+
+    documents: DocumentCatalogue
+    communities: CommunityCatalogue
+    vectors: VectorStore
+    graph: GraphStore
+    embedder: Embedder
+    encoder: QueryEncoder

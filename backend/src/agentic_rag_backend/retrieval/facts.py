@@ -1,0 +1,84 @@
+"""Relationships that bear on a question: by BM25 over their sentences, and only with a visible chunk that says them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import Relationship
+from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit, Query
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.fusion import min_max
+from agentic_rag_backend.retrieval.hydration import visible_chunks
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+
+FACT_CANDIDATES = 20
+FACT_LIMIT = 10
+NEAR_BONUS = 0.25
+"""Added to a fact that one of the retrieved chunks says."""
+
+
+class Facts:
+    """The relationship leg of the low level."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def find(
+        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk]
+    ) -> tuple[FactHit, ...]:
+        """Return at most `FACT_LIMIT` facts, best first; ``known`` are chunks that were hydrated for this query already."""
+        search = VectorSearch(kind=NodeKind.FACT, text=query.text, limit=FACT_CANDIDATES)
+        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
+        scores = min_max(legs.sparse)
+        if not scores:
+            return ()
+        relationships, sentences = await asyncio.gather(
+            self._stores.graph.relationships(query.tenant_id, list(scores)),
+            self._stores.graph.fact_sentences(query.tenant_id, list(scores)),
+        )
+        unknown = sorted({sentence.support.chunk_id for sentence in sentences} - set(known))
+        visible = {**known, **(await visible_chunks(self._stores.documents, query, unknown) if unknown else {})}
+        said = {
+            (sentence.relationship_id, sentence.support.chunk_id): sentence.fact
+            for sentence in sentences
+            if sentence.support.chunk_id in visible
+            and visible[sentence.support.chunk_id].chunk.version == sentence.support.version
+        }
+        near = {hit.id for hit in hits}
+        found = [
+            fact
+            for id, relationship in relationships.items()
+            if (fact := _fact(graph, relationship, scores[id], said, near)) is not None
+        ]
+        found.sort(key=lambda fact: (-fact.score, fact.id))
+        return tuple(found[:FACT_LIMIT])
+
+
+def _fact(
+    graph: TenantGraph, relationship: Relationship, score: float, said: dict[tuple[str, str], str], near: set[str]
+) -> FactHit | None:
+    source = graph.entity_index.get(relationship.source_id)
+    target = graph.entity_index.get(relationship.target_id)
+    chunk_ids = sorted(
+        (support.chunk_id for support in relationship.supports if (relationship.id, support.chunk_id) in said),
+        key=lambda id: (id not in near, id),
+    )
+    if source is None or target is None or not chunk_ids:
+        return None
+    chunk_id = chunk_ids[0]
+    document_id = next(support.document_id for support in relationship.supports if support.chunk_id == chunk_id)
+    ends = [graph.entities[source], graph.entities[target]]
+    refs = [EntityRef(entity.id, entity.name, entity.type) for entity in ends]
+    return FactHit(
+        id=relationship.id,
+        source=refs[0],
+        relation=relationship.relation,
+        target=refs[1],
+        fact=said[(relationship.id, chunk_id)],
+        chunk_id=chunk_id,
+        document_id=document_id,
+        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if chunk_id in near else 0.0)),
+    )

@@ -1,0 +1,57 @@
+"""Combining ranked lists: plain functions of scored ids; ties are broken by id everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from agentic_rag_backend.stores.vector.base import ScoredId
+
+RRF_K = 60
+"""Rank constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009)."""
+
+
+def min_max(leg: Sequence[ScoredId]) -> dict[str, float]:
+    """Return the scores scaled to [0, 1]; all-equal scores become 1.0."""
+    if not leg:
+        return {}
+    low = min(item.score for item in leg)
+    high = max(item.score for item in leg)
+    if high <= low:
+        return {item.id: 1.0 for item in leg}
+    return {item.id: (item.score - low) / (high - low) for item in leg}
+
+
+def weighted_min_max(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weighted sum of the legs' min-max scores for every id of any leg, in [0, 1].
+
+    Weights are divided by their sum over the legs that found anything, so that an empty leg does not halve the rest.
+    """
+    filled = {name: leg for name, leg in legs.items() if leg}
+    total = sum(weights[name] for name in filled)
+    if total <= 0:
+        return {}
+    fused: dict[str, float] = {}
+    for name, leg in filled.items():
+        share = weights[name] / total
+        for id, score in min_max(leg).items():
+            fused[id] = fused.get(id, 0.0) + share * score
+    return fused
+
+
+def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float], *, k: int = RRF_K) -> dict[str, float]:
+    """Return the weighted reciprocal rank fusion of the legs, divided by its maximum, so in (0, 1]."""
+    filled = {name: leg for name, leg in legs.items() if leg}
+    best = sum(weights[name] for name in filled) / (k + 1)
+    if best <= 0:
+        return {}
+    fused: dict[str, float] = {}
+    for name, leg in filled.items():
+        for rank, item in enumerate(leg, start=1):
+            fused[item.id] = fused.get(item.id, 0.0) + weights[name] / (k + rank) / best
+    return fused
+
+
+def ranked(scores: Mapping[str, float] | Iterable[tuple[str, float]]) -> list[ScoredId]:
+    """Return the ids by falling score, equal scores by id."""
+    pairs = scores.items() if isinstance(scores, Mapping) else scores
+    return [ScoredId(id, score) for id, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0]))]

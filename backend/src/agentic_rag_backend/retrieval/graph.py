@@ -1,0 +1,259 @@
+"""Graph retrieval: hybrid search seeds a walk over the chunk–entity graph, whose best passages are followed one hop further.
+
+embed once → dense and BM25 legs → entities the question names → personalised PageRank → product of walk and hybrid score →
+second hop over shared entities → the chunks, each with the path that led to it. No language model is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Query, Retrieval, Trace
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.facts import Facts
+from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
+from agentic_rag_backend.retrieval.hops import BEAM, HOP_WEIGHT, Hop, cover, expand, prune, score_hops, strength
+from agentic_rag_backend.retrieval.hybrid import LEG_LIMIT, WEIGHTS
+from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
+from agentic_rag_backend.retrieval.linking import link_question
+from agentic_rag_backend.retrieval.pagerank import DAMPING, personalised_pagerank
+from agentic_rag_backend.retrieval.relevance import relevance
+from agentic_rag_backend.retrieval.single_leg import chunk_legs
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+from agentic_rag_backend.stores.vector.base import Collection, Legs, Vector
+
+SEED_CHUNKS = 50
+SEED_CHUNK_SHARE = 0.35
+"""Share of the walk's start that lies on the best hybrid passages; the rest on the entities the question names."""
+SCORE_BASE = 0.05
+"""Added to the hybrid score before it is multiplied with the walk's, so that the walk alone can find a passage."""
+LOOK_AT = 24
+"""Direct passages that are read closely, beside the beam and the hop's candidates."""
+WALKED = 300
+"""Passages with the most of the walk's mass that are scored, beside those of the hybrid legs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the first stage knows: the question's vector and entities, the hybrid score and cosine of chunks by id.
+
+    ``unknown`` are the names that the caller gave and the graph does not have.
+    """
+
+    question: Vector
+    hybrid: Mapping[str, float]
+    cosine: Mapping[str, float]
+    linked: Mapping[int, float]
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def floor(self) -> float:
+        """The least cosine of the dense leg: no chunk outside it is nearer."""
+        return min(self.cosine.values(), default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What the second stage knows: final scores, hops and texts by chunk id, and the best coverage of the question."""
+
+    scores: Mapping[str, float]
+    hops: Mapping[str, Hop]
+    visible: Mapping[str, VisibleChunk]
+    coverage: float
+
+
+def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
+    """Return the product of hybrid and walk for every chunk that either found; the best is 1.0 (0.0 if none was walked to)."""
+    seeds = ranked(evidence.hybrid)[:SEED_CHUNKS]
+    squared = {item.id: item.score**2 for item in seeds}
+    named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
+    share = SEED_CHUNK_SHARE if named > 0 else 1.0
+    total = sum(squared.values()) or 1.0
+    chunk_seeds = np.zeros(len(graph.chunk_ids))
+    entity_seeds = np.zeros(len(graph.entities))
+    walked: dict[str, float] = {}
+    for id, square in squared.items():
+        number = graph.chunk_index.get(id)
+        if number is None:
+            # A passage that names nothing: the walk starts there and goes nowhere.
+            walked[id] = (1 - DAMPING) * share * square / total
+        else:
+            chunk_seeds[number] = share * square / total
+    for entity, weight in evidence.linked.items():
+        entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / named
+    mass = personalised_pagerank(graph, chunk_seeds, entity_seeds)
+    for number in _largest(mass, WALKED):
+        walked[graph.chunk_ids[number]] = float(mass[number])
+    for id in evidence.hybrid:
+        known = graph.chunk_index.get(id)
+        if known is not None and mass[known] > 0:
+            walked[id] = float(mass[known])
+        # What a leg found is listed, if last, where the walk leaves nothing.
+        walked.setdefault(id, 0.0)
+    scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * weight**0.5 for id, weight in walked.items()}
+    best = max(scores.values(), default=0.0) or 1.0
+    return {id: score / best for id, score in scores.items()}
+
+
+def _largest(mass: NDArray[np.float64], count: int) -> list[int]:
+    """Return the numbers of the ``count`` largest positive values; equal values at the limit by number."""
+    positive = np.flatnonzero(mass > 0)
+    if len(positive) <= count:
+        return [int(number) for number in positive]
+    order = np.lexsort((positive, -mass[positive]))[:count]
+    return [int(number) for number in positive[order]]
+
+
+class GraphRetriever:
+    """See the module. ``options.entities`` names further entities to start from."""
+
+    def __init__(self, stores: Stores, graphs: TenantGraphs) -> None:
+        self._stores = stores
+        self._graphs = graphs
+        self._facts = Facts(stores)
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links."""
+        started = time.perf_counter()
+        (question, legs), graph = await asyncio.gather(
+            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)), self._graphs.graph(query.tenant)
+        )
+        evidence = gather_evidence(graph, query, question, legs)
+        direct = direct_scores(graph, evidence)
+        reading = await self._second_hop(query, graph, evidence, direct)
+        shown = [item for item in ranked(reading.scores) if item.id in reading.visible][: query.limit]
+        hits = tuple(
+            _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
+        )
+        facts = await self._facts.find(query, graph, hits, reading.visible)
+        elapsed = (time.perf_counter() - started) * 1000
+        return _retrieval(evidence, reading, hits, facts, elapsed)
+
+    async def _second_hop(self, query: Query, graph: TenantGraph, evidence: Evidence, direct: Mapping[str, float]) -> Reading:
+        order = ranked(direct)
+        by_number = {graph.chunk_index[item.id]: item.score for item in order if item.id in graph.chunk_index}
+        beam = list(by_number)[:BEAM]
+        cosine = {graph.chunk_index[id]: score for id, score in evidence.cosine.items() if id in graph.chunk_index}
+        links = prune(expand(graph, beam, without=set(evidence.linked)), by_number, cosine, evidence.floor)
+        targets = list(dict.fromkeys(link.target for link in links))
+        nearest = ranked(evidence.cosine)[:1]
+        look_at = [item.id for item in (*order[: max(LOOK_AT, 2 * query.limit)], *nearest)]
+        ids = list(dict.fromkeys([*look_at, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
+        visible, _ = await asyncio.gather(
+            visible_chunks(self._stores.documents, query, ids),
+            self._exact_cosines(query, graph, evidence.question, [n for n in targets if n not in cosine], cosine),
+        )
+        if sum(id in visible for id in look_at) < query.limit:
+            # Time and filters left out too much of the best.
+            rest = [item.id for item in order if item.id not in look_at]
+            visible |= await visible_chunks(self._stores.documents, query, rest)
+        terms = self._stores.vectors.terms
+        texts = {id: terms(f"{found.document_title}\n{found.chunk.text}") for id, found in visible.items()}
+        coverage = cover(terms(query.text), texts)
+        found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
+        hops = {graph.chunk_ids[target]: hop for target, hop in found_hops.items()}
+        scores = {
+            id: (direct.get(id, 0.0) + HOP_WEIGHT * (hops[id].score if id in hops else 0.0)) / (1 + HOP_WEIGHT)
+            for id in {*direct, *hops}
+        }
+        return Reading(scores, hops, visible, max(map(coverage.of, coverage.held.values()), default=0.0))
+
+    async def _exact_cosines(
+        self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]
+    ) -> None:
+        """Add the cosines of chunks that the dense leg did not reach."""
+        ids = {graph.chunk_ids[number]: number for number in numbers}
+        if ids:
+            vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, list(ids))
+            cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
+
+
+def _nearest_visible(evidence: Evidence, reading: Reading) -> float:
+    """Return the best cosine among the passages that may be shown: a hidden one is no evidence."""
+    return max((cosine for id, cosine in evidence.cosine.items() if id in reading.visible), default=0.0)
+
+
+def _retrieval(
+    evidence: Evidence, reading: Reading, hits: tuple[Hit, ...], facts: tuple[FactHit, ...], elapsed: float
+) -> Retrieval:
+    return Retrieval(
+        hits=hits,
+        facts=facts,
+        relevance=relevance(_nearest_visible(evidence, reading), reading.coverage) if hits else 0.0,
+        trace=Trace(
+            strategy="graph",
+            methods_used=("dense", "sparse", "graph"),
+            fusion="min_max × pagerank + hop",
+            fallback_used=not evidence.linked,
+            fallback_reason=None if evidence.linked else "the question names no entity of the graph",
+            processing_time_ms={"retrieval": elapsed},
+            warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
+            details={"linked_entities": len(evidence.linked)},
+        ),
+    )
+
+
+def gather_evidence(graph: TenantGraph, query: Query, question: Vector, legs: Legs) -> Evidence:
+    """Combine both legs and link the question's names."""
+    hybrid = weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS)
+    linked = dict(link_question(graph, query.text))
+    unknown: list[str] = []
+    for name in query.options.get("entities", ()):
+        known = graph.entity_index.get(str(name))
+        # An entity that no visible passage mentions any more is as good as unknown.
+        shown = known is not None and graph.document_frequency[known] > 0
+        named = {known: 1.0} if known is not None and shown else dict(link_question(graph, str(name)))
+        linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named.items())
+        if not named:
+            unknown.append(str(name))
+    return Evidence(question, hybrid, {item.id: item.score for item in legs.dense}, linked, tuple(unknown))
+
+
+def _hit(graph: TenantGraph, reading: Reading, evidence: Evidence, *, id: str, score: float, direct: float) -> Hit:
+    scores = {"graph": direct}
+    if id in evidence.cosine:
+        scores["dense"] = evidence.cosine[id]
+    if id in evidence.hybrid:
+        scores["combined"] = evidence.hybrid[id]
+    if id in reading.hops:
+        scores["hop"] = reading.hops[id].score
+    return Hit(
+        visible=reading.visible[id],
+        score=max(0.0, min(1.0, score)),
+        scores=scores,
+        entities=entities_of(graph, id),
+        graph_path=_path(graph, reading, evidence, id),
+    )
+
+
+def _path(graph: TenantGraph, reading: Reading, evidence: Evidence, id: str) -> tuple[GraphStep, ...]:
+    """Return how the walk came to a chunk: from a name of the question, or over a passage that names what it is about."""
+    title = reading.visible[id].document_title
+    number = graph.chunk_index.get(id)
+    if number is None:
+        return ()
+    own = set(graph.entities_of(number).tolist())
+    named = sorted((entity for entity in evidence.linked if entity in own), key=lambda entity: (-graph.idf[entity], entity))
+    if named:
+        weight = evidence.linked[named[0]]
+        return (
+            GraphStep(source=graph.entities[named[0]].name, relation="mentioned_in", target=title, weight=weight, chunk_id=id),
+        )
+    hop = reading.hops.get(id)
+    if hop is None or graph.chunk_ids[hop.link.source] not in reading.visible:
+        return ()
+    source_id = graph.chunk_ids[hop.link.source]
+    source = reading.visible[source_id].document_title
+    bridge, weight = graph.entities[hop.link.entity].name, strength(hop.link)
+    return (
+        GraphStep(source=source, relation="mentions", target=bridge, weight=weight, chunk_id=source_id),
+        GraphStep(source=bridge, relation="mentioned_in", target=title, weight=weight, chunk_id=id),
+    )

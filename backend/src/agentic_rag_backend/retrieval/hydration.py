@@ -1,0 +1,50 @@
+"""From ids to what a user may see: the one place where retrieval turns a chunk id into text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import matches
+from agentic_rag_backend.domain.periods import period_of
+from agentic_rag_backend.domain.query import EntityRef, Query
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+
+async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequence[str]) -> dict[str, VisibleChunk]:
+    """Return the chunks among ``ids`` that the catalogue shows and that pass the query's filters and time."""
+    found = await documents.hydrate(query.tenant_id, ids)
+    return {id: visible for id, visible in found.items() if passes(query, visible)}
+
+
+def passes(query: Query, visible: VisibleChunk) -> bool:
+    """Tell whether a visible chunk passes the query's filters and is valid at its time."""
+    if query.filters is not None and not matches(query.filters, filter_fields(visible)):
+        return False
+    return query.as_of is None or _valid_at(visible.metadata, query.as_of)
+
+
+def filter_fields(visible: VisibleChunk) -> dict[str, Any]:
+    """Return what filters see: the document's metadata with its own fields beside it."""
+    return dict(visible.metadata) | {
+        "document_id": visible.chunk.document_id,
+        "key": visible.document_key,
+        "title": visible.document_title,
+    }
+
+
+def _valid_at(metadata: Mapping[str, Any], moment: datetime) -> bool:
+    start, end = period_of(metadata.get("valid_from")), period_of(metadata.get("valid_to"))
+    return (start is None or start[0] <= moment) and (end is None or moment < end[1])
+
+
+def entities_of(graph: TenantGraph, chunk_id: str, *, limit: int = 12) -> tuple[EntityRef, ...]:
+    """Return a chunk's entities, rarest first, at most ``limit``."""
+    number = graph.chunk_index.get(chunk_id)
+    if number is None:
+        return ()
+    numbers = sorted(graph.entities_of(number).tolist(), key=lambda entity: (-graph.idf[entity], graph.entities[entity].id))
+    return tuple(EntityRef(entity.id, entity.name, entity.type) for entity in (graph.entities[n] for n in numbers[:limit]))

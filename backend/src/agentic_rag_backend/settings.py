@@ -1,0 +1,97 @@
+"""Every setting: environment variables or ``.env``, read once by the cli, the api and the container."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """All settings of a process. Each field's environment variable is its name in capitals; ``.env.example`` lists them.
+
+    Raises:
+        pydantic.ValidationError: a value is outside its limits; the message names setting, limit and value.
+    """
+
+    model_config = SettingsConfigDict(
+        env_file=".env", env_file_encoding="utf-8", extra="ignore", frozen=True, env_ignore_empty=True
+    )
+
+    # --- the process
+    host: str = Field("127.0.0.1", description="address the server listens on")
+    port: int = Field(8000, ge=0, le=65535, description="port the server listens on; 0 picks a free one")
+    data_dir: Path = Field(Path("./data"), description="folder of everything the embedded profile stores")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
+    log_format: Literal["console", "json"] = Field("console", description="how events are written to stderr")
+    request_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds a request may take in all")
+    operator_key: SecretStr | None = Field(None, description="key of the operator's routes (32 characters or more)")
+    max_upload_mb: int = Field(50, ge=1, le=1024, description="largest uploaded file, MiB")
+
+    # --- stores
+    database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")
+    graph_store: Literal["sqlite"] = Field("sqlite", description="where the knowledge graph lives")
+    vector_store: Literal["edge"] = Field("edge", description="where vectors live")
+    blob_url: str | None = Field(None, description="where originals are kept (file://, s3://, gs://); unset: DATA_DIR")
+
+    # --- jobs
+    prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once")
+    job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
+
+    # --- embedding
+    embedder: Literal["bundled", "openai"] = Field("bundled", description="what turns text into vectors")
+    embedding_model: str = Field("text-embedding-3-small", description="model name for EMBEDDER=openai")
+    embedding_model_path: Path | None = Field(
+        None, description="folder with model.onnx and tokenizer.json, read instead of the bundled weights"
+    )
+    embedding_dimensions: int | None = Field(None, ge=8, le=4096, description="vector length for EMBEDDER=openai")
+    embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
+
+    # --- language model
+    llm: Literal["extractive", "openai"] = Field("extractive", description="what writes answers and summaries")
+    openai_api_key: SecretStr | None = Field(None, description="key of the OpenAI-compatible endpoint")
+    openai_base_url: str | None = Field(None, description="base URL of the OpenAI-compatible endpoint, ending in /v1")
+    llm_model: str = Field("gpt-4o-mini", description="model that writes answers")
+    llm_fast_model: str | None = Field(None, description="model for summaries and synthesis; unset: LLM_MODEL")
+    llm_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds one model call may take, retries included")
+    llm_max_concurrency: int = Field(8, ge=1, le=256, description="model calls at once")
+
+    # --- knowledge
+    extraction: Literal["rules"] = Field("rules", description="how entities and relationships are found")
+
+    # --- dual-level retrieval
+    dual_level_retrieval_enabled: bool = Field(False, description="switches dual-level retrieval on for every tenant")
+    dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of chunks and entities")
+    dual_level_high_weight: float = Field(0.4, ge=0, le=1, description="weight of communities")
+    dual_level_low_limit: int = Field(10, ge=1, le=100, description="chunks returned by the low level")
+    dual_level_high_limit: int = Field(5, ge=1, le=100, description="communities returned by the high level")
+    dual_level_low_min_score: float = Field(0.3, ge=0, le=1, description="relevance below which the low level is empty")
+    dual_level_high_min_score: float = Field(0.25, ge=0, le=1, description="score below which a community is dropped")
+    dual_level_synthesis_model: str | None = Field(
+        None, description="model of the dual-level answer; unset: LLM_FAST_MODEL, then LLM_MODEL (gpt-4o-mini)"
+    )
+    dual_level_synthesis_temperature: float = Field(0.3, ge=0, le=2, description="temperature of the dual-level answer")
+    dual_level_prompt_file: Path | None = Field(None, description="prompt read instead of the built-in dual-level one")
+
+    # --- retrieval and answers
+    default_strategy: str = Field("auto", description="strategy of a request that names none")
+    default_generator: str = Field("attributed", description="generator of a request that names none")
+    answer_min_confidence: float = Field(0.35, ge=0, le=1, description="confidence below which an answer is a refusal")
+    tenant_graph_cache_mb: int = Field(512, ge=16, le=65536, description="memory for tenants' graphs, MiB")
+
+    # --- communities
+    community_max_cluster_size: int = Field(25, ge=3, le=10000, description="members above which a cluster is divided")
+    community_min_size: int = Field(3, ge=1, le=1000, description="members below which no model writes a summary")
+    community_resolution: float = Field(1.0, gt=0, le=100, description="Leiden's resolution; higher: more communities")
+    community_max_levels: int = Field(3, ge=1, le=10, description="levels of the hierarchy")
+    community_auto_rebuild: bool = Field(True, description="rebuild communities after documents changed")
+    community_rebuild_delay_s: float = Field(30.0, ge=0, le=86400, description="quiet seconds before that rebuild")
+
+    @field_validator("operator_key")
+    @classmethod
+    def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and len(value.get_secret_value()) < 32:
+            raise ValueError(f"OPERATOR_KEY must have at least 32 characters; it has {len(value.get_secret_value())}")
+        return value

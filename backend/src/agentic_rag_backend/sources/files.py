@@ -1,0 +1,159 @@
+"""Which files paths, folders and patterns name, and the keys their documents get."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
+
+SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
+"""What is taken from folders and patterns; `ingestion.parsing.registry` decides what is read (a test compares the two)."""
+TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
+"""Files whose rows are documents; taken from folders and patterns where it is said which column is the text."""
+MAX_KEY_CHARACTERS = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to hand in. ``key`` names its document in all versions, or begins the keys of its rows."""
+
+    path: Path
+    key: str
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are the documents."""
+        return self.path.suffix.lower() in TABLES
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The files, by key, and how many others the folders held."""
+
+    sources: tuple[Source, ...]
+    skipped: int
+
+
+class Walk:
+    """The files that ``paths`` name: files, folders with all they hold, patterns such as ``notes/**/*.md``.
+
+    A key is the path below the given folder (or below the fixed part of a pattern) with ``/``; a file's own is its name.
+    Handing in a folder again therefore meets the same documents. Hidden files and folders are left out, links to folders
+    are not followed. Each iteration walks anew, in the same order; of folders, the names in one and those above it are held
+    at a time, of patterns all paths.
+
+    Args:
+        key: of a single file.
+        tables: also take tables from folders and patterns.
+
+    Attributes:
+        skipped: how many other files the folders held, known after an iteration.
+    """
+
+    def __init__(self, paths: Sequence[str], *, key: str | None = None, tables: bool = False) -> None:
+        self.skipped = 0
+        self._paths = paths
+        self._key = key
+        self._suffixes = SUFFIXES | TABLES if tables else SUFFIXES
+
+    def __iter__(self) -> Iterator[Source]:
+        """Yield each file once.
+
+        Raises:
+            InvalidRequest: a path or pattern names nothing, two files would get one key, a folder cannot be read, or the
+                key is given for several files.
+        """
+        self.skipped = 0
+        keys, paths = FingerprintTable(), FingerprintTable()
+        for given in self._paths:
+            empty = True
+            for source in self._named(given):
+                empty = False
+                path = fingerprint(os.fsencode(source.path.absolute()))
+                if paths.first(path, 0) is not None:
+                    continue
+                yield self._keyed(source, keys, len(paths))
+            if empty:
+                raise InvalidRequest(
+                    f"{given!r} holds no document; what is read has one of the suffixes {', '.join(sorted(self._suffixes))}"
+                )
+
+    def _keyed(self, source: Source, keys: FingerprintTable, number: int) -> Source:
+        if self._key is not None:
+            if number > 1:
+                raise InvalidRequest(f"--key names one document; the paths name {_count(self._paths, self._suffixes)} files")
+            return Source(source.path, self._key)
+        if len(source.key) > MAX_KEY_CHARACTERS:
+            raise InvalidRequest(
+                f"a key may have at most {MAX_KEY_CHARACTERS} characters; {source.path} would get {len(source.key)}"
+            )
+        if keys.first(fingerprint(source.key.encode("utf-8", errors="surrogateescape")), number) is not None:
+            # Keys are not held, so that the other file is looked for where it is needed.
+            other = next((each.path for given in self._paths for each in self._named(given) if each.key == source.key), None)
+            raise InvalidRequest(
+                f"{other} and {source.path} would both have the key {source.key!r}; hand in the folder that holds both"
+            )
+        return source
+
+    def _named(self, given: str) -> Iterator[Source]:
+        path = Path(given)
+        if path.is_dir():
+            yield from self._chosen(path, _below(path))
+        elif path.exists():
+            yield Source(path, path.name)
+        elif glob.has_magic(given):
+            matches = sorted(glob.iglob(given, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+            yield from self._chosen(_fixed_part(given), map(Path, matches))
+        else:
+            raise InvalidRequest(f"there is no file or folder {given!r}")
+
+    def _chosen(self, root: Path, paths: Iterator[Path]) -> Iterator[Source]:
+        for path in paths:
+            relative = path.relative_to(root)
+            if any(part.startswith(".") for part in relative.parts) or not path.is_file():
+                continue
+            if path.suffix.lower() in self._suffixes:
+                yield Source(path, relative.as_posix())
+            else:
+                self.skipped += 1
+
+
+def find_sources(paths: Sequence[str], *, key: str | None = None) -> Found:
+    """Return the files that ``paths`` name, all at once; `Walk` says what they are and raises."""
+    walk = Walk(paths, key=key)
+    sources = tuple(walk)
+    return Found(sources, walk.skipped)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """Yield what a folder holds, in the order of names; no folder is open meanwhile."""
+    try:
+        with os.scandir(folder) as entries:
+            named = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    except OSError as error:
+        raise InvalidRequest(f"the folder {str(folder)!r} cannot be read: {error.strerror or error}") from None
+    for name, is_folder in named:
+        if name.startswith("."):
+            continue
+        if is_folder:
+            yield from _below(folder / name)
+        else:
+            yield folder / name
+
+
+def _fixed_part(pattern: str) -> Path:
+    fixed = []
+    for part in Path(pattern).parts[:-1]:
+        if glob.has_magic(part):
+            break
+        fixed.append(part)
+    return Path(*fixed)
+
+
+def _count(paths: Sequence[str], suffixes: frozenset[str]) -> int:
+    return sum(1 for _ in Walk(paths, tables=suffixes >= TABLES))

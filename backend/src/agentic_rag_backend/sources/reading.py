@@ -1,0 +1,150 @@
+"""Documents as they are read, one after the other: files whole, tables row by row, each compared with those before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.sources.files import Source, Walk
+from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
+from agentic_rag_backend.sources.rows import BadRow, Columns, Row, check_table, read_rows
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.sources.similarity import DuplicateFinder
+
+MOST_MB = 1024
+"""The highest MAX_UPLOAD_MB there can be: a larger file is refused without being read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why a document could not be read."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """What was read of one document, or why it was not.
+
+    Attributes:
+        row: its row, from 1; None for a file of its own.
+        size: of the file or row, about, in bytes; for progress.
+    """
+
+    path: Path
+    key: str
+    row: int | None = None
+    content: bytes = b""
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    size: int = 0
+    problem: Problem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How much there is to read, told without reading it."""
+
+    files: int
+    size: int
+    skipped: int
+    has_tables: bool
+
+
+def survey(walk: Walk, columns: Columns | None) -> Extent:
+    """Walk once, look at the beginning of each table, and add up sizes.
+
+    Raises:
+        InvalidRequest: a path names nothing, keys collide, or a table has not the columns.
+    """
+    files = size = 0
+    has_tables = False
+    for source in walk:
+        files += 1
+        try:
+            size += source.path.stat().st_size
+            if source.is_table:
+                has_tables = True
+                check_table(source.path, columns)
+        except OSError as error:
+            if source.is_table:
+                raise InvalidRequest(f"{source.path} cannot be read: {error.strerror or error}") from None
+    return Extent(files=files, size=size, skipped=walk.skipped, has_tables=has_tables)
+
+
+class Reader:
+    """Reads sources in order. A key that occurs again is a problem of its document: it would replace the one before.
+
+    Args:
+        columns: of tables; without, tables are not read.
+        finder: told of every document that was read.
+    """
+
+    def __init__(self, sources: Iterable[Source], columns: Columns | None = None, finder: DuplicateFinder | None = None) -> None:
+        self._sources = sources
+        self._columns = columns
+        self._finder = finder
+
+    def __iter__(self) -> Iterator[Document]:
+        """Yield each document once; only one is in memory.
+
+        Raises:
+            InvalidRequest: as `Walk`, if that is where the sources are from.
+        """
+        keys = FingerprintTable()
+        for source in self._sources:
+            for document in self._documents(source):
+                if document.problem is None:
+                    if keys.first(fingerprint(document.key.encode("utf-8", errors="surrogateescape")), 0) is not None:
+                        yield _again(source, document)
+                        continue
+                    if self._finder is not None:
+                        self._finder.add(document.key, document.content)
+                yield document
+
+    def _documents(self, source: Source) -> Iterator[Document]:
+        try:
+            if not source.is_table:
+                yield _file(source)
+            elif self._columns is not None:
+                for row in read_rows(source.path, source.key, self._columns):
+                    yield _row(source, row)
+        except OSError as error:
+            yield _problem(source, "unreadable_file", error.strerror or str(error))
+
+
+def _file(source: Source) -> Document:
+    size = source.path.stat().st_size
+    size_mb = size / 1024 / 1024
+    if size_mb > MOST_MB:
+        told = f"a file may have at most {MOST_MB} MiB; {source.path.name} has {size_mb:.1f}"
+        return _problem(source, "payload_too_large", told)
+    return Document(path=source.path, key=source.key, content=source.path.read_bytes(), size=size)
+
+
+def _row(source: Source, row: Row | BadRow) -> Document:
+    if isinstance(row, BadRow):
+        return _problem(source, "bad_row", f"row {row.number}: {row.reason}", f"{source.key}#{row.number}", row.number)
+    return Document(
+        path=source.path,
+        key=row.key,
+        row=row.number,
+        content=row.text.encode("utf-8", errors="surrogatepass"),
+        title=row.title,
+        metadata=row.metadata,
+        size=row.size,
+    )
+
+
+def _problem(source: Source, code: str, message: str, key: str | None = None, row: int | None = None) -> Document:
+    return Document(path=source.path, key=key or source.key, row=row, problem=Problem(code=code, message=message))
+
+
+def _again(source: Source, document: Document) -> Document:
+    where = "" if document.row is None else f"row {document.row}: "
+    return _problem(source, "conflict", f"{where}an earlier document has the same key", document.key, document.row)

@@ -1,0 +1,289 @@
+"""Rows of JSON Lines, CSV and TSV files as documents, one in memory at a time; a bad row never stops the others."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.sources.files import MAX_KEY_CHARACTERS
+
+MAX_ROW_CHARACTERS = 64 * 1024 * 1024
+"""Of a line (in bytes where the file is JSON Lines) and of a field."""
+DELIMITERS = (",", ";", "\t", "|")
+_LOOKED_AT = 100
+_SNIFFED = 65_536
+_LISTED = 50
+_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """Which columns say what.
+
+    Args:
+        key: None makes the key of the file's and the row's number, ``orders.csv#17``.
+        metadata: kept with the document; an empty cell or null is left out.
+        delimiter: of CSV; None looks at the beginning of the file for one of `DELIMITERS`.
+    """
+
+    text: str
+    key: str | None = None
+    title: str | None = None
+    metadata: tuple[str, ...] = ()
+    delimiter: str | None = None
+
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """The columns that are read."""
+        return tuple(name for name in (self.text, self.key, self.title, *self.metadata) if name is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A document. ``number`` counts from 1: lines of JSON Lines, records below the header of CSV. ``size``: about its bytes."""
+
+    number: int
+    key: str
+    text: str
+    size: int
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BadRow:
+    """A row that is no document, and why."""
+
+    number: int
+    reason: str
+
+
+class _Bad(ValueError):
+    """What is wrong with a row."""
+
+
+def check_table(path: Path, columns: Columns | None) -> None:
+    """Look at the beginning of a table: are the columns there?
+
+    Raises:
+        InvalidRequest: they are not, or it is not said which is the text; the message lists those found.
+        OSError: the file cannot be read.
+    """
+    if is_lines(path):
+        found = _line_columns(path)
+        needed = columns.needed[:1] if columns else ()  # the others may be missing from any object
+    else:
+        found = _header(path, columns.delimiter if columns else None)
+        needed = columns.needed if columns else ()
+    listed = ", ".join(repr(name[:80]) for name in found[:_LISTED]) + (", …" if len(found) > _LISTED else "")
+    if not found:
+        raise InvalidRequest(f"{path} has no column: it needs UTF-8 and {'objects' if is_lines(path) else 'a header'}")
+    if columns is None:
+        raise InvalidRequest(f"{path} holds rows; --text-column says which column is the text: {listed}")
+    for name in needed:
+        if found.count(name) != 1:
+            said = "there is no" if name not in found else "more than one"
+            raise InvalidRequest(f"{path}: {said} column {name[:80]!r}; the columns are {listed}")
+
+
+def read_rows(path: Path, prefix: str, columns: Columns) -> Iterator[Row | BadRow]:
+    """Yield every row of a table in the order of the file.
+
+    Args:
+        prefix: begins the keys of rows that have none of their own.
+
+    Raises:
+        OSError: the file cannot be read.
+        InvalidRequest: the header of a CSV file has not the columns.
+    """
+    for number, values, size in _line_values(path) if is_lines(path) else _record_values(path, columns):
+        if isinstance(values, str):
+            yield BadRow(number=number, reason=values)
+            continue
+        try:
+            yield _row(number, values, size, prefix, columns)
+        except _Bad as bad:
+            yield BadRow(number=number, reason=str(bad))
+
+
+def is_lines(path: Path) -> bool:
+    """Tell whether a table is JSON Lines."""
+    return path.suffix.lower() in (".jsonl", ".ndjson")
+
+
+def _row(number: int, values: Mapping[str, Any], size: int, prefix: str, columns: Columns) -> Row:
+    text = _text(values, columns.text)
+    if not text or not text.strip():
+        raise _Bad(f"column {columns.text!r} is empty")
+    key = f"{prefix}#{number}" if columns.key is None else _key(values, columns.key)
+    if len(key) > MAX_KEY_CHARACTERS:
+        raise _Bad(f"the key has {len(key)} characters; the limit is {MAX_KEY_CHARACTERS}")
+    metadata = {name: _plain(name, values[name]) for name in columns.metadata if values.get(name) not in (None, "")}
+    title = _text(values, columns.title) if columns.title is not None else None
+    return Row(number=number, key=key, text=text, size=size, title=title or None, metadata=metadata)
+
+
+def _text(values: Mapping[str, Any], name: str) -> str | None:
+    value = values.get(name)
+    if value is not None and not isinstance(value, str):
+        raise _Bad(f"column {name!r} must be text; it is {_kind(value)}")
+    return value
+
+
+def _key(values: Mapping[str, Any], name: str) -> str:
+    value = values.get(name)
+    if isinstance(value, bool) or not isinstance(value, (str, int)) or not str(value).strip():
+        raise _Bad(f"column {name!r} must be a key, text or a whole number; it is {_kind(value)}")
+    return str(value).strip()
+
+
+def _plain(name: str, value: Any) -> Any:
+    nested = [each for each in (value if isinstance(value, list) else (value,)) if isinstance(each, (dict, list))]
+    if isinstance(value, dict) or nested:
+        inner = " within a list" if isinstance(value, list) else ""
+        raise _Bad(f"column {name!r} must be a scalar or a list of scalars; it is {_kind(nested[0])}{inner}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    if value is None or value == "":
+        return "empty"
+    names = {dict: "an object", list: "a list", bool: "a boolean", int: "a number", float: "a number", str: "blank"}
+    return names[type(value)]
+
+
+_Values = tuple[int, Mapping[str, Any] | str, int]
+"""Number, the row's values or what is wrong with it, size."""
+
+
+def _line_values(path: Path) -> Iterator[_Values]:
+    with path.open("rb") as file:
+        if file.read(len(_MARK)) != _MARK:
+            file.seek(0)
+        number = 0
+        while line := file.readline(MAX_ROW_CHARACTERS + 1):
+            number += 1
+            if len(line) > MAX_ROW_CHARACTERS and not line.endswith(b"\n"):
+                while (rest := file.readline(_SNIFFED)) and not rest.endswith(b"\n"):
+                    pass
+                yield number, f"the line has more than {MAX_ROW_CHARACTERS} bytes", 0
+            elif not line.isspace():
+                yield number, _object(line), len(line)
+
+
+def _object(line: bytes) -> Mapping[str, Any] | str:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        return f"not JSON: {error}"
+    return value if isinstance(value, dict) else f"a row must be a JSON object; it is {_kind(value)}"
+
+
+def _line_columns(path: Path) -> list[str]:
+    found: dict[str, None] = {}
+    for _, values, _ in islice(_line_values(path), _LOOKED_AT):
+        if not isinstance(values, str):
+            found.update(dict.fromkeys(values))
+    return list(found)
+
+
+class _Lines(Iterator[str]):
+    """Lines with their ends, of any kind; bytes that are not UTF-8 become surrogates, so that only their row is bad."""
+
+    def __init__(self, file: io.TextIOWrapper) -> None:
+        self._file = file
+
+    def __next__(self) -> str:
+        line = self._file.readline(MAX_ROW_CHARACTERS + 1)
+        if not line:
+            raise StopIteration
+        if len(line) > MAX_ROW_CHARACTERS and line[-1] not in "\r\n":
+            while (rest := self._file.readline(_SNIFFED)) and rest[-1] not in "\r\n":
+                pass
+            raise csv.Error(f"the line has more than {MAX_ROW_CHARACTERS} characters")
+        return line
+
+
+def _opened(path: Path) -> io.TextIOWrapper:
+    # The default of 128 KiB is the library's, for the whole process.
+    csv.field_size_limit(MAX_ROW_CHARACTERS)
+    return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
+
+
+def _record_values(path: Path, columns: Columns) -> Iterator[_Values]:
+    check_table(path, columns)
+    delimiter, header = _delimiter(path, columns.delimiter), _header(path, columns.delimiter)
+    with _opened(path) as file:
+        records = csv.reader(_Lines(file), delimiter=delimiter, strict=True)
+        next(records, None)
+        number = 0
+        while True:
+            number += 1
+            try:
+                record = next(records, None)
+            except csv.Error as error:
+                yield number, f"not CSV, line {records.line_num}: {error}", 0
+                continue
+            if record is None:
+                return
+            if not record:
+                number -= 1  # an empty line
+                continue
+            yield number, _named(header, record), sum(map(len, record)) + len(record)
+
+
+def _named(header: Sequence[str], record: Sequence[str]) -> Mapping[str, Any] | str:
+    if len(record) != len(header):
+        return f"the row has {len(record)} fields; the header has {len(header)}"
+    try:
+        "".join(record).encode()
+    except UnicodeEncodeError:
+        return "the row is not UTF-8"
+    return dict(zip(header, record, strict=True))
+
+
+def _header(path: Path, given: str | None) -> list[str]:
+    delimiter = _delimiter(path, given)
+    with _opened(path) as file:
+        try:
+            names = _names(next(csv.reader(_Lines(file), delimiter=delimiter, strict=True), []))
+            "".join(names).encode()
+        except (csv.Error, UnicodeEncodeError):
+            return []
+    return names
+
+
+def _names(header: Sequence[str]) -> list[str]:
+    return [name.strip() for name in header]
+
+
+def _delimiter(path: Path, given: str | None) -> str:
+    """Return the delimiter: as given, a tab for TSV, else the one that cuts the beginning into most columns evenly."""
+    if given is not None:
+        return given
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    with _opened(path) as file:
+        beginning = file.read(_SNIFFED)
+    return max(DELIMITERS, key=lambda each: _columns_by(each, beginning))
+
+
+def _columns_by(delimiter: str, beginning: str) -> tuple[float, int]:
+    """Return how well a delimiter fits: the share of records as wide as the first, and that width; one column fits nothing."""
+    widths: list[int] = []
+    with suppress(csv.Error):
+        widths += (len(record) for record in csv.reader(io.StringIO(beginning, newline=""), delimiter=delimiter) if record)
+    # The last record may be cut off.
+    compared = widths[:-1] or widths
+    if not compared or compared[0] < 2:
+        return 0.0, 0
+    return compared.count(compared[0]) / len(compared), compared[0]

@@ -1,0 +1,210 @@
+"""Which documents say the same as an earlier one, or nearly: MinHash sketches of their words.
+
+The Jaccard similarity of two texts' sets of shingles (five words in a row) is the probability that a random order of all
+shingles puts the same one first in both: Broder, "On the resemblance and containment of documents", 1997. A sketch keeps
+eight bits of each minimum: Li and König, "b-Bit minwise hashing", 2010. Candidates are found by bands of minima: Leskovec,
+Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
+
+SHINGLE_WORDS = 5
+MINIMA = 128
+"""Random orders: the standard error of an estimate of 0.9 is 0.027."""
+BANDS, BAND_MINIMA = 8, 6
+"""Two texts of similarity 0.9 share a band with a probability of 0.998, of 0.5 with 0.12."""
+THRESHOLD = 0.9
+MAX_COMPARED = 250_000
+"""Documents remembered, at about 400 bytes each; later ones are compared with these only."""
+
+_SEED = 1997
+_BLOCK = 512
+_PIECE = 65_536
+_WORDS_KEPT = 65_536
+_BY_CHANCE = 1 / 256
+_SCRIPTS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
+"""Kana, Han and Hangul: written without spaces, or with few, so that each character is a word."""
+_WORD = re.compile(f"[{_SCRIPTS}]|[^\\W{_SCRIPTS}]+")
+_BREAK = re.compile(r"\s")
+_MARKS = ((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+Hashes: TypeAlias = NDArray[np.uint64]
+Minima: TypeAlias = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duplicate:
+    """A document and the earlier one it resembles. ``similarity``: estimated, 0 to 1; ``exact``: the same to the byte."""
+
+    key: str
+    of: str
+    similarity: float
+    exact: bool
+
+
+class Sketcher:
+    """Makes sketches; two of different sketchers can be compared. Not for several threads at once."""
+
+    def __init__(self) -> None:
+        random = np.random.default_rng(_SEED)
+        self._factors: Hashes = random.integers(0, 2**64, MINIMA, dtype=np.uint64) | np.uint64(1)
+        self._offsets: Hashes = random.integers(0, 2**64, MINIMA, dtype=np.uint64)
+        self._words = _Words()
+
+    def sketch(self, text: str) -> Minima | None:
+        """Return the `MINIMA` minima of a text's shingles, None where it has no word. Case and punctuation are nothing."""
+        least = np.full(MINIMA, 2**64 - 1, dtype=np.uint64)
+        seen = False
+        for shingles in self._shingles(text):
+            for start in range(0, len(shingles), _BLOCK):
+                seen = True
+                block = shingles[start : start + _BLOCK, None] * self._factors + self._offsets
+                np.minimum(least, block.min(axis=0), out=least)
+        return (least >> np.uint64(32)).astype(np.uint32) if seen else None
+
+    def _shingles(self, text: str) -> Iterator[Hashes]:
+        """Yield the hashes of the shingles, piece by piece; of fewer words than a shingle has, one of them all."""
+        before: Hashes = np.empty(0, dtype=np.uint64)
+        whole = True
+        for piece in _pieces(text):
+            words = _WORD.findall(piece.lower())
+            known = np.array([self._words[word] for word in words], dtype=np.uint64)
+            joined = np.concatenate((before, known))
+            if len(joined) >= SHINGLE_WORDS:
+                whole = False
+                yield _mixed(_in_a_row(joined, SHINGLE_WORDS))
+            before = joined[-(SHINGLE_WORDS - 1) :]
+        if whole and len(before):
+            yield _mixed(_in_a_row(before, len(before)))
+
+
+def similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
+    """Return the estimated Jaccard similarity of two texts, 0 to 1, from the low bytes of their minima."""
+    equal = float(np.count_nonzero(one == other)) / MINIMA
+    return max(0.0, (equal - _BY_CHANCE) / (1 - _BY_CHANCE))
+
+
+class DuplicateFinder:
+    """Compares each document with those before it; of the pairs it finds, the first ``listed`` are kept, all are counted."""
+
+    def __init__(self, *, listed: int, most: int = MAX_COMPARED) -> None:
+        self.pairs: list[Duplicate] = []
+        self.found = 0
+        self.compared = 0
+        self._listed = listed
+        self._most = most
+        self._sketcher = Sketcher()
+        self._contents = FingerprintTable()
+        self._bands = FingerprintTable()
+        self._sketches = bytearray()
+        self._keys = bytearray()
+        self._key_ends = array("Q")
+
+    def add(self, key: str, content: bytes) -> Duplicate | None:
+        """Return the earlier document that ``content`` resembles most, if its similarity is at least `THRESHOLD`."""
+        minima = self._sketcher.sketch(_decoded(content))
+        if minima is None:
+            return None
+        self.compared += 1
+        low = minima.astype(np.uint8)
+        whole, bands = fingerprint(content), _band_fingerprints(minima)
+        found = self._nearest(key, low, whole, bands)
+        if found is not None:
+            self.found += 1
+            if len(self.pairs) < self._listed:
+                self.pairs.append(found)
+        if len(self._key_ends) < self._most:
+            self._remember(key, low, whole, bands)
+        return found
+
+    @property
+    def remembered(self) -> int:
+        """How many documents later ones are compared with."""
+        return len(self._key_ends)
+
+    def _nearest(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> Duplicate | None:
+        same = self._contents.get(whole)
+        if same is not None and np.array_equal(self._sketch(same), low):
+            return Duplicate(key=key, of=self._key(same), similarity=1.0, exact=True)
+        candidates = sorted({number for number in map(self._bands.get, bands) if number is not None})
+        # Of equals the earliest, so that a report does not depend on how the tables lie.
+        best = max(((similarity(self._sketch(each), low), -each) for each in candidates), default=(0.0, 0))
+        if best[0] < THRESHOLD:
+            return None
+        return Duplicate(key=key, of=self._key(-best[1]), similarity=round(best[0], 3), exact=False)
+
+    def _remember(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> None:
+        number = len(self._key_ends)
+        self._contents.first(whole, number)
+        for band in bands:
+            # The first of many alike stands for them all: a look-up never costs more than one comparison a band.
+            self._bands.first(band, number)
+        self._sketches += low.tobytes()
+        self._keys += key.encode("utf-8", errors="surrogateescape")
+        self._key_ends.append(len(self._keys))
+
+    def _sketch(self, number: int) -> NDArray[np.uint8]:
+        # A copy: a view would keep the buffer from growing.
+        return np.frombuffer(bytes(self._sketches[number * MINIMA : (number + 1) * MINIMA]), dtype=np.uint8)
+
+    def _key(self, number: int) -> str:
+        start = self._key_ends[number - 1] if number else 0
+        return self._keys[start : self._key_ends[number]].decode("utf-8", errors="surrogateescape")
+
+
+class _Words(dict[str, int]):
+    """Fingerprints of words, kept while they are few."""
+
+    def __missing__(self, word: str) -> int:
+        if len(self) >= _WORDS_KEPT:
+            self.clear()
+        found = self[word] = fingerprint(word.encode("utf-8", errors="surrogatepass"))
+        return found
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Cut a long text at white space, so that its words are never all in memory."""
+    start = 0
+    while len(text) - start > _PIECE:
+        found = _BREAK.search(text, start + _PIECE)
+        end = found.end() if found else len(text)
+        yield text[start:end]
+        start = end
+    yield text[start:]
+
+
+def _in_a_row(words: Hashes, count: int) -> Hashes:
+    total: Hashes = np.zeros(len(words) - count + 1, dtype=np.uint64)
+    for offset in range(count):
+        total = total * np.uint64(0x9E3779B97F4A7C15) + words[offset : offset + len(total)]
+    return total
+
+
+def _mixed(hashes: Hashes) -> Hashes:
+    """Spread every bit over all (the finaliser of SplitMix64: Steele, Lea and Flood, 2014)."""
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return hashes ^ (hashes >> np.uint64(31))
+
+
+def _band_fingerprints(minima: Minima) -> list[int]:
+    rows = minima[: BANDS * BAND_MINIMA].astype(np.uint64).reshape(BANDS, BAND_MINIMA)
+    total: Hashes = np.arange(1, BANDS + 1, dtype=np.uint64)
+    for column in range(BAND_MINIMA):
+        total = _mixed(total + rows[:, column])
+    return [int(each) for each in total]
+
+
+def _decoded(content: bytes) -> str:
+    encoding = next((name for mark, name in _MARKS if content.startswith(mark)), "utf-8-sig")
+    return content.decode(encoding, errors="replace")

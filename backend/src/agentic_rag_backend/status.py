@@ -1,0 +1,53 @@
+"""How a tenant is served: one description for the API and the CLI."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentic_rag_backend import __version__
+from agentic_rag_backend.container import Container, synthesis_model
+from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.tenancy.features import DUAL_LEVEL
+
+
+async def describe_status(services: Container, caller: Principal) -> dict[str, Any]:
+    """Return version, stores, models, strategies, features, counts and the communities' state, JSON-ready."""
+    tenant = caller.tenant
+    settings = services.settings
+    counts = dict(await services.catalogue.documents.counts(tenant.id))
+    knowledge = await services.graph.counts(tenant.id)
+    pointer = await services.catalogue.communities.pointer(tenant.id)
+    dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
+    return {
+        "version": __version__,
+        "profile": "embedded",
+        "stores": {
+            "catalogue": "sqlite",
+            "graph": settings.graph_store,
+            "vectors": settings.vector_store,
+        },
+        "models": {
+            "embedder": services.embedder.fingerprint,
+            "llm": services.model.name,
+            "extraction": settings.extraction,
+        },
+        "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
+        "features": {flag.name: flag.value for flag in services.features.effective(caller.flags)},
+        "dual_level": {
+            "enabled": dual_level,
+            "low_weight": settings.dual_level_low_weight,
+            "high_weight": settings.dual_level_high_weight,
+            "low_limit": settings.dual_level_low_limit,
+            "high_limit": settings.dual_level_high_limit,
+            "synthesis_model": synthesis_model(settings),
+            "synthesis_temperature": settings.dual_level_synthesis_temperature,
+        },
+        "counts": counts
+        | {
+            "entities": knowledge.entities,
+            "relationships": knowledge.relationships,
+            "mentions": knowledge.mentions,
+        },
+        "state_version": tenant.state_version,
+        "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
+    }

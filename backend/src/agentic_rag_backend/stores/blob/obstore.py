@@ -1,0 +1,171 @@
+"""Blobs in a folder, S3 or Google Cloud Storage, through `obstore`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, NotFound, StoreUnavailable
+
+_PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
+_ESCAPED = re.compile("(?:_[0-9a-f]{2})+")
+_CLOCK_SKEW = timedelta(hours=1)
+_SCHEMES = ("file", "s3", "gs")
+
+
+class ObstoreBlobStore:
+    """Implements `BlobStore`; each tenant has a folder of its own below the URL's."""
+
+    def __init__(self, url: str) -> None:
+        """Use ``file:///folder`` (made if missing), ``s3://bucket/prefix`` or ``gs://bucket/prefix``.
+
+        Raises:
+            ConfigurationError: the URL is none of these.
+        """
+        parts = urlsplit(url)
+        if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path.strip("/")):
+            raise ConfigurationError(f"BLOB_URL must be file:///folder, s3://bucket or gs://bucket; got scheme {parts.scheme!r}")
+        self._folder: Path | None = None
+        self._store: ObjectStore
+        try:
+            if parts.scheme == "file":
+                if parts.netloc not in ("", "localhost"):
+                    raise ConfigurationError(
+                        f"BLOB_URL names a host, {parts.netloc!r}; a folder is file:///folder, three slashes"
+                    )
+                self._folder = Path(url2pathname(parts.path))
+                self._store = LocalStore(prefix=self._folder, mkdir=True, automatic_cleanup=True)
+            else:
+                self._store = from_url(url)
+        except (BaseError, OSError) as error:
+            raise ConfigurationError(f"BLOB_URL cannot be opened: {type(error).__name__}") from error
+
+    async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
+        """Store ``content``."""
+        path = _path(tenant, key)
+        async with _answering():
+            await obstore.put_async(self._store, path, content)
+            if self._folder is not None:
+                # The library renames a finished file into place, but leaves it to the system when it reaches the disk.
+                await asyncio.to_thread(_sync_to_disk, self._folder / path, self._folder)
+
+    async def get(self, tenant: TenantId, key: str) -> bytes:
+        """Return the content."""
+        path = _path(tenant, key)
+        async with _answering(key):
+            found = await obstore.get_async(self._store, path)
+            return bytes(await found.bytes_async())
+
+    async def delete(self, tenant: TenantId, key: str) -> bool:
+        """Remove the content; tell whether there was any."""
+        path = _path(tenant, key)
+        try:
+            async with _answering(key):
+                # Asked first, because object stores delete what is not there without a word.
+                await obstore.head_async(self._store, path)
+                await obstore.delete_async(self._store, path)
+        except NotFound:
+            return False
+        return True
+
+    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
+        """Return the keys of what was stored before ``before``; on another machine's clock, an hour before it."""
+        scope = require_tenant(tenant).value
+        if self._folder is not None:
+            return await asyncio.to_thread(_files, self._folder / scope, before.timestamp())
+        found = []
+        async with _answering():
+            async for batch in obstore.list(self._store, f"{scope}/"):
+                found += [item["path"] for item in batch if item["last_modified"] < before - _CLOCK_SKEW]
+        return [_key(path[path.index(f"{scope}/") + len(scope) + 1 :]) for path in found]
+
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        """Remove everything of the tenant."""
+        removed = 0
+        async with _answering():
+            async for batch in obstore.list(self._store, require_tenant(tenant).value):
+                paths = [item["path"] for item in batch]
+                if paths:
+                    await obstore.delete_async(self._store, paths)
+                removed += len(paths)
+        return removed
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the store answers."""
+        if self._folder is not None and not await asyncio.to_thread(os.access, self._folder, os.R_OK | os.W_OK | os.X_OK):
+            raise StoreUnavailable("the blob store's folder is missing or not writable")
+        async with _answering():
+            async for _ in obstore.list(self._store, "t_", chunk_size=1):
+                break
+
+
+@asynccontextmanager
+async def _answering(key: str | None = None) -> AsyncIterator[None]:
+    """Turn the library's errors into ours; its messages name paths and buckets, so they stay in the cause."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if key is None:
+            raise StoreUnavailable("the blob store's folder is gone") from error
+        raise NotFound(f"there is no blob {key!r}") from error
+    except (BaseError, OSError) as error:
+        raise StoreUnavailable(f"the blob store did not answer: {type(error).__name__}") from error
+
+
+def _path(tenant: TenantId, key: str) -> str:
+    """Return where a blob lies: letters, digits and dashes of the key as they are, other bytes as ``_`` and two hex digits.
+
+    No store then has to escape anything, and no key leaves its tenant's folder: dots are escaped too.
+    """
+    segments = key.split("/")
+    if not all(segments):
+        raise InvalidRequest(f"a blob key has no empty parts; got {key!r}")
+    encoded = ("".join(chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in part.encode()) for part in segments)
+    return "/".join((require_tenant(tenant).value, *encoded))
+
+
+def _key(path: str) -> str:
+    """Return the key that `_path` made ``path`` of, the tenant's folder left out."""
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("_", "")).decode(), path)
+
+
+def _files(folder: Path, before: float) -> list[str]:
+    found = []
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            file = Path(parent, name)
+            try:
+                if file.stat().st_mtime >= before:
+                    continue
+                if "#" in name:  # the library's name for a file that is not whole yet; no key of ours gives one
+                    file.unlink()
+                    continue
+            except FileNotFoundError:
+                continue  # deleted meanwhile
+            found.append(_key(file.relative_to(folder).as_posix()))
+    return found
+
+
+def _sync_to_disk(file: Path, root: Path) -> None:
+    """Force a file and the folders that lead to it onto the disk."""
+    for path in (file, *(parent for parent in file.parents if parent == root or root in parent.parents)):
+        try:
+            handle = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue  # deleted meanwhile: nothing is left to keep
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

@@ -1,0 +1,250 @@
+"""The documents port on SQL: each method is one transaction of `submissions`, `versions` or `chunk_rows`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.document import Document, DocumentState, DocumentVersion, Failure, VisibleChunk
+from agentic_rag_backend.domain.filters import And, Comparison, Filter, matches
+from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue import chunk_rows, revisions, submissions, versions
+from agentic_rag_backend.stores.catalogue.base import (
+    Change,
+    Enqueue,
+    Expected,
+    Page,
+    PreparedChunk,
+    Submission,
+    Submitted,
+)
+from agentic_rag_backend.stores.catalogue.columns import options_from_json
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
+from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
+from agentic_rag_backend.stores.catalogue.tables import document_versions, documents
+
+_SCOPE = "documents"
+_FILTER_BATCH = 200
+
+
+class SqlDocuments:
+    """Implements `DocumentCatalogue`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def submit(self, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
+        """Record a document or a new version of it, with its job."""
+        return await self._database.write(submissions.submit, require_tenant(tenant), submission, enqueue)
+
+    async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
+        """Change title and metadata, or cut the same original again."""
+        return await self._database.write(revisions.revise, require_tenant(tenant), document_id, change, enqueue)
+
+    async def document(self, tenant: TenantId, document_id: str) -> Document:
+        """Return a document that is not deleted."""
+        return await self._database.read(_document, require_tenant(tenant), document_id)
+
+    async def documents(
+        self,
+        tenant: TenantId,
+        *,
+        limit: int,
+        cursor: str | None = None,
+        state: DocumentState | None = None,
+        key: str | None = None,
+        filter: Filter | None = None,
+    ) -> Page[Document]:
+        """List documents, newest first; a filter is applied to batches of 200, so memory stays bounded."""
+        listing = _Listing(require_tenant(tenant), state=state, key=key, filter=filter)
+        return await self._database.read(listing.page, limit, cursor)
+
+    async def version(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
+        """Return one version, text included."""
+        return await self._database.read(_version, require_tenant(tenant), document_id, version)
+
+    async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> bool:
+        """Move a version that has not ended to ``processing``."""
+        return await self._database.write(versions.begin_processing, require_tenant(tenant), document_id, version)
+
+    async def save_parsed(
+        self, tenant: TenantId, document_id: str, version: int, *, text: str, title: str, metadata: Mapping[str, Any]
+    ) -> None:
+        """Record a version's parsed text."""
+        require_tenant(tenant)
+        await self._database.write(versions.save_parsed, tenant, document_id, version, text, title, metadata)
+
+    async def save_prepared(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+        """Stage chunks with their vectors and extractions."""
+        await self._database.write(chunk_rows.save_prepared, require_tenant(tenant), document_id, version, prepared)
+
+    async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
+        """Return what was staged."""
+        return await self._database.read(chunk_rows.prepared, require_tenant(tenant), document_id, version)
+
+    async def discard_prepared(self, tenant: TenantId, document_id: str, version: int) -> None:
+        """Remove what was staged."""
+        await self._database.write(versions.discard_prepared, require_tenant(tenant), document_id, version)
+
+    async def publish(self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = ()) -> bool:
+        """Make the version the visible one."""
+        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, failures)
+
+    async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:
+        """End a version that could not be made visible."""
+        await self._database.write(versions.fail, require_tenant(tenant), document_id, version, state, failure)
+
+    async def tombstone(self, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
+        """Hide a document at once and record its delete job."""
+        return await self._database.write(versions.tombstone, require_tenant(tenant), document_id, enqueue, expected)
+
+    async def blob_keys(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
+        """Return the keys of the originals of versions ≤ ``up_to_version``."""
+        return await self._database.read(versions.blob_keys, require_tenant(tenant), document_id, up_to_version)
+
+    async def unknown_blobs(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
+        """Return the keys that no version names."""
+        return await self._database.read(versions.unknown_blobs, require_tenant(tenant), keys)
+
+    async def purge(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:
+        """Remove a tombstoned document's rows."""
+        return await self._database.write(versions.purge, require_tenant(tenant), document_id, up_to_version)
+
+    async def drop_versions(self, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
+        """Remove superseded versions."""
+        return await self._database.write(versions.drop_versions, require_tenant(tenant), document_id, below)
+
+    async def visible_versions(self, tenant: TenantId) -> dict[str, int]:
+        """Return the visible version of every visible document."""
+        return await self._database.read(_visible_versions, require_tenant(tenant))
+
+    async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
+        """Return the chunks that belong to a visible version."""
+        return await self._database.read(chunk_rows.hydrate, require_tenant(tenant), chunk_ids)
+
+    async def chunks(self, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None) -> Page[VisibleChunk]:
+        """List a visible document's chunks in reading order."""
+        return await self._database.read(chunk_rows.list_chunks, require_tenant(tenant), document_id, limit, cursor)
+
+    async def counts(self, tenant: TenantId) -> Mapping[str, int]:
+        """Count documents by state, and visible chunks."""
+        return await self._database.read(_counts, require_tenant(tenant))
+
+
+def _document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
+    statement = select(documents).where(
+        documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None)
+    )
+    row = connection.execute(statement).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no document {document_id!r}")
+    return document_from(row)
+
+
+def _version(connection: Connection, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
+    of_document = (document_versions.c.tenant_id == documents.c.tenant_id) & (document_versions.c.document_id == documents.c.id)
+    statement = (
+        select(document_versions)
+        .join(documents, of_document)
+        .where(
+            documents.c.tenant_id == tenant.value,
+            documents.c.id == document_id,
+            documents.c.deleted_at.is_(None),
+            document_versions.c.version == version,
+        )
+    )
+    row = connection.execute(statement).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no version {version} of document {document_id!r}")
+    return DocumentVersion(
+        document_id=row["document_id"],
+        version=row["version"],
+        title=row["title"],
+        content_hash=row["content_hash"],
+        media_type=row["media_type"],
+        blob_key=row["blob_key"],
+        options=options_from_json(row["options"]),
+        metadata=row["metadata"],
+        text=row["text"] or "",
+    )
+
+
+def _visible_versions(connection: Connection, tenant: TenantId) -> dict[str, int]:
+    statement = select(documents.c.id, documents.c.current_version).where(
+        documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0
+    )
+    return {row[0]: row[1] for row in connection.execute(statement)}
+
+
+def _counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
+    statement = (
+        select(documents.c.state, func.count(), func.coalesce(func.sum(documents.c.chunk_count), 0))
+        .where(documents.c.tenant_id == tenant.value)
+        .group_by(documents.c.state)
+    )
+    counts = {"documents": 0, "chunks": 0} | {f"documents_{state.value}": 0 for state in DocumentState}
+    for state, number, chunk_count in connection.execute(statement):
+        counts[f"documents_{state}"] = number
+        if state != DocumentState.DELETING.value:
+            counts["documents"] += number
+            counts["chunks"] += int(chunk_count)
+    return counts
+
+
+class _Listing:
+    """What a list of documents is narrowed to."""
+
+    def __init__(self, tenant: TenantId, *, state: DocumentState | None, key: str | None, filter: Filter | None) -> None:
+        self.filter = filter
+        statement = select(documents).where(documents.c.tenant_id == tenant.value)
+        # A tombstoned document is gone for its owner, unless the question is what is being deleted.
+        statement = statement.where(
+            documents.c.deleted_at.is_(None) if state is not DocumentState.DELETING else documents.c.deleted_at.is_not(None)
+        )
+        if state is not None:
+            statement = statement.where(documents.c.state == state.value)
+        if key is not None:
+            statement = statement.where(documents.c.key == key)
+        for document_id in _required_ids(filter):
+            statement = statement.where(documents.c.id == document_id)
+        self.statement = statement.order_by(documents.c.created_at.desc(), documents.c.id.desc())
+
+    def page(self, connection: Connection, limit: int, cursor: str | None) -> Page[Document]:
+        """Return up to ``limit`` documents behind ``cursor``."""
+        check_limit(limit)
+        size = limit + 1 if self.filter is None else max(_FILTER_BATCH, limit + 1)
+        found: list[RowMapping] = []
+        while len(found) <= limit:
+            statement = self.statement
+            if cursor is not None:
+                statement = statement.where(beyond(documents, _SCOPE, cursor, newest_first=True))
+            rows = connection.execute(statement.limit(size)).mappings().all()
+            found.extend(row for row in rows if self._passes(row))
+            if len(rows) < size:
+                break
+            cursor = time_cursor(_SCOPE, rows[-1]["created_at"], rows[-1]["id"])
+        last = found[limit - 1] if len(found) > limit else None
+        more = time_cursor(_SCOPE, last["created_at"], last["id"]) if last is not None else None
+        return Page(tuple(document_from(row) for row in found[:limit]), more)
+
+    def _passes(self, row: RowMapping) -> bool:
+        if self.filter is None:
+            return True
+        own = {"document_id": row["id"], "key": public_key(row["key"], row["content_hash"]), "title": row["title"]}
+        return matches(self.filter, {**row["metadata"], **own})
+
+
+def _required_ids(filter: Filter | None) -> list[str]:
+    """Return the document ids that every match must have: the one comparison SQL and the grammar surely agree on."""
+    parts = filter.filters if isinstance(filter, And) else (filter,)
+    return [
+        part.value
+        for part in parts
+        if isinstance(part, Comparison) and part.field == "document_id" and part.operator == "eq" and isinstance(part.value, str)
+    ]

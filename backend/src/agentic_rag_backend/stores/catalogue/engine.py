@@ -1,0 +1,66 @@
+"""The catalogue: one database, one port a noun."""
+
+from __future__ import annotations
+
+from sqlalchemy import Engine, text
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
+from agentic_rag_backend.stores.catalogue.migrations import downgrade, upgrade
+from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
+
+
+class SqlCatalogue:
+    """Implements `Catalogue` on SQLite or PostgreSQL; made by `open`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.documents = SqlDocuments(database)
+        self.jobs = SqlJobs(database)
+        self.tenants = SqlTenants(database)
+        self.communities = SqlCommunities(database)
+
+    @classmethod
+    async def open(cls, url: str) -> SqlCatalogue:
+        """Open the database at ``url`` (``sqlite:///path`` or ``postgresql://…``); `migrate` makes its tables.
+
+        Raises:
+            ConfigurationError: the URL names no database that is supported.
+            StoreUnavailable: the database does not answer.
+        """
+        catalogue = cls(Database(url))
+        try:
+            await catalogue.ping()
+        except StoreUnavailable:
+            await catalogue.close()
+            raise
+        return catalogue
+
+    @property
+    def sync_engine(self) -> Engine:
+        """A synchronous engine on the same database, for the durable queue's own tables."""
+        return self._database.sync_engine
+
+    async def migrate(self, revision: str = "head") -> None:
+        """Bring the schema to this release's version; repeatable, and safe in several processes at once."""
+        await self._database.write(upgrade, revision)
+
+    async def downgrade(self, revision: str) -> None:
+        """Take the schema back to ``revision`` (``base``: no tables)."""
+        await self._database.write(downgrade, revision)
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the database answers."""
+
+        def ask(connection: Connection) -> None:
+            connection.execute(text("SELECT 1"))
+
+        await self._database.read(ask)
+
+    async def close(self) -> None:
+        """Wait for running transactions and close every connection."""
+        await self._database.close()

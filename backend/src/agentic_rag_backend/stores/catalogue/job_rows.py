@@ -1,0 +1,75 @@
+"""Job rows, written by the jobs port and, in the same transaction as the document, by the documents port."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.rows import job_from
+from agentic_rag_backend.stores.catalogue.tables import jobs
+
+OPEN = (JobState.QUEUED.value, JobState.RUNNING.value)
+_INSERT = insert(jobs)
+
+
+def new_job(
+    connection: Connection,
+    tenant: TenantId,
+    kind: JobKind,
+    *,
+    document_id: str | None = None,
+    version: int | None = None,
+    arguments: Mapping[str, Any] | None = None,
+) -> Job:
+    """Insert a queued job and return it."""
+    now = utc_now()
+    job = Job(
+        id=str(uuid.uuid4()),
+        kind=kind,
+        state=JobState.QUEUED,
+        document_id=document_id,
+        version=version,
+        stage="",
+        done=0,
+        total=0,
+        attempt=1,
+        cancel_requested=False,
+        created_at=now,
+        updated_at=now,
+        arguments=plain(arguments or {}),
+    )
+    row = {name: getattr(job, name) for name in jobs.c.keys() if name != "tenant_id"}  # noqa: SIM118 (a column collection)
+    connection.execute(_INSERT, {**row, "tenant_id": tenant.value, "kind": kind.value, "state": job.state.value})
+    return job
+
+
+def read_job(connection: Connection, tenant: TenantId, job_id: str, *, lock: bool = False) -> Job:
+    """Return the job.
+
+    Raises:
+        NotFound: the tenant has none of that id.
+    """
+    statement = select(jobs).where(jobs.c.tenant_id == tenant.value, jobs.c.id == job_id)
+    if lock:
+        statement = statement.with_for_update()
+    row = connection.execute(statement).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no job {job_id!r}")
+    return job_from(row)
+
+
+def cancel_open_jobs(connection: Connection, tenant: TenantId, document_id: str) -> None:
+    """Ask every job of a document that has not ended to stop."""
+    connection.execute(
+        update(jobs)
+        .where(jobs.c.tenant_id == tenant.value, jobs.c.document_id == document_id, jobs.c.state.in_(OPEN))
+        .values(cancel_requested=True, updated_at=utc_now())
+    )

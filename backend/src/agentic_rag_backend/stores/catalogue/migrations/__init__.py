@@ -1,0 +1,31 @@
+"""The schema's history, run by Alembic inside a transaction of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+_LOCK = 0x61726167  # any constant: PostgreSQL lets one migration run at a time under it
+
+
+def _config(connection: Connection) -> Config:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.attributes["connection"] = connection
+    return config
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """Apply the migrations up to ``revision``."""
+    command.upgrade(_config(connection), revision)
+
+
+def downgrade(connection: Connection, revision: str) -> None:
+    """Take the migrations after ``revision`` back."""
+    command.downgrade(_config(connection), revision)

@@ -1,0 +1,221 @@
+"""Everything the first release keeps: tenants and keys, documents and chunks, jobs, communities."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Make the tables."""
+    op.create_table(
+        "tenants",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("state_version", sa.Integer(), nullable=False),
+        sa.Column("content_version", sa.Integer(), nullable=False),
+        sa.Column("flags", Json(), nullable=False),
+        sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("tenant_id", name=op.f("pk_tenants")),
+        sa.UniqueConstraint("name", name=op.f("uq_tenants_name")),
+    )
+    op.create_table(
+        "api_keys",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("secret_sha256", sa.String(), nullable=False),
+        sa.Column("scopes", Json(), nullable=False),
+        sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("revoked_at", UtcDateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_api_keys_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_api_keys")),
+        sa.UniqueConstraint("secret_sha256", name=op.f("uq_api_keys_secret_sha256")),
+    )
+    op.create_table(
+        "community_pointers",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("last_generation", sa.Integer(), nullable=False),
+        sa.Column("built_from", sa.Integer(), nullable=False),
+        sa.Column("built_at", UtcDateTime(timezone=True), nullable=True),
+        sa.Column("details", Json(), nullable=False),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_community_pointers_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", name=op.f("pk_community_pointers")),
+    )
+    op.create_table(
+        "community_summaries",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.Column("prompt_version", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("summary", sa.Text(), nullable=False),
+        sa.Column("keywords", Json(), nullable=False),
+        sa.Column("findings", Json(), nullable=False),
+        sa.Column("sources", Json(), nullable=False),
+        sa.Column("rating", sa.Float(), nullable=False),
+        sa.Column("tokens", sa.Integer(), nullable=False),
+        sa.Column("written_at", UtcDateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_community_summaries_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "fingerprint", "prompt_version", "model", name=op.f("pk_community_summaries")),
+    )
+    op.create_table(
+        "documents",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("key", sa.String(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("current_version", sa.Integer(), nullable=False),
+        sa.Column("latest_version", sa.Integer(), nullable=False),
+        sa.Column("content_hash", sa.String(), nullable=False),
+        sa.Column("media_type", sa.String(), nullable=False),
+        sa.Column("size_bytes", sa.Integer(), nullable=False),
+        sa.Column("metadata", Json(), nullable=False),
+        sa.Column("failures", Json(), nullable=False),
+        sa.Column("chunk_count", sa.Integer(), nullable=False),
+        sa.Column("job_id", sa.String(), nullable=True),
+        sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("deleted_at", UtcDateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_documents_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_documents")),
+    )
+    op.create_index("ix_documents_created", "documents", ["tenant_id", "created_at", "id"], unique=False)
+    op.create_index(
+        "ix_documents_key",
+        "documents",
+        ["tenant_id", "key"],
+        unique=True,
+        sqlite_where=sa.text("deleted_at IS NULL"),
+        postgresql_where=sa.text("deleted_at IS NULL"),
+    )
+    op.create_table(
+        "jobs",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=True),
+        sa.Column("version", sa.Integer(), nullable=True),
+        sa.Column("stage", sa.String(), nullable=False),
+        sa.Column("done", sa.Integer(), nullable=False),
+        sa.Column("total", sa.Integer(), nullable=False),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("cancel_requested", sa.Boolean(), nullable=False),
+        sa.Column("arguments", Json(), nullable=False),
+        sa.Column("error", Json(), nullable=True),
+        sa.Column("result", Json(), nullable=True),
+        sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("updated_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("started_at", UtcDateTime(timezone=True), nullable=True),
+        sa.Column("finished_at", UtcDateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_jobs_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "id", name=op.f("pk_jobs")),
+    )
+    op.create_index("ix_jobs_created", "jobs", ["tenant_id", "created_at", "id"], unique=False)
+    op.create_index("ix_jobs_document", "jobs", ["tenant_id", "document_id"], unique=False)
+    op.create_index("ix_jobs_kind", "jobs", ["tenant_id", "kind", "created_at"], unique=False)
+    op.create_table(
+        "chunk_texts",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("chunk_id", sa.String(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=False),
+        sa.Column("content_hash", sa.String(), nullable=False),
+        sa.Column("size_tokens", sa.Integer(), nullable=False),
+        sa.Column("text", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"], name=op.f("fk_chunk_texts_documents")
+        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_chunk_texts_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "chunk_id", name=op.f("pk_chunk_texts")),
+    )
+    op.create_index("ix_chunk_texts_document", "chunk_texts", ["tenant_id", "document_id"], unique=False)
+    op.create_table(
+        "document_versions",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("submitted_title", sa.Text(), nullable=False),
+        sa.Column("content_hash", sa.String(), nullable=False),
+        sa.Column("media_type", sa.String(), nullable=False),
+        sa.Column("size_bytes", sa.Integer(), nullable=False),
+        sa.Column("blob_key", sa.String(), nullable=False),
+        sa.Column("options", Json(), nullable=False),
+        sa.Column("metadata", Json(), nullable=False),
+        sa.Column("submitted_metadata", Json(), nullable=False),
+        sa.Column("failures", Json(), nullable=False),
+        sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("text", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"], name=op.f("fk_document_versions_documents")
+        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_document_versions_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "document_id", "version", name=op.f("pk_document_versions")),
+    )
+    op.create_table(
+        "chunks",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("chunk_id", sa.String(), nullable=False),
+        sa.Column("start_char", sa.Integer(), nullable=False),
+        sa.Column("end_char", sa.Integer(), nullable=False),
+        sa.Column("start_line", sa.Integer(), nullable=False),
+        sa.Column("end_line", sa.Integer(), nullable=False),
+        sa.Column("headings", Json(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "chunk_id"], ["chunk_texts.tenant_id", "chunk_texts.chunk_id"], name=op.f("fk_chunks_chunk_texts")
+        ),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "document_id", "version"],
+            ["document_versions.tenant_id", "document_versions.document_id", "document_versions.version"],
+            name=op.f("fk_chunks_document_versions"),
+        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_chunks_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "document_id", "version", "ordinal", name=op.f("pk_chunks")),
+        sa.UniqueConstraint("tenant_id", "chunk_id", "version", name=op.f("uq_chunks_tenant_id_chunk_id_version")),
+    )
+    op.create_table(
+        "prepared_chunks",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=False),
+        sa.Column("extraction", Json(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["tenant_id", "document_id", "version", "ordinal"],
+            ["chunks.tenant_id", "chunks.document_id", "chunks.version", "chunks.ordinal"],
+            name=op.f("fk_prepared_chunks_chunks"),
+        ),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_prepared_chunks_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "document_id", "version", "ordinal", name=op.f("pk_prepared_chunks")),
+    )
+
+
+def downgrade() -> None:
+    """Remove them."""
+    op.drop_table("prepared_chunks")
+    op.drop_table("chunks")
+    op.drop_table("document_versions")
+    op.drop_table("chunk_texts")
+    op.drop_table("jobs")
+    op.drop_table("documents")
+    op.drop_table("community_summaries")
+    op.drop_table("community_pointers")
+    op.drop_table("api_keys")
+    op.drop_table("tenants")

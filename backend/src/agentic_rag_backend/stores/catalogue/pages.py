@@ -1,0 +1,88 @@
+"""Cursors: opaque positions in a list, refused when they are not ours."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import orjson
+from sqlalchemy import ColumnElement, Table, and_, or_
+
+from agentic_rag_backend.errors import InvalidRequest
+
+MAX_LIMIT = 1000
+_CHECK_BYTES = 6
+
+
+def check_limit(limit: int) -> int:
+    """Return ``limit`` if a page may have that many items.
+
+    Raises:
+        InvalidRequest: it is not between 1 and `MAX_LIMIT`.
+    """
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit must be between 1 and {MAX_LIMIT}; got {limit}")
+    return limit
+
+
+def _check(scope: str, payload: bytes) -> bytes:
+    # Not a secret: a cursor only ever moves within the caller's own tenant. It tells garbage from a position.
+    return hashlib.blake2b(payload, digest_size=_CHECK_BYTES, person=scope.encode()[:16]).digest()
+
+
+def encode_cursor(scope: str, position: Sequence[Any]) -> str:
+    """Return ``position`` as a cursor of the list named ``scope``."""
+    payload = orjson.dumps(list(position))
+    return base64.urlsafe_b64encode(_check(scope, payload) + payload).decode().rstrip("=")
+
+
+def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
+    """Return the position that `encode_cursor` was given, whose parts have ``types``.
+
+    Raises:
+        InvalidRequest: the cursor was not made by this list.
+    """
+    try:
+        raw = base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, UnicodeEncodeError, ValueError):
+        raw = b""
+    check, payload = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
+    try:
+        position: Any = orjson.loads(payload) if check == _check(scope, payload) else None
+    except orjson.JSONDecodeError:
+        position = None
+    if not isinstance(position, list) or [type(part) for part in position] != list(types):
+        raise _not_ours(cursor)
+    return position
+
+
+def _not_ours(cursor: str) -> InvalidRequest:
+    return InvalidRequest(f"cursor is not one that this list returned; got {cursor[:60]!r}")
+
+
+def time_cursor(scope: str, created_at: datetime, id: str) -> str:
+    """Return the cursor behind an item of a list ordered by creation time and id."""
+    return encode_cursor(scope, (created_at.isoformat(), id))
+
+
+def beyond(table: Table, scope: str, cursor: str, *, newest_first: bool) -> ColumnElement[bool]:
+    """Return the condition for rows behind a `time_cursor`; ties of creation time go by ``id`` (or ``tenant_id``).
+
+    Raises:
+        InvalidRequest: the cursor was not made by this list.
+    """
+    stamp, id = decode_cursor(scope, cursor, str, str)
+    try:
+        at = datetime.fromisoformat(stamp)
+    except ValueError:
+        raise _not_ours(cursor) from None
+    if at.tzinfo is None:
+        raise _not_ours(cursor)
+    created, key = table.c.created_at, table.c.id if "id" in table.c else table.c.tenant_id
+    if newest_first:
+        return or_(created < at, and_(created == at, key < id))
+    return or_(created > at, and_(created == at, key > id))

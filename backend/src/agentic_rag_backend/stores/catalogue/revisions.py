@@ -1,0 +1,138 @@
+"""Changing a document whose content stays: other title or metadata in place, other chunking as a version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.stores.catalogue.base import Change, Enqueue, Submitted
+from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.rows import (
+    document_from,
+    lock_document,
+    lock_tenant,
+    raise_state_version,
+    require_revision,
+)
+from agentic_rag_backend.stores.catalogue.submissions import (
+    FAILED_STATES,
+    UNFINISHED_STATES,
+    change_document,
+    next_version,
+    present,
+    read_version,
+)
+from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+
+
+def revise(connection: Connection, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
+    """See `DocumentCatalogue.revise`."""
+    lock_tenant(connection, tenant)
+    held = lock_document(connection, tenant, document_id)
+    if held is None or held["deleted_at"] is not None:
+        raise NotFound(f"there is no document {document_id!r}")
+    require_revision(held, change.expected)
+    latest = _row(connection, tenant, held, held["latest_version"])
+    source = {**latest}
+    if change.chunking is not None:
+        source = _cut_again(connection, tenant, held, latest, change.chunking)
+    labelled = _labelled(source, change)
+    cut = options_from_json(labelled["options"]) != options_from_json(latest["options"])
+    if cut or (change.chunking is not None and latest["state"] in FAILED_STATES):
+        return _process(connection, tenant, held, labelled, enqueue)
+    if latest["state"] in UNFINISHED_STATES and labelled != source:
+        return _process(connection, tenant, held, labelled, enqueue)
+    return _relabel(connection, tenant, held, source, change)
+
+
+def _row(connection: Connection, tenant: TenantId, held: RowMapping, version: int) -> RowMapping:
+    row = read_version(connection, tenant, held["id"], version)
+    if row is None:  # pragma: no cover - versions up to the visible one go, the visible and later ones stay
+        raise LookupError(f"version {version} of document {held['id']} has no row")
+    return row
+
+
+def _cut_again(
+    connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, chunking: ChunkingOptions
+) -> dict[str, Any]:
+    """Return the version whose original is to be cut again: the newest that can be read."""
+    source = latest
+    if latest["state"] == DocumentState.UNREADABLE.value:
+        if held["current_version"] == 0:
+            raise Conflict(f"document {held['id']!r} is unreadable, so there is nothing to cut; hand it in again")
+        source = _row(connection, tenant, held, held["current_version"])
+    options = replace(options_from_json(source["options"]), chunking=chunking)
+    return {**source, "options": plain(options_to_json(options))}
+
+
+def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
+    """Return a version's columns with the change of title and metadata in them."""
+    submitted, merged = dict(source["submitted_metadata"]), dict(source["metadata"])
+    for name, value in plain(change.metadata or {}).items():
+        if value is not None:
+            submitted[name] = merged[name] = value
+        elif name in merged:
+            # Kept as null in what was submitted: processed again, the file's own value would come back otherwise.
+            submitted[name] = None
+            del merged[name]
+    title, submitted_title = source["title"], source["submitted_title"]
+    if change.title is not None:
+        title = submitted_title = change.title
+    if change.metadata is not None:
+        change.check(merged)
+        change.check(submitted)
+    changed = {"title": title, "submitted_title": submitted_title, "metadata": merged, "submitted_metadata": submitted}
+    return {**source, **changed}
+
+
+def _process(
+    connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
+) -> Submitted:
+    """Make a version of ``source`` with a job of its own."""
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=held["latest_version"] + 1)
+    next_version(connection, tenant, held, source, job.id)
+    enqueue(connection, tenant, job)
+    after = lock_document(connection, tenant, held["id"])
+    return Submitted(document_from(after or held), job, unchanged=False)
+
+
+def _relabel(connection: Connection, tenant: TenantId, held: RowMapping, latest: Mapping[str, Any], change: Change) -> Submitted:
+    """Write title and metadata to the newest version, to the visible one where that is older, and to the document."""
+    rows = [dict(latest)]
+    if latest["state"] in FAILED_STATES and held["current_version"]:
+        rows.append({**_row(connection, tenant, held, held["current_version"])})
+    labelled = [_labelled(row, change) for row in rows]
+    if labelled == rows:
+        return Submitted(document_from(held), None, unchanged=True)
+    for row in labelled:
+        _write(connection, tenant, row)
+    shown = labelled[-1]
+    changed = {"title": shown["title"], "metadata": present(shown["metadata"]), "updated_at": utc_now()}
+    change_document(connection, tenant, held["id"], changed)
+    raise_state_version(connection, tenant)
+    return Submitted(document_from({**held, **changed}), None, unchanged=False)
+
+
+def _write(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:
+    values = {name: row[name] for name in ("title", "submitted_title", "metadata", "submitted_metadata")}
+    if row["state"] in FAILED_STATES:
+        # Another attempt starts from these, and must find what was removed.
+        values["metadata"] = {**row["metadata"], **row["submitted_metadata"]}
+    connection.execute(
+        update(versions)
+        .where(
+            versions.c.tenant_id == tenant.value,
+            versions.c.document_id == row["document_id"],
+            versions.c.version == row["version"],
+        )
+        .values(**values)
+    )

@@ -1,0 +1,133 @@
+"""What several ports do with rows: locks, counters, and rows read as domain values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+from sqlalchemy import Executable, Table, bindparam, case, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.document import Document, DocumentState
+from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound, PreconditionFailed
+from agentic_rag_backend.stores.catalogue.base import ANY_REVISION, Expected
+from agentic_rag_backend.stores.catalogue.columns import failures_from_json
+from agentic_rag_backend.stores.catalogue.tables import documents, jobs, tenants
+
+T = TypeVar("T")
+
+BATCH = 500
+"""Ids bound in one statement; both databases allow several times as many."""
+
+_LOCK_TENANT = select(tenants.c.state_version).where(tenants.c.tenant_id == bindparam("tenant")).with_for_update(key_share=True)
+_LOCK_DOCUMENT = (
+    select(documents)
+    .where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
+    .with_for_update(key_share=True)
+)
+_RAISE = (
+    update(tenants)
+    .where(tenants.c.tenant_id == bindparam("tenant"))
+    .values(
+        state_version=tenants.c.state_version + 1,
+        content_version=case((bindparam("content"), tenants.c.state_version + 1), else_=tenants.c.content_version),
+    )
+)
+
+
+def batches(items: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
+    """Cut ``items`` into slices of at most ``size``."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def lock_tenant(connection: Connection, tenant: TenantId) -> None:
+    """Let this transaction be the tenant's only writer of states, taken first so that locks have one order.
+
+    On SQLite the transaction already is the database's only writer; there this only looks for the tenant.
+
+    Raises:
+        NotFound: there is no such tenant.
+    """
+    if connection.execute(_LOCK_TENANT, {"tenant": tenant.value}).first() is None:
+        raise NotFound(f"there is no tenant {tenant}")
+
+
+def lock_document(connection: Connection, tenant: TenantId, document_id: str) -> RowMapping | None:
+    """Return the document's row, deleted or not, held until the transaction ends."""
+    return connection.execute(_LOCK_DOCUMENT, {"tenant": tenant.value, "document": document_id}).mappings().first()
+
+
+def raise_state_version(connection: Connection, tenant: TenantId, *, content: bool = False) -> None:
+    """Count a change that can alter an answer; ``content`` where documents changed, which also makes communities stale."""
+    connection.execute(_RAISE, {"tenant": tenant.value, "content": content})
+
+
+def upsert(
+    connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, keys: Sequence[str], replace: Sequence[str] = ()
+) -> None:
+    """Insert ``rows``; where one with the same ``keys`` exists, its ``replace`` columns are replaced, the rest kept."""
+    if not rows:
+        return
+    statement = _upsert(connection.dialect.name, table, tuple(keys), tuple(replace))
+    connection.execute(statement, [dict(row) for row in rows])
+
+
+@cache
+def _upsert(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[str, ...]) -> Executable:
+    # Both dialects have the same methods, but no common class that has them.
+    statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
+    if not replace:
+        return statement.on_conflict_do_nothing(index_elements=list(keys))
+    return statement.on_conflict_do_update(index_elements=list(keys), set_={name: statement.excluded[name] for name in replace})
+
+
+def public_key(key: str, content_hash: str) -> str | None:
+    """Return the caller's key; None where the content's hash stands in for one that was not given."""
+    return None if key == content_hash else key
+
+
+def document_from(row: Mapping[str, Any] | RowMapping) -> Document:
+    """Return a row of `documents` as a value."""
+    return Document(
+        id=row["id"],
+        key=public_key(row["key"], row["content_hash"]),
+        title=row["title"],
+        state=DocumentState(row["state"]),
+        current_version=row["current_version"],
+        latest_version=row["latest_version"],
+        content_hash=row["content_hash"],
+        media_type=row["media_type"],
+        size_bytes=row["size_bytes"],
+        metadata=row["metadata"],
+        chunk_count=row["chunk_count"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        failures=failures_from_json(row["failures"]),
+        job_id=row["job_id"],
+    )
+
+
+def require_revision(held: RowMapping, expected: Expected) -> None:
+    """Compare a document's row, held by this transaction, with what its caller has seen.
+
+    Raises:
+        PreconditionFailed: it is another revision.
+    """
+    if expected is None or ANY_REVISION in expected:
+        return
+    revision = document_from(held).revision
+    if revision not in expected:
+        raise PreconditionFailed(f"document {held['id']!r} was changed meanwhile: its revision is {revision!r} now")
+
+
+def job_from(row: RowMapping) -> Job:
+    """Return a row of `jobs` as a value."""
+    fields = {name: row[name] for name in jobs.c.keys() if name != "tenant_id"}  # noqa: SIM118 (a column collection, not a dict)
+    fields["kind"] = JobKind(fields["kind"])
+    fields["state"] = JobState(fields["state"])
+    return Job(**fields)

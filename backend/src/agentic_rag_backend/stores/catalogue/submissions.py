@@ -1,0 +1,216 @@
+"""Handing in a document: a new one, a new version, other metadata, or nothing new."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Update, bindparam, insert, select, update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import PreconditionFailed
+from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.rows import document_from, lock_tenant, raise_state_version, require_revision
+from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+from agentic_rag_backend.stores.catalogue.tables import documents
+
+PENDING = DocumentState.PENDING.value
+VISIBLE_STATES = (DocumentState.READY.value, DocumentState.PARTIAL.value)
+UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value)
+FAILED_STATES = (DocumentState.FAILED.value, DocumentState.UNREADABLE.value)
+
+FACE = ("title", "content_hash", "media_type", "size_bytes", "metadata", "failures")
+"""What a document shows of the version that is visible, or was submitted last while none is."""
+VERSION_COLUMNS = tuple(column for column in versions.c if column.name != "text")
+
+_INSERT_DOCUMENT = insert(documents)
+_INSERT_VERSION = insert(versions)
+_BY_KEY = (
+    select(documents)
+    .where(documents.c.tenant_id == bindparam("tenant"), documents.c.key == bindparam("key"), documents.c.deleted_at.is_(None))
+    .with_for_update(key_share=True)
+)
+_BY_ID = select(documents.c.id).where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
+_VERSION = select(*VERSION_COLUMNS).where(
+    versions.c.tenant_id == bindparam("tenant"),
+    versions.c.document_id == bindparam("document"),
+    versions.c.version == bindparam("version"),
+)
+
+
+def read_version(connection: Connection, tenant: TenantId, document_id: str, version: int) -> RowMapping | None:
+    """Return a version's row without its text."""
+    bound = {"tenant": tenant.value, "document": document_id, "version": version}
+    return connection.execute(_VERSION, bound).mappings().first()
+
+
+def submit(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
+    """Record ``submission`` (see `DocumentCatalogue.submit`)."""
+    lock_tenant(connection, tenant)
+    held = connection.execute(_BY_KEY, {"tenant": tenant.value, "key": submission.key}).mappings().first()
+    if held is None:
+        if submission.expected is not None:
+            raise PreconditionFailed("there is no document of this key to compare a revision with")
+        return _create(connection, tenant, submission, enqueue)
+    require_revision(held, submission.expected)
+    latest = read_version(connection, tenant, held["id"], held["latest_version"])
+    if latest is None or not _same_work(latest, submission) or latest["state"] in FAILED_STATES:
+        return _supersede(connection, tenant, held, submission, enqueue)
+    if latest["submitted_title"] == submission.title and latest["submitted_metadata"] == plain(submission.metadata):
+        return Submitted(document_from(held), None, unchanged=True)
+    if latest["state"] in UNFINISHED_STATES:
+        # Its job may be merging the old metadata at this moment; a version of its own is free of that race.
+        return _supersede(connection, tenant, held, submission, enqueue)
+    return _update_metadata(connection, tenant, held, latest, submission)
+
+
+def present(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``metadata`` as a document shows it: null is how a caller removes what the file itself says."""
+    return {name: value for name, value in metadata.items() if value is not None}
+
+
+def _same_work(latest: RowMapping, submission: Submission) -> bool:
+    return (
+        latest["content_hash"] == submission.content_hash
+        and latest["media_type"] == submission.media_type
+        and options_from_json(latest["options"]) == submission.options
+    )
+
+
+def _create(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
+    document_id = submission.document_id
+    if connection.execute(_BY_ID, {"tenant": tenant.value, "document": document_id}).first() is not None:
+        document_id = str(uuid.uuid4())  # a tombstoned document has it until its purge
+    now = utc_now()
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=document_id, version=1)
+    row: dict[str, Any] = {
+        "id": document_id,
+        "key": submission.key,
+        "title": submission.title,
+        "state": PENDING,
+        "current_version": 0,
+        "latest_version": 1,
+        "content_hash": submission.content_hash,
+        "media_type": submission.media_type,
+        "size_bytes": submission.size_bytes,
+        "metadata": present(plain(submission.metadata)),
+        "failures": [],
+        "chunk_count": 0,
+        "job_id": job.id,
+        "created_at": now,
+        "updated_at": now,
+    }
+    connection.execute(_INSERT_DOCUMENT, {**row, "tenant_id": tenant.value})
+    _insert_version(connection, tenant, document_id, 1, submission)
+    enqueue(connection, tenant, job)
+    return Submitted(document_from(row), job, unchanged=False)
+
+
+def _insert_version(connection: Connection, tenant: TenantId, document_id: str, version: int, submission: Submission) -> None:
+    row = {
+        "tenant_id": tenant.value,
+        "document_id": document_id,
+        "version": version,
+        "state": PENDING,
+        "title": submission.title,
+        "submitted_title": submission.title,
+        "content_hash": submission.content_hash,
+        "media_type": submission.media_type,
+        "size_bytes": submission.size_bytes,
+        "blob_key": submission.blob_key,
+        "options": options_to_json(submission.options),
+        "metadata": plain(submission.metadata),
+        "submitted_metadata": plain(submission.metadata),
+        "failures": [],
+        "created_at": utc_now(),
+    }
+    connection.execute(_INSERT_VERSION, row)
+
+
+def _supersede(connection: Connection, tenant: TenantId, held: RowMapping, submission: Submission, enqueue: Enqueue) -> Submitted:
+    version = held["latest_version"] + 1
+    _insert_version(connection, tenant, held["id"], version, submission)
+    job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=version)
+    changed: dict[str, Any] = {"latest_version": version, "state": PENDING, "job_id": job.id, "updated_at": utc_now()}
+    if held["current_version"] == 0:  # nothing is visible, so the newest submission is the document's face
+        changed |= {name: getattr(submission, name) for name in FACE if name not in ("metadata", "failures")}
+        changed |= {"metadata": present(plain(submission.metadata)), "failures": []}
+    change_document(connection, tenant, held["id"], changed)
+    enqueue(connection, tenant, job)
+    return Submitted(document_from({**held, **changed}), job, unchanged=False)
+
+
+def _update_metadata(
+    connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, submission: Submission
+) -> Submitted:
+    submitted = plain(submission.metadata)
+    # What the caller had set goes, what parsing found (front matter) stays, what the caller sets now wins.
+    parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
+    merged = present({**parsed, **submitted})
+    title = submission.title if submission.title != latest["submitted_title"] else latest["title"]
+    connection.execute(
+        update(versions)
+        .where(
+            versions.c.tenant_id == tenant.value,
+            versions.c.document_id == held["id"],
+            versions.c.version == latest["version"],
+        )
+        .values(title=title, submitted_title=submission.title, metadata=merged, submitted_metadata=submitted)
+    )
+    changed = {"title": title, "metadata": merged, "updated_at": utc_now()}
+    change_document(connection, tenant, held["id"], changed)
+    raise_state_version(connection, tenant)
+    return Submitted(document_from({**held, **changed}), None, unchanged=False)
+
+
+def change_document(connection: Connection, tenant: TenantId, document_id: str, changed: dict[str, Any]) -> None:
+    """Set columns of one document."""
+    bound = {f"new_{name}": value for name, value in changed.items()}
+    connection.execute(_change(tuple(changed)), {"tenant": tenant.value, "document": document_id, **bound})
+
+
+@cache
+def _change(names: tuple[str, ...]) -> Update:
+    # Kept, because making a statement costs more than running it; there is one for each set of columns used above.
+    return (
+        update(documents)
+        .where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
+        .values({name: bindparam(f"new_{name}") for name in names})
+    )
+
+
+def resubmit(connection: Connection, tenant: TenantId, held: RowMapping, version: int, job_id: str) -> int:
+    """Make a version of the same input as the visible ``version``, for a job that is tried again; return its number."""
+    source = read_version(connection, tenant, held["id"], version)
+    if source is None:  # pragma: no cover - the visible version's row cannot be gone
+        raise LookupError(f"version {version} of document {held['id']} has no row")
+    return next_version(connection, tenant, held, source, job_id)
+
+
+def next_version(
+    connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any] | RowMapping, job_id: str
+) -> int:
+    """Make a version of what was submitted as ``source``, for a job; return its number."""
+    number: int = held["latest_version"] + 1
+    row = {
+        **source,
+        "version": number,
+        "state": PENDING,
+        "title": source["submitted_title"],
+        "metadata": source["submitted_metadata"],
+        "failures": [],
+        "created_at": utc_now(),
+    }
+    connection.execute(_INSERT_VERSION, row)
+    changed = {"latest_version": number, "state": PENDING, "job_id": job_id, "updated_at": utc_now()}
+    if held["current_version"] == 0:  # nothing is visible, so the newest submission is the document's face
+        changed |= {name: row[name] for name in FACE} | {"metadata": present(row["metadata"])}
+    change_document(connection, tenant, held["id"], changed)
+    return number

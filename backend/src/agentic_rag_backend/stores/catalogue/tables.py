@@ -1,0 +1,225 @@
+"""The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant.
+
+The migrations are the schema's record; a test compares them with this module.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(referred_table_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def _tenant() -> Column[str]:
+    return Column("tenant_id", String, ForeignKey("tenants.tenant_id"), primary_key=True)
+
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("name", String, nullable=False, unique=True),
+    Column("state", String, nullable=False),
+    Column("state_version", Integer, nullable=False),
+    # The state_version that the last change of documents was given: what makes communities stale, unlike flags.
+    Column("content_version", Integer, nullable=False),
+    Column("flags", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    _tenant(),
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("secret_sha256", String, nullable=False, unique=True),
+    Column("scopes", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("revoked_at", UtcDateTime),
+)
+
+# The visible face of a document; what is not visible yet is in its versions.
+documents = Table(
+    "documents",
+    metadata,
+    _tenant(),
+    Column("id", String, primary_key=True),
+    Column("key", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("state", String, nullable=False),
+    Column("current_version", Integer, nullable=False),
+    Column("latest_version", Integer, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("media_type", String, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("failures", Json, nullable=False),
+    Column("chunk_count", Integer, nullable=False),
+    Column("job_id", String),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("deleted_at", UtcDateTime),
+)
+# A tombstoned document keeps its key until it is purged, and must not be in the way of a new upload under it.
+Index(
+    "ix_documents_key",
+    documents.c.tenant_id,
+    documents.c.key,
+    unique=True,
+    sqlite_where=text("deleted_at IS NULL"),
+    postgresql_where=text("deleted_at IS NULL"),
+)
+Index("ix_documents_created", documents.c.tenant_id, documents.c.created_at, documents.c.id)
+
+document_versions = Table(
+    "document_versions",
+    metadata,
+    _tenant(),
+    Column("document_id", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("state", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("submitted_title", Text, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("media_type", String, nullable=False),
+    Column("size_bytes", Integer, nullable=False),
+    Column("blob_key", String, nullable=False),
+    Column("options", Json, nullable=False),
+    Column("metadata", Json, nullable=False),
+    Column("submitted_metadata", Json, nullable=False),
+    Column("failures", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("text", Text),  # last: it may be megabytes, and most reads stop before it
+    ForeignKeyConstraint(["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"]),
+)
+
+chunk_texts = Table(
+    "chunk_texts",
+    metadata,
+    _tenant(),
+    Column("chunk_id", String, primary_key=True),
+    Column("document_id", String, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("size_tokens", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    ForeignKeyConstraint(["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"]),
+)
+Index("ix_chunk_texts_document", chunk_texts.c.tenant_id, chunk_texts.c.document_id)
+
+# Where a chunk stands in one version; an edit above it moves it without changing its text or id.
+chunks = Table(
+    "chunks",
+    metadata,
+    _tenant(),
+    Column("document_id", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("chunk_id", String, nullable=False),
+    Column("start_char", Integer, nullable=False),
+    Column("end_char", Integer, nullable=False),
+    Column("start_line", Integer, nullable=False),
+    Column("end_line", Integer, nullable=False),
+    Column("headings", Json, nullable=False),
+    UniqueConstraint("tenant_id", "chunk_id", "version"),
+    ForeignKeyConstraint(
+        ["tenant_id", "document_id", "version"],
+        ["document_versions.tenant_id", "document_versions.document_id", "document_versions.version"],
+    ),
+    ForeignKeyConstraint(["tenant_id", "chunk_id"], ["chunk_texts.tenant_id", "chunk_texts.chunk_id"]),
+)
+
+# What was computed at a price for a version that is not visible yet; dropped when it is.
+prepared_chunks = Table(
+    "prepared_chunks",
+    metadata,
+    _tenant(),
+    Column("document_id", String, primary_key=True),
+    Column("version", Integer, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    Column("extraction", Json, nullable=False),
+    ForeignKeyConstraint(
+        ["tenant_id", "document_id", "version", "ordinal"],
+        ["chunks.tenant_id", "chunks.document_id", "chunks.version", "chunks.ordinal"],
+    ),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    _tenant(),
+    Column("id", String, primary_key=True),
+    Column("kind", String, nullable=False),
+    Column("state", String, nullable=False),
+    # No foreign key: a delete job is the receipt of a document that is gone.
+    Column("document_id", String),
+    Column("version", Integer),
+    Column("stage", String, nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("arguments", Json, nullable=False),
+    Column("error", Json),
+    Column("result", Json),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("started_at", UtcDateTime),
+    Column("finished_at", UtcDateTime),
+)
+Index("ix_jobs_created", jobs.c.tenant_id, jobs.c.created_at, jobs.c.id)
+Index("ix_jobs_kind", jobs.c.tenant_id, jobs.c.kind, jobs.c.created_at)
+Index("ix_jobs_document", jobs.c.tenant_id, jobs.c.document_id)
+
+community_pointers = Table(
+    "community_pointers",
+    metadata,
+    _tenant(),
+    Column("generation", Integer, nullable=False),
+    Column("last_generation", Integer, nullable=False),
+    Column("built_from", Integer, nullable=False),
+    Column("built_at", UtcDateTime),
+    Column("details", Json, nullable=False),
+)
+
+community_summaries = Table(
+    "community_summaries",
+    metadata,
+    _tenant(),
+    Column("fingerprint", String, primary_key=True),
+    Column("prompt_version", String, primary_key=True),
+    Column("model", String, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("keywords", Json, nullable=False),
+    Column("findings", Json, nullable=False),
+    Column("sources", Json, nullable=False),
+    Column("rating", Float, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("written_at", UtcDateTime, nullable=False),
+)

@@ -1,0 +1,292 @@
+"""The life of a version, each step a compare-and-set: begun, parsed, published or failed; tombstoned, dropped, purged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import and_, bindparam, case, delete, exists, func, literal, select, update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.document import DocumentState, Failure
+from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
+from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, new_job
+from agentic_rag_backend.stores.catalogue.rows import lock_document, lock_tenant, raise_state_version, require_revision
+from agentic_rag_backend.stores.catalogue.submissions import (
+    FAILED_STATES,
+    UNFINISHED_STATES,
+    change_document,
+    read_version,
+)
+from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents, prepared_chunks
+from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+
+PROCESSING = DocumentState.PROCESSING.value
+
+_SCOPE = (versions.c.tenant_id == bindparam("tenant"), versions.c.document_id == bindparam("document"))
+_ONE = (*_SCOPE, versions.c.version == bindparam("number"))
+_BEGIN = update(versions).where(*_ONE, versions.c.state.in_((*UNFINISHED_STATES, *FAILED_STATES))).values(state=PROCESSING)
+_END = (
+    update(versions)
+    .where(*_ONE, versions.c.state.in_(UNFINISHED_STATES))
+    .values(state=bindparam("ended"), failures=bindparam("listed"))
+)
+# What a late step needs to know of the document and the version before it writes, in one row.
+_STANDING = (
+    select(
+        documents.c.current_version,
+        documents.c.latest_version,
+        documents.c.deleted_at,
+        case((versions.c.text.is_(None), literal(True)), else_=versions.c.text == bindparam("parsed")).label("same_text"),
+    )
+    .select_from(
+        documents.join(versions, and_(versions.c.tenant_id == documents.c.tenant_id, versions.c.document_id == documents.c.id))
+    )
+    .where(
+        documents.c.tenant_id == bindparam("tenant"),
+        documents.c.id == bindparam("document"),
+        versions.c.version == bindparam("number"),
+    )
+)
+_SAVE_PARSED = (
+    update(versions)
+    .where(*_ONE)
+    .values(text=bindparam("parsed"), title=bindparam("new_title"), metadata=bindparam("new_metadata"))
+)
+_COUNT_CHUNKS = select(func.count()).where(
+    chunks.c.tenant_id == bindparam("tenant"),
+    chunks.c.document_id == bindparam("document"),
+    chunks.c.version == bindparam("number"),
+)
+_PUBLISH = (
+    update(documents)
+    .where(
+        documents.c.tenant_id == bindparam("tenant"),
+        documents.c.id == bindparam("document"),
+        documents.c.deleted_at.is_(None),
+        documents.c.current_version < bindparam("number"),
+    )
+    .values(
+        {name: bindparam(f"new_{name}") for name in ("title", "state", "content_hash", "media_type", "size_bytes")}
+        | {name: bindparam(f"new_{name}") for name in ("metadata", "failures", "chunk_count", "updated_at")}
+        | {"current_version": bindparam("number")}
+    )
+)
+_DROP_PREPARED = delete(prepared_chunks).where(
+    prepared_chunks.c.tenant_id == bindparam("tenant"),
+    prepared_chunks.c.document_id == bindparam("document"),
+    prepared_chunks.c.version <= bindparam("number"),
+)
+
+
+def _bound(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
+    return {"tenant": tenant.value, "document": document_id, "number": version}
+
+
+def writable(connection: Connection, tenant: TenantId, document_id: str, version: int, text: str = "") -> RowMapping | None:
+    """Return where document and version stand, or None if the version is visible or overtaken by a visible one.
+
+    ``same_text`` tells whether the version has no text yet, or exactly ``text``.
+
+    Raises:
+        NotFound: the document was deleted, or there is no such version.
+    """
+    row = connection.execute(_STANDING, _bound(tenant, document_id, version) | {"parsed": text}).mappings().first()
+    if row is None or row["deleted_at"] is not None:
+        raise NotFound(f"there is no version {version} of document {document_id!r}")
+    return None if row["current_version"] >= version else row
+
+
+def begin_processing(connection: Connection, tenant: TenantId, document_id: str, version: int) -> bool:
+    """See `DocumentCatalogue.begin_processing`."""
+    held = lock_document(connection, tenant, document_id)
+    if held is None or held["deleted_at"] is not None or held["latest_version"] != version:
+        return False
+    if held["current_version"] == version:
+        return True
+    if connection.execute(_BEGIN, _bound(tenant, document_id, version)).rowcount == 0:
+        return False
+    if held["state"] != PROCESSING:
+        change_document(connection, tenant, document_id, {"state": PROCESSING, "updated_at": utc_now()})
+    return True
+
+
+def save_parsed(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, text: str, title: str, metadata: Mapping[str, Any]
+) -> None:
+    """See `DocumentCatalogue.save_parsed`."""
+    standing = writable(connection, tenant, document_id, version, text)
+    if standing is None:
+        return
+    bound = _bound(tenant, document_id, version)
+    if not standing["same_text"]:  # chunks of another parse do not point into this text
+        drop_staged(connection, tenant, document_id, version)
+    held = plain(metadata)
+    connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
+    if standing["current_version"] == 0 and standing["latest_version"] == version:
+        change_document(connection, tenant, document_id, {"title": title, "metadata": held, "updated_at": utc_now()})
+
+
+def drop_staged(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
+    """Remove what was staged for one version that is not visible."""
+    for table in (prepared_chunks, chunks):
+        connection.execute(
+            delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version == version)
+        )
+
+
+def discard_prepared(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
+    """See `DocumentCatalogue.discard_prepared`."""
+    held = lock_document(connection, tenant, document_id)
+    if held is not None and held["current_version"] != version:
+        drop_staged(connection, tenant, document_id, version)
+        _drop_unused_texts(connection, tenant, document_id)
+
+
+def publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure] = ()) -> bool:
+    """See `DocumentCatalogue.publish`."""
+    lock_tenant(connection, tenant)
+    held = lock_document(connection, tenant, document_id)
+    if held is None or held["deleted_at"] is not None or held["current_version"] > version:
+        return False
+    if held["current_version"] == version:
+        return True
+    row = read_version(connection, tenant, document_id, version)
+    if row is None or row["state"] not in UNFINISHED_STATES:
+        return False
+    bound = _bound(tenant, document_id, version)
+    ended = DocumentState.PARTIAL.value if failures else DocumentState.READY.value
+    listed = plain({"failures": list(failures)})["failures"]
+    state = ended
+    if held["latest_version"] > version and held["state"] in UNFINISHED_STATES:
+        state = held["state"]  # a newer version is on its way
+    face = {f"new_{name}": row[name] for name in ("title", "content_hash", "media_type", "size_bytes", "metadata")}
+    count = connection.execute(_COUNT_CHUNKS, bound).scalar_one()
+    face |= {"new_state": state, "new_failures": listed, "new_chunk_count": count, "new_updated_at": utc_now()}
+    if connection.execute(_PUBLISH, bound | face).rowcount == 0:
+        return False
+    connection.execute(_END, {**bound, "ended": ended, "listed": listed})
+    connection.execute(_DROP_PREPARED, bound)
+    raise_state_version(connection, tenant, content=True)
+    return True
+
+
+def fail(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, state: DocumentState, failure: Failure
+) -> None:
+    """See `DocumentCatalogue.fail`."""
+    if state.value not in FAILED_STATES:
+        raise InvalidRequest(f"a version ends as one of {', '.join(FAILED_STATES)}; got {state.value!r}")
+    held = lock_document(connection, tenant, document_id)
+    if held is None:
+        return
+    listed = plain({"failures": [failure]})["failures"]
+    ended = _bound(tenant, document_id, version) | {"ended": state.value, "listed": listed}
+    if connection.execute(_END, ended).rowcount == 0:
+        return
+    if held["deleted_at"] is not None or held["latest_version"] != version:
+        return
+    changed: dict[str, Any] = {"state": state.value, "failures": listed, "updated_at": utc_now()}
+    visible = read_version(connection, tenant, document_id, held["current_version"]) if held["current_version"] else None
+    if visible is not None:
+        changed |= {"state": visible["state"], "failures": [*visible["failures"], *listed]}
+    change_document(connection, tenant, document_id, changed)
+
+
+def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, expected: Expected = None) -> Job:
+    """See `DocumentCatalogue.tombstone`."""
+    lock_tenant(connection, tenant)
+    held = lock_document(connection, tenant, document_id)
+    if held is not None and held["deleted_at"] is None:
+        require_revision(held, expected)
+    now = utc_now()
+    hidden = connection.execute(
+        update(documents)
+        .where(documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None))
+        .values(state=DocumentState.DELETING.value, deleted_at=now, updated_at=now)
+    )
+    if held is None or hidden.rowcount == 0:
+        raise NotFound(f"there is no document {document_id!r}")
+    cancel_open_jobs(connection, tenant, document_id)
+    job = new_job(connection, tenant, JobKind.DELETE, document_id=document_id, version=held["latest_version"])
+    change_document(connection, tenant, document_id, {"job_id": job.id})
+    raise_state_version(connection, tenant, content=True)
+    enqueue(connection, tenant, job)
+    return job
+
+
+def purge(connection: Connection, tenant: TenantId, document_id: str, up_to_version: int) -> Mapping[str, int]:
+    """See `DocumentCatalogue.purge`."""
+    lock_tenant(connection, tenant)
+    held = lock_document(connection, tenant, document_id)
+    if held is None or held["deleted_at"] is None:
+        return dict.fromkeys(("prepared_chunks", "chunks", "chunk_texts", "document_versions", "documents"), 0)
+    counts = _remove_versions(connection, tenant, document_id, up_to_version)
+    left = connection.execute(
+        select(func.count()).where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id)
+    ).scalar_one()
+    counts["documents"] = 0
+    if left == 0:
+        removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
+        counts["documents"] = connection.execute(removed).rowcount
+    raise_state_version(connection, tenant, content=True)
+    return counts
+
+
+def drop_versions(connection: Connection, tenant: TenantId, document_id: str, below: int) -> Sequence[str]:
+    """See `DocumentCatalogue.drop_versions`."""
+    held = lock_document(connection, tenant, document_id)
+    if held is None or held["deleted_at"] is not None:
+        return ()
+    last = min(below, held["current_version"]) - 1
+    before = blob_keys(connection, tenant, document_id, last)
+    if not before:
+        return ()
+    _remove_versions(connection, tenant, document_id, last)
+    kept = set(blob_keys(connection, tenant, document_id, held["latest_version"]))
+    return [key for key in before if key not in kept]
+
+
+def blob_keys(connection: Connection, tenant: TenantId, document_id: str, up_to_version: int) -> Sequence[str]:
+    """See `DocumentCatalogue.blob_keys`."""
+    statement = (
+        select(versions.c.blob_key)
+        .where(
+            versions.c.tenant_id == tenant.value,
+            versions.c.document_id == document_id,
+            versions.c.version <= up_to_version,
+        )
+        .order_by(versions.c.version)
+    )
+    return list(dict.fromkeys(connection.execute(statement).scalars()))
+
+
+def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str]) -> list[str]:
+    """See `DocumentCatalogue.unknown_blobs`."""
+    # One walk over the tenant's versions: no index leads from a key to its version.
+    known = set(connection.execute(select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value)).scalars())
+    return [key for key in keys if key not in known]
+
+
+def _remove_versions(connection: Connection, tenant: TenantId, document_id: str, last: int) -> dict[str, int]:
+    counts = {}
+    for table in (prepared_chunks, chunks):
+        counts[table.name] = connection.execute(
+            delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version <= last)
+        ).rowcount
+    counts["chunk_texts"] = _drop_unused_texts(connection, tenant, document_id)
+    gone = delete(versions).where(
+        versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version <= last
+    )
+    counts["document_versions"] = connection.execute(gone).rowcount
+    return counts
+
+
+def _drop_unused_texts(connection: Connection, tenant: TenantId, document_id: str) -> int:
+    used = exists().where(chunks.c.tenant_id == chunk_texts.c.tenant_id, chunks.c.chunk_id == chunk_texts.c.chunk_id)
+    unused = delete(chunk_texts).where(chunk_texts.c.tenant_id == tenant.value, chunk_texts.c.document_id == document_id, ~used)
+    return connection.execute(unused).rowcount

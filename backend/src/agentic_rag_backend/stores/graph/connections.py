@@ -1,0 +1,114 @@
+"""SQLite connections in threads of their own: one that writes, a few that read."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
+
+T = TypeVar("T")
+
+_BUSY_TIMEOUT_MS = 30_000
+_CACHE_KIB = 16_384
+
+
+class SqliteConnections:
+    """Run functions of a connection in threads: writers one after the other, readers beside them on a snapshot.
+
+    A whole transaction is one hop to a thread, which costs less than a hop a statement, and nothing can be awaited inside it.
+    """
+
+    def __init__(self, path: Path, *, readers: int = 2) -> None:
+        self._path = path
+        self._local = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self._lock = threading.Lock()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="graph-writer")
+        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="graph-reader")
+        self._closed = False
+
+    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what ``work`` returns, inside one ``BEGIN IMMEDIATE`` transaction, rolled back if it raises.
+
+        Raises:
+            InvalidRequest: a row contradicts the schema, or a value is none that SQLite can store.
+            StoreUnavailable: the file cannot be used.
+        """
+        return await self._run(self._writer, "BEGIN IMMEDIATE", work)
+
+    async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what ``work`` returns, reading one snapshot.
+
+        Raises:
+            StoreUnavailable: the file cannot be used.
+        """
+        return await self._run(self._readers, "BEGIN", work)
+
+    async def prepare(self, work: Callable[[sqlite3.Connection], None]) -> None:
+        """Run ``work`` on the writing connection outside any transaction.
+
+        Raises:
+            StoreUnavailable: the file cannot be used.
+        """
+        await self._submit(self._writer, lambda: work(self._connection()))
+
+    async def close(self) -> None:
+        """Let running work end, then close every connection; repeatable."""
+        self._closed = True
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        self._readers.shutdown(wait=True)
+        self._writer.shutdown(wait=True)
+        with self._lock:
+            while self._opened:
+                self._opened.pop().close()
+
+    async def _run(self, pool: ThreadPoolExecutor, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+        def transaction() -> T:
+            connection = self._connection()
+            connection.execute(begin)
+            try:
+                result = work(connection)
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+            return result
+
+        return await self._submit(pool, transaction)
+
+    async def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+        if self._closed:
+            raise StoreUnavailable("the graph store is closed")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, work)
+        except (sqlite3.IntegrityError, OverflowError, UnicodeEncodeError) as error:
+            raise InvalidRequest(f"the graph store refused a value: {error}") from error
+        except sqlite3.Error as error:
+            raise StoreUnavailable(f"the graph store does not answer: {error}") from error
+
+    def _connection(self) -> sqlite3.Connection:
+        """Return this thread's connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            # Closed by another thread than the one that made it; never used by two at once.
+            connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256, check_same_thread=False)
+            with self._lock:
+                self._opened.append(connection)
+            connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
+            connection.execute("PRAGMA journal_mode = WAL")
+            # A document is shown as soon as the catalogue says so: what it rests on must be on disk by then.
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            connection.execute("PRAGMA temp_store = MEMORY")
+            self._local.connection = connection
+        return connection

@@ -1,0 +1,79 @@
+-- name: entity_ids_by_name
+SELECT normalised, entity_id FROM entity_names
+WHERE tenant = :tenant AND normalised IN (SELECT value FROM json_each(:names));
+
+-- name: entities_by_id
+SELECT id, name, type FROM entities
+WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids));
+
+-- name: entities_page
+SELECT id, name, type FROM entities
+WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :limit;
+
+-- name: names_of_entities
+SELECT entity_id, name FROM entity_names
+WHERE tenant = :tenant AND entity_id IN (SELECT value FROM json_each(:ids));
+
+-- name: descriptions_of_entities
+SELECT entity_id, description FROM entity_supports
+WHERE tenant = :tenant AND description <> '' AND entity_id IN (SELECT value FROM json_each(:ids))
+ORDER BY entity_id, document_id DESC, version DESC;
+
+-- name: relationships_by_id
+SELECT r.id, r.source_id, r.target_id, r.relation,
+    s.document_id, s.version, s.chunk_id, s.fact, s.weight, s.valid_at, s.invalid_at
+FROM relationships AS r JOIN relationship_supports AS s ON s.tenant = r.tenant AND s.relationship_id = r.id
+WHERE r.tenant = :tenant AND r.id IN (SELECT value FROM json_each(:ids))
+ORDER BY r.id, s.document_id, s.version, s.chunk_id, s.start_char;
+
+-- name: relationships_between
+SELECT r.id, r.source_id, r.target_id, r.relation,
+    s.document_id, s.version, s.chunk_id, s.fact, s.weight, s.valid_at, s.invalid_at
+FROM relationships AS r INDEXED BY relationships_by_source
+    JOIN relationship_supports AS s ON s.tenant = r.tenant AND s.relationship_id = r.id
+WHERE r.tenant = :tenant
+    AND r.source_id IN (SELECT value FROM json_each(:ids)) AND r.target_id IN (SELECT value FROM json_each(:ids))
+ORDER BY r.id, s.document_id, s.version, s.chunk_id, s.start_char;
+
+-- name: relationships_page
+SELECT r.id, r.source_id, r.target_id, r.relation,
+    s.document_id, s.version, s.chunk_id, s.fact, s.weight, s.valid_at, s.invalid_at
+FROM (
+    SELECT tenant, id, source_id, target_id, relation FROM relationships
+    WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :limit
+) AS r JOIN relationship_supports AS s ON s.tenant = r.tenant AND s.relationship_id = r.id
+ORDER BY r.id, s.document_id, s.version, s.chunk_id, s.start_char;
+
+-- name: relationship_ids_of_documents
+SELECT DISTINCT relationship_id FROM relationship_supports INDEXED BY relationship_supports_by_document
+WHERE tenant = :tenant AND document_id IN (SELECT value FROM json_each(:documents))
+ORDER BY relationship_id;
+
+-- name: fact_sentences
+-- Supports without a sentence of their own have start = end.
+SELECT relationship_id, document_id, version, chunk_id, fact, start_char, end_char FROM relationship_supports
+WHERE tenant = :tenant AND relationship_id IN (SELECT value FROM json_each(:ids)) AND end_char > start_char
+ORDER BY relationship_id, document_id, version, chunk_id, start_char;
+
+-- name: mentions_page
+SELECT document_id, version, chunk_id, entity_id, count, about FROM mentions
+WHERE tenant = :tenant AND (document_id, version, chunk_id, entity_id) > (:document, :version, :chunk, :entity)
+ORDER BY document_id, version, chunk_id, entity_id LIMIT :limit;
+
+-- name: mentions_of_document_page
+SELECT document_id, version, chunk_id, entity_id, count, about FROM mentions
+WHERE tenant = :tenant AND document_id = :document
+    AND (version, chunk_id, entity_id) > (:version, :chunk, :entity)
+ORDER BY version, chunk_id, entity_id LIMIT :limit;
+
+-- name: mention_counts
+-- Versions share the chunks that an edit left alone.
+SELECT entity_id, COUNT(DISTINCT chunk_id) FROM mentions
+WHERE tenant = :tenant AND entity_id IN (SELECT value FROM json_each(:ids))
+GROUP BY entity_id;
+
+-- name: counts
+SELECT
+    (SELECT COUNT(*) FROM entities WHERE tenant = :tenant),
+    (SELECT COUNT(*) FROM relationships WHERE tenant = :tenant),
+    (SELECT COUNT(*) FROM mentions WHERE tenant = :tenant);

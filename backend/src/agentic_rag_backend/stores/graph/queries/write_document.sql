@@ -1,0 +1,33 @@
+-- name: add_entity
+-- Name and type stay as first seen.
+INSERT INTO entities (tenant, id, name, type) VALUES (:tenant, :id, :name, :type)
+ON CONFLICT DO NOTHING;
+
+-- name: add_entity_name
+INSERT INTO entity_names (tenant, entity_id, name, normalised) VALUES (:tenant, :entity, :name, :normalised)
+ON CONFLICT DO NOTHING;
+
+-- name: add_entity_support
+INSERT INTO entity_supports (tenant, document_id, version, entity_id, name, description)
+VALUES (:tenant, :document, :version, :entity, :name, :description)
+ON CONFLICT DO UPDATE SET description = excluded.description WHERE description <> excluded.description;
+
+-- name: add_relationship
+INSERT INTO relationships (tenant, id, source_id, target_id, relation) VALUES (:tenant, :id, :source, :target, :relation)
+ON CONFLICT DO NOTHING;
+
+-- name: add_mention
+INSERT INTO mentions (tenant, document_id, version, chunk_id, entity_id, count, about)
+VALUES (:tenant, :document, :version, :chunk, :entity, :count, :about)
+ON CONFLICT DO UPDATE SET count = excluded.count, about = excluded.about
+WHERE count <> excluded.count OR about <> excluded.about;
+
+-- name: add_relationship_support
+INSERT INTO relationship_supports
+    (tenant, relationship_id, document_id, version, chunk_id, start_char, end_char, fact, weight, valid_at, invalid_at)
+VALUES (:tenant, :relationship, :document, :version, :chunk, :start, :end, :fact, :weight, :valid_at, :invalid_at)
+ON CONFLICT DO UPDATE SET
+    end_char = excluded.end_char, fact = excluded.fact, weight = excluded.weight,
+    valid_at = excluded.valid_at, invalid_at = excluded.invalid_at
+WHERE end_char <> excluded.end_char OR fact <> excluded.fact OR weight <> excluded.weight
+    OR valid_at IS NOT excluded.valid_at OR invalid_at IS NOT excluded.invalid_at;

@@ -1,0 +1,235 @@
+"""Knowledge as rows and back: plain functions without a database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from agentic_rag_backend.domain.graph import (
+    Community,
+    DocumentKnowledge,
+    Entity,
+    Mention,
+    Relationship,
+    RelationshipSupport,
+    Support,
+    normalise_name,
+)
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest
+
+Row = dict[str, Any]
+
+
+def storable(text: str) -> str:
+    """Return ``text`` of the same length without what databases refuse: NUL and lone surrogates become U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    text = text.replace("\0", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text
+
+
+def check_scope(knowledge: DocumentKnowledge) -> None:
+    """Refuse knowledge that claims to rest on another document or version than its own.
+
+    Raises:
+        InvalidRequest: naming the support that is out of place.
+    """
+    of = (knowledge.document_id, knowledge.version)
+    supports = [mention.support for mention in knowledge.mentions]
+    supports += [said.support for said in knowledge.relationship_supports]
+    for support in supports:
+        if (support.document_id, support.version) != of:
+            raise InvalidRequest(
+                f"knowledge of document {of[0]} version {of[1]} names a passage of"
+                f" document {support.document_id} version {support.version}"
+            )
+
+
+def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
+    """Return one row an entity."""
+    scope = tenant.value
+    return [
+        {"tenant": scope, "id": entity.id, "name": storable(entity.name), "type": storable(entity.type)}
+        for entity in knowledge.entities
+    ]
+
+
+def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
+    """Return one row an entity and name of it; they serve as names and as their supports."""
+    return [
+        {
+            "tenant": tenant.value,
+            "document": knowledge.document_id,
+            "version": knowledge.version,
+            "entity": entity.id,
+            "name": storable(name),
+            "normalised": normalise_name(name),
+            "description": storable(entity.description) if name == entity.name else "",
+        }
+        for entity in knowledge.entities
+        for name in dict.fromkeys((entity.name, *entity.aliases))
+    ]
+
+
+def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
+    """Return one row a mention."""
+    scope, document, version = tenant.value, knowledge.document_id, knowledge.version
+    return [
+        {
+            "tenant": scope,
+            "document": document,
+            "version": version,
+            "chunk": mention.support.chunk_id,
+            "entity": mention.entity_id,
+            "count": mention.count,
+            "about": int(mention.about),
+        }
+        for mention in knowledge.mentions
+    ]
+
+
+def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: Sequence[Row]) -> list[Row]:
+    """Return one row a relationship that ``supports`` (see `support_rows`) rest on: without any it would never go."""
+    supported = {row["relationship"] for row in supports}
+    return [
+        {
+            "tenant": tenant.value,
+            "id": relationship.id,
+            "source": relationship.source_id,
+            "target": relationship.target_id,
+            "relation": storable(relationship.relation),
+        }
+        for relationship in knowledge.relationships
+        if relationship.id in supported
+    ]
+
+
+def support_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
+    """Return one row a sentence; a passage that supports a relationship without one has start = end = 0."""
+    relationships = {relationship.id: relationship for relationship in knowledge.relationships}
+    said = list(knowledge.relationship_supports)
+    spoken = {(sentence.relationship_id, sentence.support.chunk_id) for sentence in said}
+    own = (knowledge.document_id, knowledge.version)
+    said += [
+        RelationshipSupport(relationship_id=relationship.id, support=support, fact=relationship.fact, start_char=0, end_char=0)
+        for relationship in knowledge.relationships
+        for support in relationship.supports
+        if (support.document_id, support.version) == own and (relationship.id, support.chunk_id) not in spoken
+    ]
+    return [_support_row(tenant, sentence, relationships.get(sentence.relationship_id)) for sentence in said]
+
+
+def _support_row(tenant: TenantId, said: RelationshipSupport, relationship: Relationship | None) -> Row:
+    return {
+        "tenant": tenant.value,
+        "relationship": said.relationship_id,
+        "document": said.support.document_id,
+        "version": said.support.version,
+        "chunk": said.support.chunk_id,
+        "start": said.start_char,
+        "end": said.end_char,
+        "fact": storable(said.fact),
+        "weight": relationship.weight if relationship else 1.0,
+        "valid_at": _text(relationship.valid_at) if relationship else None,
+        "invalid_at": _text(relationship.invalid_at) if relationship else None,
+    }
+
+
+def community_rows(tenant: TenantId, generation: int, communities: Sequence[Community]) -> tuple[list[Row], list[Row]]:
+    """Return one row a community and one row a member, in the members' order.
+
+    Raises:
+        InvalidRequest: a community belongs to another generation.
+    """
+    rows, members = [], []
+    for community in communities:
+        if community.generation != generation:
+            raise InvalidRequest(f"community {community.id} is of generation {community.generation}, not {generation}")
+        key = {"tenant": tenant.value, "generation": generation}
+        rows.append(
+            {
+                **key,
+                "id": community.id,
+                "level": community.level,
+                "parent": community.parent_id,
+                "fingerprint": community.fingerprint,
+                "entity_count": community.entity_count,
+            }
+        )
+        for position, entity in enumerate(community.entity_ids):
+            members.append({**key, "community": community.id, "position": position, "entity": entity})
+    return rows, members
+
+
+def to_entities(rows: Iterable[Sequence[Any]], names: Iterable[Sequence[Any]], descriptions: Mapping[str, str]) -> list[Entity]:
+    """Return entities in the order of ``rows``, aliases sorted so that they do not depend on the order of writes."""
+    by_id: dict[str, list[str]] = {}
+    for entity_id, name in names:
+        by_id.setdefault(entity_id, []).append(name)
+    return [
+        Entity(
+            id=entity_id,
+            name=name,
+            type=kind,
+            aliases=tuple(sorted(alias for alias in by_id.get(entity_id, ()) if alias != name)),
+            description=descriptions.get(entity_id, ""),
+        )
+        for entity_id, name, kind in rows
+    ]
+
+
+def to_mentions(rows: Iterable[Sequence[Any]]) -> list[Mention]:
+    """Return mentions in the order of ``rows``; those of one chunk share their support."""
+    mentions = []
+    support = Support("", 0, "")
+    for document, version, chunk, entity, count, about in rows:
+        if chunk != support.chunk_id or version != support.version or document != support.document_id:
+            support = Support(document, version, chunk)
+        mentions.append(Mention(entity, support, count, bool(about)))
+    return mentions
+
+
+def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
+    """Yield relationships of rows grouped by them: the first sentence, the largest weight, the widest validity."""
+    for _, group in groupby(found, key=itemgetter(0)):
+        said = list(group)
+        identifier, source, target, relation, *_, fact, weight, valid_at, invalid_at = said[0]
+        if len(said) > 1:
+            weight = max(row[8] for row in said)
+            valid_at = min((row[9] for row in said if row[9] is not None), default=None)
+            invalid_at = max((row[10] for row in said if row[10] is not None), default=None)
+        yield Relationship(
+            id=identifier,
+            source_id=source,
+            target_id=target,
+            relation=relation,
+            fact=fact,
+            weight=weight,
+            valid_at=datetime.fromisoformat(valid_at) if valid_at else None,
+            invalid_at=datetime.fromisoformat(invalid_at) if invalid_at else None,
+            supports=tuple(Support(*passage) for passage in dict.fromkeys(row[4:7] for row in said)),
+        )
+
+
+def to_sentence(row: Sequence[Any]) -> RelationshipSupport:
+    """Return the sentence of one row."""
+    identifier, document, version, chunk, fact, start, end = row
+    return RelationshipSupport(
+        relationship_id=identifier, support=Support(document, version, chunk), fact=fact, start_char=start, end_char=end
+    )
+
+
+def _text(moment: datetime | None) -> str | None:
+    """Return a UTC text of fixed width, so that texts compare as the times do; a time without zone is UTC."""
+    if moment is None:
+        return None
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    return aware.isoformat(timespec="microseconds")

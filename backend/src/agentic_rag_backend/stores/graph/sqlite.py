@@ -1,0 +1,342 @@
+"""The knowledge graph in one SQLite file: the embedded profile's graph store."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentic_rag_backend.domain.graph import (
+    Community,
+    DocumentKnowledge,
+    Entity,
+    GraphDeletion,
+    Mention,
+    Relationship,
+    RelationshipSupport,
+    normalise_name,
+)
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.graph import rows
+from agentic_rag_backend.stores.graph.base import GraphCounts
+from agentic_rag_backend.stores.graph.connections import SqliteConnections
+from agentic_rag_backend.stores.graph.statements import load_statements, migrate
+
+_SQL = load_statements()
+
+_ENTITIES_PER_BATCH = 1_000
+_MENTIONS_PER_BATCH = 5_000
+_RELATIONSHIPS_PER_BATCH = 500
+
+_TENANT_TABLES = (
+    "community_members",
+    "communities",
+    "relationship_supports",
+    "relationships",
+    "mentions",
+    "entity_supports",
+    "entity_names",
+    "entities",
+)
+"""In an order in which no foreign key is violated."""
+
+
+class SqliteGraphStore:
+    """`GraphStore` on SQLite; see `stores.graph.base` for the contract.
+
+    An entity keeps the name first seen for as long as some document uses it; ``aliases`` are its other names, sorted.
+    A relationship's ``fact`` is that of its first support by (document, version, chunk, start), its weight the largest.
+    """
+
+    def __init__(self, connections: SqliteConnections) -> None:
+        self._connections = connections
+
+    @classmethod
+    async def open(cls, path: Path) -> SqliteGraphStore:
+        """Open or create the file at ``path`` and bring its schema up to date.
+
+        Raises:
+            StoreUnavailable: the file cannot be opened or is no SQLite database.
+            ConfigurationError: the file was written by a newer release.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreUnavailable(f"the graph store's folder {path.parent} cannot be made: {error}") from error
+        connections = SqliteConnections(path)
+        try:
+            await connections.prepare(migrate)
+        except BaseException:
+            await connections.close()
+            raise
+        return cls(connections)
+
+    async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
+        """Add one version's knowledge in one transaction; the same again changes nothing.
+
+        Raises:
+            InvalidRequest: it names an entity or relationship that neither it nor the tenant's graph has, or a passage
+                of another document or version.
+        """
+        require_tenant(tenant)
+        rows.check_scope(knowledge)
+
+        def work(connection: sqlite3.Connection) -> None:
+            names = rows.name_rows(tenant, knowledge)
+            supports = rows.support_rows(tenant, knowledge)
+            connection.executemany(_SQL["add_entity"], rows.entity_rows(tenant, knowledge))
+            connection.executemany(_SQL["add_entity_name"], names)
+            connection.executemany(_SQL["add_entity_support"], names)
+            connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
+            connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
+            connection.executemany(_SQL["add_relationship_support"], supports)
+
+        await self._connections.write(work)
+
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
+        """Remove what versions > ``above`` and ≤ ``up_to_version`` say, at a cost bound to what they touched."""
+        scope = require_tenant(tenant).value
+        said = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
+
+        def work(connection: sqlite3.Connection) -> GraphDeletion:
+            entities = {row[0] for row in connection.execute(_SQL["touched_entities"], said)}
+            touched = [row[0] for row in connection.execute(_SQL["touched_relationships"], said)]
+            mentions = connection.execute(_SQL["delete_mentions"], said).rowcount
+            supports = connection.execute(_SQL["delete_relationship_supports"], said).rowcount
+            connection.execute(_SQL["delete_entity_supports"], said)
+            edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(scope, touched)).fetchall()
+            entities.update(end for _, *ends in edges for end in ends)
+            among = _among(scope, sorted(entities))
+            gone = connection.execute(_SQL["delete_unsupported_entities"], among).fetchall()
+            connection.execute(_SQL["rename_entities"], among)
+            connection.execute(_SQL["delete_unsupported_names"], among)
+            return GraphDeletion(
+                entities=len(gone),
+                relationships=len(edges),
+                mentions=mentions,
+                supports=supports,
+                entity_ids=tuple(sorted(row[0] for row in gone)),
+                relationship_ids=tuple(sorted(row[0] for row in edges)),
+            )
+
+        return await self._connections.write(work)
+
+    async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
+        """Return, by normalised name, the entities that have it as name or alias; names nobody has are absent."""
+        scope = require_tenant(tenant).value
+        wanted = json.dumps(sorted({normalise_name(name) for name in names} - {""}))
+
+        def work(connection: sqlite3.Connection) -> dict[str, list[Entity]]:
+            found = connection.execute(_SQL["entity_ids_by_name"], {"tenant": scope, "names": wanted}).fetchall()
+            ids = list({entity_id for _, entity_id in found})
+            entities = {entity.id: entity for entity in _entities(connection, scope, ids)}
+            result: dict[str, dict[str, Entity]] = {}
+            for name, entity_id in found:
+                result.setdefault(name, {})[entity_id] = entities[entity_id]
+            return {
+                name: sorted(having.values(), key=lambda entity: (entity.name, entity.type, entity.id))
+                for name, having in result.items()
+            }
+
+        return await self._connections.read(work)
+
+    async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
+        """Return the entities among ``ids`` that exist."""
+        scope = require_tenant(tenant).value
+        found = await self._connections.read(lambda connection: _entities(connection, scope, ids))
+        return {entity.id: entity for entity in found}
+
+    async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
+        """Return the relationships among ``ids`` that exist, supports included."""
+        found = await self._relationships("relationships_by_id", _among(require_tenant(tenant).value, ids))
+        return {relationship.id: relationship for relationship in found}
+
+    async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
+        """Return the relationships with both ends among ``entity_ids``, ordered by id."""
+        return await self._relationships("relationships_between", _among(require_tenant(tenant).value, entity_ids))
+
+    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
+        """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
+        found = await self._rows("fact_sentences", _among(require_tenant(tenant).value, relationship_ids))
+        return [rows.to_sentence(row) for row in found]
+
+    def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
+        """Stream every entity, ordered by id. Each batch is a read of its own: no snapshot is held between them."""
+        return self._all_entities(require_tenant(tenant).value)
+
+    def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
+        """Stream every mention, or those of some documents, ordered by document, version, chunk and entity."""
+        scope = require_tenant(tenant).value
+        if document_ids is None:
+            return self._mention_pages("mentions_page", scope, "")
+        return self._mentions_of(scope, sorted(set(document_ids)))
+
+    def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
+        """Stream every relationship, or those that some documents support, ordered by id, with all their supports."""
+        scope = require_tenant(tenant).value
+        if document_ids is None:
+            return self._all_relationships(scope)
+        return self._relationships_of_documents(scope, document_ids)
+
+    async def counts(self, tenant: TenantId) -> GraphCounts:
+        """Count what the tenant has."""
+        ((entities, relationships, mentions),) = await self._rows("counts", {"tenant": require_tenant(tenant).value})
+        return GraphCounts(entities=entities, relationships=relationships, mentions=mentions)
+
+    async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
+        """Return in how many chunks each entity is mentioned, over all versions; entities without mentions are absent."""
+        return dict(await self._rows("mention_counts", _among(require_tenant(tenant).value, entity_ids)))
+
+    async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
+        """Replace what ``generation`` holds, in one transaction; other generations stay.
+
+        Raises:
+            InvalidRequest: a community is of another generation, or two have one id.
+        """
+        scope = require_tenant(tenant).value
+        found, members = rows.community_rows(tenant, generation, communities)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_SQL["delete_generation"], {"tenant": scope, "generation": generation})
+            connection.executemany(_SQL["add_community"], found)
+            connection.executemany(_SQL["add_community_member"], members)
+
+        await self._connections.write(work)
+
+    async def communities(
+        self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
+    ) -> list[Community]:
+        """Return a generation's communities, ordered by level, falling size, id; members in the order written."""
+        key = {"tenant": require_tenant(tenant).value, "generation": generation}
+
+        def work(connection: sqlite3.Connection) -> list[Community]:
+            name = "communities_of_generation" if ids is None else "communities_by_id"
+            wanted = {**key, "level": level, "ids": json.dumps(list(ids or ()))}
+            found = connection.execute(_SQL[name], wanted).fetchall()
+            among = {**key, "ids": json.dumps([row[0] for row in found])}
+            members: dict[str, list[str]] = {}
+            for community_id, entity_id in connection.execute(_SQL["members_of_communities"], among):
+                members.setdefault(community_id, []).append(entity_id)
+            return [
+                Community(
+                    id=identifier,
+                    generation=generation,
+                    level=depth,
+                    parent_id=parent,
+                    entity_ids=tuple(members.get(identifier, ())),
+                    fingerprint=fingerprint,
+                    entity_count=count,
+                )
+                for identifier, depth, parent, fingerprint, count in found
+            ]
+
+        return await self._connections.read(work)
+
+    async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
+        """Remove generations < ``below`` and return how many communities went."""
+        key = {"tenant": require_tenant(tenant).value, "generation": below}
+        return await self._connections.write(
+            lambda connection: connection.execute(_SQL["delete_generations_below"], key).rowcount
+        )
+
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        """Remove everything of the tenant and return how many rows went."""
+        key = {"tenant": require_tenant(tenant).value}
+
+        def work(connection: sqlite3.Connection) -> int:
+            return sum(connection.execute(_SQL[f"delete_tenant_{table}"], key).rowcount for table in _TENANT_TABLES)
+
+        return await self._connections.write(work)
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the file answers."""
+        await self._connections.read(lambda connection: connection.execute("SELECT 1 FROM entities LIMIT 1").fetchone())
+
+    async def close(self) -> None:
+        """Close the file; further calls raise `StoreUnavailable`."""
+        await self._connections.close()
+
+    async def _rows(self, name: str, values: Mapping[str, Any]) -> list[Any]:
+        return await self._connections.read(lambda connection: connection.execute(_SQL[name], values).fetchall())
+
+    async def _relationships(self, name: str, values: Mapping[str, Any]) -> list[Relationship]:
+        return await self._connections.read(
+            lambda connection: list(rows.to_relationships(connection.execute(_SQL[name], values)))
+        )
+
+    async def _all_entities(self, scope: str) -> AsyncIterator[list[Entity]]:
+        after = ""
+        while True:
+            page = {"tenant": scope, "after": after, "limit": _ENTITIES_PER_BATCH}
+
+            def work(connection: sqlite3.Connection, page: Mapping[str, Any] = page) -> list[Entity]:
+                found = connection.execute(_SQL["entities_page"], page).fetchall()
+                return _with_names(connection, scope, found)
+
+            batch = await self._connections.read(work)
+            if batch:
+                yield batch
+            if len(batch) < _ENTITIES_PER_BATCH:
+                return
+            after = batch[-1].id
+
+    async def _mention_pages(self, statement: str, scope: str, document_id: str) -> AsyncIterator[list[Mention]]:
+        after = {"document": document_id, "version": -1, "chunk": "", "entity": ""}
+        while True:
+            page = {"tenant": scope, "limit": _MENTIONS_PER_BATCH, **after}
+            batch = await self._connections.read(
+                lambda connection, page=page: rows.to_mentions(connection.execute(_SQL[statement], page))  # type: ignore[misc]
+            )
+            if batch:
+                yield batch
+            if len(batch) < _MENTIONS_PER_BATCH:
+                return
+            last = batch[-1]
+            after = {
+                "document": last.support.document_id,
+                "version": last.support.version,
+                "chunk": last.support.chunk_id,
+                "entity": last.entity_id,
+            }
+
+    async def _mentions_of(self, scope: str, document_ids: Iterable[str]) -> AsyncIterator[list[Mention]]:
+        for document_id in document_ids:
+            async for batch in self._mention_pages("mentions_of_document_page", scope, document_id):
+                yield batch
+
+    async def _all_relationships(self, scope: str) -> AsyncIterator[list[Relationship]]:
+        after = ""
+        while True:
+            page = {"tenant": scope, "after": after, "limit": _RELATIONSHIPS_PER_BATCH}
+            batch = await self._relationships("relationships_page", page)
+            if not batch:
+                return
+            yield batch
+            after = batch[-1].id
+
+    async def _relationships_of_documents(self, scope: str, document_ids: Sequence[str]) -> AsyncIterator[list[Relationship]]:
+        documents = {"tenant": scope, "documents": json.dumps(list(document_ids))}
+        ids = [row[0] for row in await self._rows("relationship_ids_of_documents", documents)]
+        for first in range(0, len(ids), _RELATIONSHIPS_PER_BATCH):
+            batch = await self._relationships("relationships_by_id", _among(scope, ids[first : first + _RELATIONSHIPS_PER_BATCH]))
+            if batch:
+                yield batch
+
+
+def _among(scope: str, ids: Iterable[str]) -> dict[str, str]:
+    """Return the parameters of a statement about some ids of a tenant."""
+    return {"tenant": scope, "ids": json.dumps(list(ids))}
+
+
+def _entities(connection: sqlite3.Connection, scope: str, ids: Iterable[str]) -> list[Entity]:
+    return _with_names(connection, scope, connection.execute(_SQL["entities_by_id"], _among(scope, ids)).fetchall())
+
+
+def _with_names(connection: sqlite3.Connection, scope: str, found: Sequence[Sequence[Any]]) -> list[Entity]:
+    among = _among(scope, (row[0] for row in found))
+    names = connection.execute(_SQL["names_of_entities"], among).fetchall()
+    descriptions = dict(connection.execute(_SQL["descriptions_of_entities"], among).fetchall())
+    return rows.to_entities(found, names, descriptions)

@@ -1,0 +1,67 @@
+"""The graph store's SQL, read from ``queries/*.sql`` by name, and its schema, migrated in steps."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+
+from agentic_rag_backend.errors import ConfigurationError
+
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+
+MIGRATIONS = ("0001_knowledge.sql",)
+"""Applied in this order; the schema's version is how many of them a file has."""
+
+
+def load_statements() -> Mapping[str, str]:
+    """Return every statement by the name on the line ``-- name: …`` above it.
+
+    Raises:
+        ConfigurationError: two statements have one name.
+    """
+    statements: dict[str, str] = {}
+    for file in sorted(files(__package__).joinpath("queries").iterdir(), key=lambda path: path.name):
+        parts = _NAME.split(file.read_text(encoding="utf-8"))
+        for name, text in zip(parts[1::2], parts[2::2], strict=True):
+            if name in statements:
+                raise ConfigurationError(f"two statements of the graph store are named {name!r}")
+            statements[name] = text.strip()
+    return statements
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to this release, one transaction a step, so that an interrupted run goes on where it stopped.
+
+    Raises:
+        ConfigurationError: the file was written by a newer release.
+    """
+    found = _version(connection)
+    if found > len(MIGRATIONS):
+        raise ConfigurationError(f"the graph file has schema version {found}; this release knows {len(MIGRATIONS)} and older")
+    for version, name in enumerate(MIGRATIONS[found:], start=found + 1):
+        script = files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            if _version(connection) < version:  # another process may have been faster
+                for statement in _split(script):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute("COMMIT")
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _split(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""

@@ -1,0 +1,153 @@
+"""The vector store port: dense vectors and BM25 over two collections, always within one tenant.
+
+Contract, which `testing.vector_store` checks on every adapter:
+
+- every method's first argument is the tenant; anything but a `TenantId` raises `InvalidScope`; another tenant's points
+  are never returned, counted, changed or deleted, even when ids are equal;
+- ``upsert`` of the same points changes nothing; a point is written whole or not at all; vectors of another dimension,
+  or with values that are not finite, are refused with `InvalidRequest` before anything of the batch is written;
+- ``search`` returns one *leg* per kind of query, best first, ties broken by id; it never fuses;
+- BM25's document frequencies are those of the tenant's points of the searched kind (and generation), so no score or order
+  depends, to the last bit, on what other tenants hold or on the order of writing;
+- what ``upsert`` returned for survives kill -9; after ``flush`` it survives a power loss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.tenant import TenantId
+
+Vector = NDArray[np.float32]
+
+
+class Collection(StrEnum):
+    """``chunks`` holds passages; ``nodes`` entities, facts and communities, told apart by `NodeKind`."""
+
+    CHUNKS = "chunks"
+    NODES = "nodes"
+
+
+class NodeKind(StrEnum):
+    CHUNK = "chunk"
+    ENTITY = "entity"
+    FACT = "fact"
+    COMMUNITY = "community"
+
+
+def filterable(metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None) -> dict[str, Any]:
+    """Return what filters see: the metadata and beside it the document fields, which win over metadata of the same name."""
+    return {**metadata, "document_id": document_id, "key": key, "title": title}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorPoint:
+    """One thing to be found. ``dense`` has the collection's dimension, or is None; ``text`` is what BM25 reads, or None.
+
+    ``id`` is a uuid string, unique within tenant and collection; a community's is `domain.graph.community_point_id`.
+    ``document_id`` and ``version`` (none counts as 0) let chunks be purged by document; ``generation`` is a community's.
+    ``metadata`` is the document's: JSON values, filtered together with the document fields (`filterable`).
+    """
+
+    id: str
+    kind: NodeKind
+    dense: Vector | None = None
+    text: str | None = None
+    document_id: str | None = None
+    version: int | None = None
+    generation: int | None = None
+    key: str | None = None
+    title: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What filters see of this point."""
+        return filterable(self.metadata, document_id=self.document_id, key=self.key, title=self.title)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSearch:
+    """What to look for in one collection: a dense leg if ``dense`` is given, a BM25 leg if ``text`` is.
+
+    ``limit`` is per leg, 1–10,000. ``generation`` is required in effect for communities: the reader passes the current one.
+    """
+
+    kind: NodeKind
+    dense: Vector | None = None
+    text: str | None = None
+    limit: int = 50
+    filter: Filter | None = None
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredId:
+    """A point found: cosine similarity in [-1, 1] in a dense leg, the BM25 score (> 0) in a sparse one."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """The two lists, best first; a leg that was not asked for is empty."""
+
+    dense: tuple[ScoredId, ...] = ()
+    sparse: tuple[ScoredId, ...] = ()
+
+
+class VectorStore(Protocol):
+    """Points of all tenants; see the module's contract."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Name what is baked into stored vectors: embedder, dimension, datatype, BM25 parameters."""
+
+    def terms(self, text: str) -> frozenset[int]:
+        """Return the ids of the terms that BM25 sees in ``text``: stemmed, stop words dropped; computed, never stored."""
+
+    async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
+        """Write ``points`` (any number; the adapter batches)."""
+
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        """Answer several searches of one collection at once, in order."""
+
+    async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
+        """Return the dense vectors, scaled to unit length, of the ids that exist and have one."""
+
+    async def update_metadata(
+        self, tenant: TenantId, document_id: str, metadata: Mapping[str, Any], *, title: str, key: str | None
+    ) -> None:
+        """Replace the filterable fields of every chunk of a document; vectors stay."""
+
+    async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
+        """Remove points by id and return how many existed; no ids removes nothing."""
+
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
+        """Remove the document's chunks whose version ≤ ``up_to_version``, but ``keep``; return how many existed."""
+
+    async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
+        """Remove communities of generations < ``below``; return how many existed."""
+
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        """Remove every point of the tenant in every collection; return how many existed."""
+
+    async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
+        """Count the tenant's points, exactly; of one document if given."""
+
+    async def flush(self) -> None:
+        """Make everything written durable against a power loss."""
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the store answers."""
+
+    async def close(self) -> None:
+        """Release the store; further calls fail."""

@@ -1,0 +1,72 @@
+"""BM25 vectors from the engine's own analyser, with every parameter named, since all of them are baked into stored vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
+
+_TOKENIZERS = {
+    "word": TokenizerType.Word,
+    "whitespace": TokenizerType.Whitespace,
+    "prefix": TokenizerType.Prefix,
+    "multilingual": TokenizerType.Multilingual,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bm25Parameters:
+    """What makes a text into a sparse vector.
+
+    ``k`` ≥ 0 saturates term frequency, ``b`` in [0, 1] weighs length, ``average_tokens`` > 0 is the expected length after
+    stop words; 116 is what our chunks measure. ``language`` chooses stemmer and stop words.
+    """
+
+    k: float = 1.2
+    b: float = 0.75
+    average_tokens: float = 116.0
+    language: str = "english"
+    tokenizer: str = "word"
+
+    @property
+    def fingerprint(self) -> str:
+        """Name the parameters; vectors made with other ones do not compare."""
+        return f"bm25 k={self.k:g} b={self.b:g} avg_len={self.average_tokens:g} {self.language} {self.tokenizer}"
+
+
+class Bm25Encoder:
+    """Robertson and Zaragoza, "The Probabilistic Relevance Framework" (2009): the part of BM25 that needs no statistics.
+
+    Inverse document frequency is left to the search, where the corpus is known.
+
+    Raises:
+        ValueError: a parameter outside its range, or an unknown language.
+    """
+
+    def __init__(self, parameters: Bm25Parameters) -> None:
+        self._model = Bm25(
+            Bm25Config(
+                k=parameters.k,
+                b=parameters.b,
+                avg_len=parameters.average_tokens,
+                language=parameters.language,
+                tokenizer=_TOKENIZERS[parameters.tokenizer],
+                lowercase=True,
+                ascii_folding=False,
+            )
+        )
+
+    def document(self, text: str | None) -> SparseVector | None:
+        """Return the saturated term frequencies of ``text``, or None where it has no term."""
+        vector = self._model.embed_document(_valid(text)) if text else None
+        return vector if vector is not None and vector.indices else None
+
+    def query(self, text: str | None) -> SparseVector | None:
+        """Return the distinct terms of ``text`` with weight 1 each, or None where it has none."""
+        vector = self._model.embed_query(_valid(text)) if text else None
+        return vector if vector is not None and vector.indices else None
+
+
+def _valid(text: str) -> str:
+    # A lone surrogate is a str in Python but no text to the engine, which would raise.
+    return text.encode("utf-8", "replace").decode("utf-8")

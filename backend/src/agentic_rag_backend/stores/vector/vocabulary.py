@@ -1,0 +1,59 @@
+"""The distinct values of each tenant's fields: what range and substring comparisons are decided on.
+
+It may hold values that no point has any more, since their tags select nothing; it must never miss one that exists. So
+it is complete when loaded from the store and every write adds to it before the store is changed.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.vector.tags import read_tag
+
+_MAX_VALUES = 500_000
+FieldValues = Mapping[str, Mapping[str, Any]]
+"""Field → tag → value."""
+
+
+class Vocabulary:
+    """Values of one collection, per tenant, loaded when first asked for and kept while they fit.
+
+    Args:
+        max_values: values held over all tenants; beyond it the least recently used tenants are dropped and load again.
+    """
+
+    def __init__(self, *, max_values: int = _MAX_VALUES) -> None:
+        self._max_values = max_values
+        self._tenants: OrderedDict[TenantId, dict[str, dict[str, Any]]] = OrderedDict()
+        self._size = 0
+
+    def values(self, tenant: TenantId, load: Callable[[], Iterable[str]]) -> FieldValues:
+        """Return the tenant's values; ``load`` gives the tags of all of its points and is called if they are not held."""
+        if tenant not in self._tenants:
+            self._tenants[tenant] = {}
+            self.add(tenant, load())
+        self._tenants.move_to_end(tenant)
+        held = self._tenants[tenant]
+        while self._size > self._max_values and len(self._tenants) > 1:
+            self.forget(next(iter(self._tenants)))
+        return held
+
+    def add(self, tenant: TenantId, tags: Iterable[str]) -> None:
+        """Note the tags of points about to be written; nothing to do for a tenant that is not held."""
+        held = self._tenants.get(tenant)
+        if held is None:
+            return
+        for tag in tags:
+            field, values = read_tag(tag)
+            known = held.setdefault(field, {})
+            if values and tag not in known:
+                known[tag] = values[0]
+                self._size += 1
+
+    def forget(self, tenant: TenantId) -> None:
+        """Drop the tenant's values."""
+        held = self._tenants.pop(tenant, {})
+        self._size -= sum(len(values) for values in held.values())

@@ -1,0 +1,96 @@
+"""Who is asking: from a credential to a principal."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+
+from agentic_rag_backend.domain.tenant import Principal, Scope, Tenant, TenantId, TenantState
+from agentic_rag_backend.errors import Forbidden, InvalidRequest, InvalidScope, NotFound, Unauthenticated
+from agentic_rag_backend.stores.catalogue.base import TenantDirectory
+
+KEY_PREFIX = "ark_"
+_SECRET_BYTES = 32
+MAX_KEY_CHARACTERS = 256
+OPERATOR_KEY_ID = "operator"
+
+
+def new_secret() -> str:
+    """Return a fresh key: a recognisable prefix and 256 random bits."""
+    return KEY_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def secret_hash(secret: str) -> str:
+    """Return the SHA-256 of a key, hex. A fast hash is right here: 256 random bits cannot be guessed from it."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+class Authenticator:
+    """Turns secrets into principals; reads the directory anew each time, so that a revoked key is useless at once."""
+
+    def __init__(self, directory: TenantDirectory, *, operator_key: str | None) -> None:
+        self._directory = directory
+        self._operator_hash = secret_hash(operator_key) if operator_key else None
+
+    def is_operator(self, secret: str | None) -> bool:
+        """Tell whether ``secret`` is the operator's, in constant time."""
+        if secret is None or self._operator_hash is None:
+            return False
+        return hmac.compare_digest(secret_hash(secret), self._operator_hash)
+
+    async def authenticate(self, secret: str | None, *, acting_for: str | None = None) -> Principal:
+        """Return who holds ``secret``.
+
+        Args:
+            acting_for: a tenant id that only the operator may name; others who send one are refused.
+
+        Raises:
+            Unauthenticated: no key, or one that nobody holds.
+            Forbidden: the tenant is suspended, or a tenant's key names another tenant.
+            NotFound: the operator names a tenant that does not exist.
+            InvalidRequest: the operator names none where one is needed.
+        """
+        if not secret:
+            raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")
+        if len(secret) > MAX_KEY_CHARACTERS:
+            raise Unauthenticated(f"a key has at most {MAX_KEY_CHARACTERS} characters; got {len(secret)}")
+        if self.is_operator(secret):
+            return await self._as_operator(acting_for)
+        principal = await self._directory.authenticate(secret_hash(secret))
+        if principal is None:
+            raise Unauthenticated("the key is unknown or revoked")
+        if acting_for is not None:
+            raise Forbidden("X-Tenant-Id is the operator's; a tenant's key acts for its own tenant only")
+        _require_active(principal.tenant)
+        return principal
+
+    async def _as_operator(self, acting_for: str | None) -> Principal:
+        if acting_for is None:
+            raise InvalidRequest("the operator acts for a tenant: name it in X-Tenant-Id")
+        try:
+            tenant_id = TenantId(acting_for)
+        except InvalidScope:
+            raise NotFound("there is no such tenant") from None
+        tenant = await self._directory.tenant(tenant_id)
+        _require_active(tenant)
+        return Principal(
+            tenant=tenant,
+            scopes=frozenset(Scope),
+            key_id=OPERATOR_KEY_ID,
+            operator=True,
+            flags=await self._directory.flags(tenant_id),
+        )
+
+    async def local(self, tenant_id: TenantId) -> Principal:
+        """Return a principal for a caller in this very process (the CLI, a Python program), who owns the stores anyway.
+
+        Raises:
+            NotFound: there is no such tenant.
+        """
+        return await self._as_operator(tenant_id.value)
+
+
+def _require_active(tenant: Tenant) -> None:
+    if tenant.state is not TenantState.ACTIVE:
+        raise Forbidden(f"the tenant is {tenant.state.value}")

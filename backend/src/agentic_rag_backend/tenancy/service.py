@@ -1,0 +1,91 @@
+"""Tenants and their keys, as the operator manages them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory
+from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
+
+MAX_NAME_CHARACTERS = 128
+
+Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
+"""Removes a tenant's data from every other store and returns counts; the container composes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A new key with its secret, which is shown this once and stored nowhere."""
+
+    key: ApiKey
+    secret: str
+
+
+class TenantService:
+    """Creates and deletes tenants, issues and revokes keys."""
+
+    def __init__(self, directory: TenantDirectory, erase: Erase) -> None:
+        self._directory = directory
+        self._erase = erase
+
+    async def create(self, name: str) -> Tenant:
+        """Create a tenant.
+
+        Raises:
+            InvalidRequest: the name is empty or too long.
+            Conflict: the name is taken.
+        """
+        return await self._directory.create(_checked_name(name))
+
+    async def get(self, tenant: TenantId) -> Tenant:
+        """Return a tenant or raise `NotFound`."""
+        return await self._directory.tenant(tenant)
+
+    async def by_name(self, name: str) -> Tenant | None:
+        """Return the tenant of that name."""
+        return await self._directory.tenant_by_name(name)
+
+    async def list(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
+        """List tenants by creation."""
+        return await self._directory.tenants(limit=limit, cursor=cursor)
+
+    async def delete(self, tenant: TenantId) -> Mapping[str, int]:
+        """Refuse the tenant's requests at once, remove everything it has in every store, and return the counts."""
+        await self._directory.mark_deleting(tenant)
+        counts = dict(await self._erase(tenant))
+        counts.update(await self._directory.remove(tenant))
+        return counts
+
+    async def issue_key(self, tenant: TenantId, *, name: str, scopes: Sequence[Scope] = (Scope.ADMIN,)) -> IssuedKey:
+        """Create a key; its secret is in the result and nowhere else.
+
+        Raises:
+            NotFound: there is no such tenant.
+            InvalidRequest: no scope, or a bad name.
+        """
+        if not scopes:
+            raise InvalidRequest(f"a key needs at least one scope of {', '.join(Scope)}; got none")
+        secret = new_secret()
+        key = await self._directory.add_key(
+            tenant, name=_checked_name(name), secret_sha256=secret_hash(secret), scopes=list(scopes)
+        )
+        return IssuedKey(key, secret)
+
+    async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
+        """List a tenant's keys, revoked ones included."""
+        await self._directory.tenant(tenant)
+        return await self._directory.keys(tenant)
+
+    async def revoke_key(self, tenant: TenantId, key_id: str) -> None:
+        """Make a key useless at once, or raise `NotFound`."""
+        await self._directory.revoke_key(tenant, key_id)
+
+
+def _checked_name(name: str) -> str:
+    stripped = name.strip()
+    if not 1 <= len(stripped) <= MAX_NAME_CHARACTERS or not stripped.isprintable():
+        raise InvalidRequest(f"a name must have 1 to {MAX_NAME_CHARACTERS} printable characters; got {len(stripped)}")
+    return stripped

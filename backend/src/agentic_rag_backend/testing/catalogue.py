@@ -1,0 +1,220 @@
+"""What every catalogue must do: run `CHECKS` against an adapter, each on a fresh, migrated, empty database.
+
+A check is an async function of the catalogue that raises `AssertionError`; ``tests/contract/test_catalogue.py`` shows
+how to run them, and that catalogues with planted faults fail them. This module checks the tenant scope of every method
+of every port; the others check what the methods do.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.domain.tenant import Scope, TenantId
+from agentic_rag_backend.errors import InvalidScope, NotFound
+from agentic_rag_backend.stores.catalogue.base import (
+    Catalogue,
+    Change,
+    CommunityCatalogue,
+    DocumentCatalogue,
+    JobCatalogue,
+    TenantDirectory,
+)
+from agentic_rag_backend.testing import catalogue_directory, catalogue_documents, catalogue_revisions
+from agentic_rag_backend.testing.catalogue_directory import SUMMARY
+from agentic_rag_backend.testing.catalogue_documents import BAD, TEXT
+from agentic_rag_backend.testing.catalogue_samples import (
+    Check,
+    equal,
+    ingest,
+    nothing,
+    prepared,
+    raises,
+    stage,
+    submission,
+    tenant,
+    true,
+)
+
+A = TenantId("t_" + "a" * 32)
+VISIBLE = submission("visible").document_id
+STAGED = submission("staged").document_id
+CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
+OTHER_SECRET = "cc" * 32
+UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate"}
+"""Methods of the tenant directory that come before any tenant."""
+
+Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
+"""Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
+
+OPERATIONS: dict[str, Operation] = {
+    "documents.document": lambda c, t, _: c.documents.document(t, VISIBLE),
+    "documents.documents": lambda c, t, _: c.documents.documents(t, limit=50),
+    "documents.version": lambda c, t, _: c.documents.version(t, VISIBLE, 1),
+    "documents.begin_processing": lambda c, t, _: c.documents.begin_processing(t, STAGED, 1),
+    "documents.save_parsed": lambda c, t, _: c.documents.save_parsed(t, STAGED, 1, text="x", title="x", metadata={}),
+    "documents.save_prepared": lambda c, t, _: c.documents.save_prepared(t, STAGED, 1, prepared(STAGED, 1, "x")),
+    "documents.prepared": lambda c, t, _: c.documents.prepared(t, STAGED, 1),
+    "documents.publish": lambda c, t, _: c.documents.publish(t, STAGED, 1),
+    "documents.discard_prepared": lambda c, t, _: c.documents.discard_prepared(t, STAGED, 1),
+    "documents.fail": lambda c, t, _: c.documents.fail(t, STAGED, 1, state=DocumentState.FAILED, failure=BAD),
+    "documents.revise": lambda c, t, _: c.documents.revise(t, VISIBLE, Change(metadata={"of": "B"}), nothing),
+    "documents.tombstone": lambda c, t, _: c.documents.tombstone(t, VISIBLE, nothing),
+    "documents.blob_keys": lambda c, t, _: c.documents.blob_keys(t, VISIBLE, up_to_version=9),
+    "documents.purge": lambda c, t, ids: c.documents.purge(t, ids["deleted"], up_to_version=9),
+    "documents.drop_versions": lambda c, t, _: c.documents.drop_versions(t, VISIBLE, below=9),
+    "documents.visible_versions": lambda c, t, _: c.documents.visible_versions(t),
+    "documents.hydrate": lambda c, t, _: c.documents.hydrate(t, CHUNKS),
+    "documents.chunks": lambda c, t, _: c.documents.chunks(t, VISIBLE, limit=50),
+    "documents.counts": lambda c, t, _: c.documents.counts(t),
+    "jobs.job": lambda c, t, ids: c.jobs.job(t, ids["open"]),
+    "jobs.jobs": lambda c, t, _: c.jobs.jobs(t, limit=50),
+    "jobs.start": lambda c, t, ids: c.jobs.start(t, ids["open"]),
+    "jobs.progress": lambda c, t, ids: c.jobs.progress(t, ids["open"], stage="x", done=5, total=6),
+    "jobs.request_cancel": lambda c, t, ids: c.jobs.request_cancel(t, ids["open"]),
+    "jobs.finish": lambda c, t, ids: c.jobs.finish(t, ids["open"], JobState.FAILED),
+    "jobs.retry": lambda c, t, ids: c.jobs.retry(t, ids["ended"], nothing),
+    "jobs.last": lambda c, t, _: c.jobs.last(t, JobKind.REBUILD),
+    "tenants.revoke_key": lambda c, t, ids: c.tenants.revoke_key(t, ids["key"]),
+    "tenants.keys": lambda c, t, _: c.tenants.keys(t),
+    "tenants.flags": lambda c, t, _: c.tenants.flags(t),
+    "communities.pointer": lambda c, t, _: c.communities.pointer(t),
+    "communities.summaries": lambda c, t, _: c.communities.summaries(t, ["f1"], prompt_version="v1", model="extractive"),
+    "communities.drop_summaries": lambda c, t, _: c.communities.drop_summaries(t, keep=[]),
+    # From here on they leave something of their own behind, or return what they were given.
+    "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
+    "communities.publish_generation": lambda c, t, _: c.communities.publish_generation(t, 1, built_from=9, details={"of": "B"}),
+    "communities.save_summaries": lambda c, t, _: c.communities.save_summaries(t, []),
+    "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
+    "documents.submit": lambda c, t, _: c.documents.submit(t, submission("visible", "other text"), nothing),
+    "jobs.create": lambda c, t, _: c.jobs.create(t, JobKind.REBUILD, {}, nothing, join=True),
+    "tenants.tenant": lambda c, t, _: c.tenants.tenant(t),
+    "tenants.add_key": lambda c, t, _: c.tenants.add_key(t, name="B's", secret_sha256=OTHER_SECRET, scopes=[]),
+    "tenants.set_flags": lambda c, t, _: c.tenants.set_flags(t, {"of": "B"}),
+    "tenants.mark_deleting": lambda c, t, _: c.tenants.mark_deleting(t),
+    "tenants.remove": lambda c, t, _: c.tenants.remove(t),
+}
+READING = list(OPERATIONS)[: list(OPERATIONS).index("communities.next_generation")]
+"""Those that answer `NotFound` or nothing at all where the tenant has nothing."""
+
+
+async def every_method_wants_a_tenant(catalogue: Catalogue) -> None:
+    """Anything but a `TenantId` is an error, never 'all tenants'."""
+    ids = await _fill(catalogue, A)
+    before = await _picture(catalogue, A, ids)
+    _equal_methods()
+    for name, operation in OPERATIONS.items():
+        for scope in (None, "", A.value, 0):
+            await raises(InvalidScope, operation(catalogue, scope, ids), f"{name} for the scope {scope!r}")
+    equal(await _picture(catalogue, A, ids), before)
+
+
+async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
+    """With A's ids B reads `NotFound` or nothing, and whatever B does, A keeps what it has."""
+    ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
+    before = await _picture(catalogue, A, ids)
+    for name, operation in OPERATIONS.items():
+        try:
+            found = await operation(catalogue, other, ids)
+        except NotFound:
+            pass
+        else:
+            true(name not in READING or _is_nothing(found), f"{name} showed another tenant {found!r}")
+        equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
+
+
+async def equal_ids_stay_apart(catalogue: Catalogue) -> None:
+    """Two tenants with the same documents, chunks and fingerprints: what one does to its own, the other does not feel."""
+    ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
+    before = await _picture(catalogue, A, ids)
+    own = await _fill(catalogue, other, secret="b" * 64)
+    equal(await _picture(catalogue, A, ids), before)
+    for name, operation in OPERATIONS.items():
+        await operation(catalogue, other, own)
+        equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
+        if name == "documents.tombstone":
+            await catalogue.documents.purge(other, VISIBLE, up_to_version=1)
+            await ingest(catalogue, other, "visible")
+
+
+async def the_scope_holds(catalogue: Catalogue) -> None:
+    """Both checks of another tenant, one after the other on one database."""
+    await another_tenant_sees_nothing(catalogue)
+    await catalogue.tenants.remove(A)
+    await equal_ids_stay_apart(catalogue)
+
+
+CHECKS: tuple[Check, ...] = (
+    every_method_wants_a_tenant,
+    another_tenant_sees_nothing,
+    equal_ids_stay_apart,
+    *catalogue_documents.CHECKS,
+    *catalogue_revisions.CHECKS,
+    *catalogue_directory.CHECKS,
+)
+BY_NAME: dict[str, Check] = {check.__name__: check for check in CHECKS}
+
+
+def _equal_methods() -> None:
+    """Compare `OPERATIONS` with the ports, so that a new method without a row is noticed."""
+    ports = {
+        "documents": DocumentCatalogue,
+        "jobs": JobCatalogue,
+        "tenants": TenantDirectory,
+        "communities": CommunityCatalogue,
+    }
+    methods = {
+        f"{noun}.{name}"
+        for noun, port in ports.items()
+        for name, _ in inspect.getmembers(port, inspect.isfunction)
+        if not name.startswith("_") and not (noun == "tenants" and name in UNSCOPED)
+    }
+    equal(sorted(OPERATIONS), sorted(methods))
+
+
+def _is_nothing(found: Any) -> bool:
+    if hasattr(found, "items") and hasattr(found, "next_cursor"):
+        return not found.items
+    if hasattr(found, "generation"):
+        return bool(found.generation == 0 and not found.stale)
+    return not any(found.values()) if isinstance(found, dict) else not found
+
+
+async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64) -> dict[str, str]:
+    """Give ``owner`` one of everything, and return the ids that are not fixed."""
+    if owner == A:
+        await catalogue.tenants.create("A", tenant_id=owner)
+    await ingest(catalogue, owner, "visible")
+    await stage(catalogue, owner, await catalogue.documents.submit(owner, submission("staged"), nothing))
+    deleted = await ingest(catalogue, owner, "deleted")
+    await catalogue.documents.tombstone(owner, deleted.id, nothing)
+    ended = await catalogue.jobs.create(owner, JobKind.REBUILD, {}, nothing)
+    await catalogue.jobs.finish(owner, ended.id, JobState.FAILED)
+    opened = await catalogue.jobs.create(owner, JobKind.REBUILD, {"of": "A"}, nothing)
+    key = await catalogue.tenants.add_key(owner, name="key", secret_sha256=secret, scopes=[Scope.READ])
+    await catalogue.tenants.set_flags(owner, {"of": "A"})
+    await catalogue.communities.save_summaries(owner, [SUMMARY])
+    generation = await catalogue.communities.next_generation(owner)
+    await catalogue.communities.publish_generation(owner, generation, built_from=0, details={"of": "A"})
+    return {"deleted": deleted.id, "ended": ended.id, "open": opened.id, "key": key.id}
+
+
+async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -> list[Any]:
+    """Return everything that can be read of ``owner``."""
+    names: tuple[str, ...] = (
+        "documents.documents",
+        "documents.version",
+        "documents.hydrate",
+        "documents.chunks",
+        "documents.counts",
+    )
+    names += ("documents.blob_keys", "documents.visible_versions", "jobs.jobs", "tenants.tenant", "tenants.keys")
+    names += ("tenants.flags", "communities.pointer", "communities.summaries")
+    found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in names]
+    staged = await catalogue.documents.prepared(owner, STAGED, 1)
+    kept = [(item.chunk, item.extraction, item.vector.tolist()) for item in staged]
+    blobs = await catalogue.documents.blob_keys(owner, ids["deleted"], up_to_version=9)
+    return [*found, kept, blobs, await catalogue.documents.version(owner, STAGED, 1)]

@@ -1,0 +1,435 @@
+"""What every document catalogue must do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from agentic_rag_backend.domain.document import (
+    ChunkingOptions,
+    DocumentState,
+    Failure,
+    ProcessingOptions,
+    VisibleChunk,
+    content_hash,
+)
+from agentic_rag_backend.domain.filters import And, Comparison, Not
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.testing.catalogue_samples import (
+    LINES,
+    Check,
+    Queue,
+    equal,
+    ingest,
+    nothing,
+    prepared,
+    raises,
+    stage,
+    state_version,
+    submission,
+    tenant,
+    true,
+    untimed,
+)
+
+TEXT = "\n".join(LINES)
+BAD = Failure("parse", "unreadable_document", "no text in it")
+
+
+async def a_submission_is_recorded_with_its_job(catalogue: Catalogue) -> None:
+    """Document, version and job exist, and the queue got the job."""
+    owner, queue = await tenant(catalogue), Queue()
+    handed_in = submission("report", options=ProcessingOptions(chunking=ChunkingOptions(chunk_size=99)))
+    submitted = await catalogue.documents.submit(owner, handed_in, queue)
+    job = submitted.job
+    true(job is not None and not submitted.unchanged, "a new document needs a job")
+    if job is None:
+        return
+    equal([(job.kind, job.state, job.document_id, job.version, job.attempt)], [("ingest", "queued", handed_in.document_id, 1, 1)])
+    equal(queue.jobs, [(owner, job)])
+    equal(await catalogue.jobs.job(owner, job.id), job)
+    document = await catalogue.documents.document(owner, handed_in.document_id)
+    equal(document, submitted.document)
+    equal((document.key, document.title, document.state, document.job_id), ("report", "Title of report", "pending", job.id))
+    equal((document.current_version, document.latest_version, document.chunk_count), (0, 1, 0))
+    equal(document.metadata, {"colour": "red", "year": 1843})
+    true(document.created_at.utcoffset() is not None, "times are aware")
+    version = await catalogue.documents.version(owner, document.id, 1)
+    equal((version.blob_key, version.options, version.text), (handed_in.blob_key, handed_in.options, ""))
+
+
+async def a_submission_is_whole_or_not_at_all(catalogue: Catalogue) -> None:
+    """When the queue refuses, nothing is left of document, version or job."""
+    owner = await tenant(catalogue)
+    await raises(
+        ConnectionRefusedError, catalogue.documents.submit(owner, submission("report"), Queue(fails=True)), "a queue that is down"
+    )
+    equal((await catalogue.documents.documents(owner, limit=10)).items, ())
+    equal((await catalogue.jobs.jobs(owner, limit=10)).items, ())
+    document = await ingest(catalogue, owner, "other")
+    await raises(
+        ConnectionRefusedError, catalogue.documents.tombstone(owner, document.id, Queue(fails=True)), "a queue that is down"
+    )
+    equal(await catalogue.documents.document(owner, document.id), document)
+
+
+async def the_same_again_is_unchanged(catalogue: Catalogue) -> None:
+    """Equal submissions change nothing, processed or not; without a key of its own a document has none."""
+    owner, queue = await tenant(catalogue), Queue()
+    first = await catalogue.documents.submit(owner, submission("report"), queue)
+    again = await catalogue.documents.submit(owner, submission("report", document_id="another"), queue)
+    equal((again.unchanged, again.job, again.document), (True, None, first.document))
+    document = await ingest(catalogue, owner, content_hash(TEXT))
+    equal(document.key, None)
+    version = await state_version(catalogue, owner)
+    again = await catalogue.documents.submit(owner, submission(content_hash(TEXT)), queue)
+    equal((again.unchanged, again.document), (True, document))
+    equal(await state_version(catalogue, owner), version)
+    equal(len(queue.jobs), 1)
+
+
+async def other_metadata_is_an_update(catalogue: Catalogue) -> None:
+    """With the same content a visible document is not processed again, but what shows its metadata is told."""
+    owner = await tenant(catalogue)
+    submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
+    document = submitted.document
+    await stage(catalogue, owner, submitted)
+    merged = {"colour": "red", "year": 1843, "author": "Ada"}
+    await catalogue.documents.save_parsed(owner, document.id, 1, text=TEXT, title="Parsed", metadata=merged)
+    await catalogue.documents.publish(owner, document.id, 1)
+    before = await state_version(catalogue, owner)
+    updated = await catalogue.documents.submit(owner, submission("report", metadata={"colour": "blue"}), nothing)
+    equal((updated.unchanged, updated.job), (False, None))
+    equal(updated.document.metadata, {"colour": "blue", "author": "Ada"}, "what parsing found stays")
+    equal(updated.document.title, "Parsed")
+    equal(untimed(await catalogue.documents.document(owner, document.id)), untimed(updated.document))
+    true(await state_version(catalogue, owner) > before, "other metadata can change an answer")
+    chunk = prepared(document.id, 1, TEXT)[0].chunk
+    equal((await catalogue.documents.hydrate(owner, [chunk.id]))[chunk.id].metadata, {"colour": "blue", "author": "Ada"})
+    again = await catalogue.documents.submit(owner, submission("report", metadata={"colour": "blue"}), nothing)
+    equal(again.unchanged, True)
+
+
+async def other_content_or_options_make_a_version(catalogue: Catalogue) -> None:
+    """The old version stays visible until the new one is published, then only the new one is."""
+    owner = await tenant(catalogue)
+    document = await ingest(catalogue, owner, "report")
+    new_text = "\n".join((*LINES[1:], "The engine was never finished."))
+    submitted = await catalogue.documents.submit(owner, submission("report", new_text, title="Second"), nothing)
+    equal((submitted.document.id, submitted.document.latest_version, submitted.document.current_version), (document.id, 2, 1))
+    equal((submitted.document.title, submitted.document.content_hash), (document.title, document.content_hash))
+    await stage(catalogue, owner, submitted, new_text)
+    old, new = prepared(document.id, 1, TEXT), prepared(document.id, 2, new_text)
+    ids = [item.chunk.id for item in (*old, *new)]
+    shown = await catalogue.documents.hydrate(owner, ids)
+    equal([shown[item.chunk.id].chunk for item in old], [item.chunk for item in old])
+    equal(len(shown), len(old))
+    equal(await catalogue.documents.publish(owner, document.id, 2), True)
+    shown = await catalogue.documents.hydrate(owner, ids)
+    equal([shown[item.chunk.id].chunk for item in new], [item.chunk for item in new])
+    equal(len(shown), len(new))
+    document = await catalogue.documents.document(owner, document.id)
+    equal((document.current_version, document.content_hash, document.chunk_count), (2, content_hash(new_text), len(new)))
+    options = ProcessingOptions(chunking=ChunkingOptions(overlap=0))
+    submitted = await catalogue.documents.submit(owner, submission("report", new_text, title="Second", options=options), nothing)
+    equal(submitted.document.latest_version, 3)
+
+
+async def processing_steps_are_repeatable(catalogue: Catalogue) -> None:
+    """Each step twice gives what once gives, also in other batches and after publishing."""
+    owner = await tenant(catalogue)
+    submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
+    document = submitted.document
+    staged = prepared(document.id, 1, TEXT)
+    for _ in range(2):
+        await stage(catalogue, owner, submitted)
+    await catalogue.documents.save_prepared(owner, document.id, 1, staged[1:])
+    found = await catalogue.documents.prepared(owner, document.id, 1)
+    equal([(item.chunk, item.extraction) for item in found], [(item.chunk, item.extraction) for item in staged])
+    equal([item.vector.tolist() for item in found], [item.vector.tolist() for item in staged])
+    equal(await catalogue.documents.hydrate(owner, [item.chunk.id for item in staged]), {}, "nothing is visible yet")
+    before = await state_version(catalogue, owner)
+    equal(await catalogue.documents.publish(owner, document.id, 1), True)
+    after = await state_version(catalogue, owner)
+    true(after > before, "publishing changes answers")
+    published = await catalogue.documents.document(owner, document.id)
+    equal((published.state, published.chunk_count), (DocumentState.READY, len(staged)))
+    await stage(catalogue, owner, submitted)
+    equal(await catalogue.documents.publish(owner, document.id, 1), True)
+    equal(await catalogue.documents.prepared(owner, document.id, 1), [])
+    equal(await catalogue.documents.document(owner, document.id), published)
+    equal(await state_version(catalogue, owner), after, "a repeated publish changes nothing")
+
+
+async def another_parse_drops_what_was_prepared(catalogue: Catalogue) -> None:
+    """Chunks of another text do not survive it."""
+    owner = await tenant(catalogue)
+    submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
+    await stage(catalogue, owner, submitted)
+    await stage(catalogue, owner, submitted, LINES[0])
+    document = submitted.document
+    equal([item.chunk.text for item in await catalogue.documents.prepared(owner, document.id, 1)], [LINES[0]])
+    await catalogue.documents.publish(owner, document.id, 1)
+    equal((await catalogue.documents.version(owner, document.id, 1)).text, LINES[0])
+    equal((await catalogue.documents.document(owner, document.id)).chunk_count, 1)
+
+
+async def versions_only_grow(catalogue: Catalogue) -> None:
+    """A late version neither begins nor becomes visible."""
+    owner = await tenant(catalogue)
+    first = await catalogue.documents.submit(owner, submission("report"), nothing)
+    await stage(catalogue, owner, first)
+    second = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
+    document = second.document
+    equal(await catalogue.documents.begin_processing(owner, document.id, 1), False, "version 2 has overtaken it")
+    await stage(catalogue, owner, second, LINES[0])
+    equal(await catalogue.documents.publish(owner, document.id, 2), True)
+    before = await catalogue.documents.document(owner, document.id)
+    equal(await catalogue.documents.publish(owner, document.id, 1), False)
+    equal(await catalogue.documents.publish(owner, document.id, 7), False)
+    equal(await catalogue.documents.document(owner, document.id), before)
+    equal(await catalogue.documents.visible_versions(owner), {document.id: 2})
+
+
+async def a_failed_version_leaves_the_visible_one(catalogue: Catalogue) -> None:
+    """Failing is listed; the older version stays, and the same content is processed again."""
+    owner = await tenant(catalogue)
+    first = await catalogue.documents.submit(owner, submission("report"), nothing)
+    document = first.document
+    await catalogue.documents.begin_processing(owner, document.id, 1)
+    await catalogue.documents.fail(owner, document.id, 1, state=DocumentState.UNREADABLE, failure=BAD)
+    failed = await catalogue.documents.document(owner, document.id)
+    equal((failed.state, failed.failures, failed.current_version), (DocumentState.UNREADABLE, (BAD,), 0))
+    equal(await catalogue.documents.publish(owner, document.id, 1), False, "a failed version is over")
+    again = await catalogue.documents.submit(owner, submission("report"), nothing)
+    true(again.job is not None and not again.unchanged, "what failed is processed again")
+    await stage(catalogue, owner, again)
+    listed = Failure("extract", "model_unavailable", "one chunk", "c1")
+    equal(await catalogue.documents.publish(owner, document.id, 2, failures=[listed]), True)
+    visible = await catalogue.documents.document(owner, document.id)
+    equal((visible.state, visible.failures, visible.current_version), (DocumentState.PARTIAL, (listed,), 2))
+    await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
+    await catalogue.documents.begin_processing(owner, document.id, 3)
+    await catalogue.documents.fail(owner, document.id, 3, state=DocumentState.FAILED, failure=BAD)
+    still = await catalogue.documents.document(owner, document.id)
+    equal((still.state, still.failures, still.current_version), (DocumentState.PARTIAL, (listed, BAD), 2))
+    equal(await catalogue.documents.visible_versions(owner), {document.id: 2})
+
+
+async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
+    """Nothing of the document is shown any more, its open jobs are asked to stop, and late steps find nothing."""
+    owner, queue = await tenant(catalogue), Queue()
+    document = await ingest(catalogue, owner, "report")
+    newer = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
+    before = await state_version(catalogue, owner)
+    job = await catalogue.documents.tombstone(owner, document.id, queue)
+    true(await state_version(catalogue, owner) > before, "a tombstone changes answers")
+    equal((job.kind, job.document_id, job.version, queue.jobs), (JobKind.DELETE, document.id, 2, [(owner, job)]))
+    if newer.job is not None:
+        true((await catalogue.jobs.job(owner, newer.job.id)).cancel_requested, "its ingestion is asked to stop")
+    docs, ids = catalogue.documents, [item.chunk.id for item in prepared(document.id, 1, TEXT)]
+    equal(await docs.hydrate(owner, ids), {})
+    equal(await docs.visible_versions(owner), {})
+    equal((await docs.documents(owner, limit=10)).items, ())
+    equal([item.id for item in (await docs.documents(owner, limit=10, state=DocumentState.DELETING)).items], [document.id])
+    late: dict[str, Callable[[], Awaitable[Any]]] = {
+        "document": lambda: docs.document(owner, document.id),
+        "version": lambda: docs.version(owner, document.id, 1),
+        "chunks": lambda: docs.chunks(owner, document.id, limit=5),
+        "a second delete": lambda: docs.tombstone(owner, document.id, queue),
+        "save_parsed": lambda: docs.save_parsed(owner, document.id, 2, text="x", title="x", metadata={}),
+        "save_prepared": lambda: docs.save_prepared(owner, document.id, 2, prepared(document.id, 2, "x")),
+    }
+    for what, call in late.items():
+        await raises(NotFound, call(), what)
+    equal(await docs.begin_processing(owner, document.id, 2), False)
+    equal(await docs.publish(owner, document.id, 2), False)
+    counts = await docs.counts(owner)
+    equal((counts["documents"], counts["chunks"], counts["documents_deleting"]), (0, 0, 1))
+
+
+async def a_purge_names_versions(catalogue: Catalogue) -> None:
+    """It spares what is not tombstoned, newer versions and the re-upload, and ends with nothing left."""
+    owner = await tenant(catalogue)
+    document = await ingest(catalogue, owner, "report")
+    equal(sum((await catalogue.documents.purge(owner, document.id, up_to_version=9)).values()), 0, "it is not tombstoned")
+    equal(await catalogue.documents.document(owner, document.id), document)
+    second = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
+    await stage(catalogue, owner, second, LINES[0])
+    await catalogue.documents.tombstone(owner, document.id, nothing)
+    again = await ingest(catalogue, owner, "report")
+    true(again.id != document.id, "a tombstoned document keeps its id until it is purged")
+    keys = await catalogue.documents.blob_keys(owner, document.id, up_to_version=2)
+    equal(list(keys), [submission("report").blob_key, submission("report", LINES[0]).blob_key])
+    first = await catalogue.documents.purge(owner, document.id, up_to_version=1)
+    equal((first["document_versions"], first["chunks"], first["documents"]), (1, 3, 0))
+    before = await state_version(catalogue, owner)
+    rest = await catalogue.documents.purge(owner, document.id, up_to_version=2)
+    equal((rest["document_versions"], rest["chunks"], rest["prepared_chunks"], rest["documents"]), (1, 1, 1, 1))
+    equal(first["chunk_texts"] + rest["chunk_texts"], 3, "the shared chunk goes with its last version")
+    true(await state_version(catalogue, owner) > before, "the end of a purge is counted")
+    equal(sum((await catalogue.documents.purge(owner, document.id, up_to_version=2)).values()), 0, "repeated")
+    equal(await catalogue.documents.document(owner, again.id), again)
+    equal(await catalogue.documents.visible_versions(owner), {again.id: 1})
+
+
+async def superseded_versions_are_dropped(catalogue: Catalogue) -> None:
+    """Only versions below the visible one go, with the originals no other version needs."""
+    owner = await tenant(catalogue)
+    document = await ingest(catalogue, owner, "report")
+    equal(list(await catalogue.documents.drop_versions(owner, document.id, below=5)), [], "the visible version stays")
+    await ingest(catalogue, owner, "report", LINES[0])
+    third = await catalogue.documents.submit(owner, submission("report", LINES[1]), nothing)
+    equal(list(await catalogue.documents.drop_versions(owner, document.id, below=3)), [submission("report").blob_key])
+    equal(list(await catalogue.documents.drop_versions(owner, document.id, below=3)), [])
+    await raises(NotFound, catalogue.documents.version(owner, document.id, 1), "a dropped version")
+    kept = prepared(document.id, 2, LINES[0])[0].chunk
+    equal((await catalogue.documents.hydrate(owner, [kept.id]))[kept.id].chunk, kept, "its chunk was version 1's as well")
+    equal((await catalogue.documents.version(owner, document.id, 3)).content_hash, content_hash(LINES[1]))
+    true(third.job is not None, "version 3 is on its way")
+
+
+async def publish_and_tombstone_exclude_each_other(catalogue: Catalogue) -> None:
+    """Whichever comes first, a tombstoned document is never visible afterwards."""
+    owner = await tenant(catalogue)
+    for number in range(8):
+        submitted = await catalogue.documents.submit(owner, submission(f"report {number}"), nothing)
+        document = await stage(catalogue, owner, submitted)
+        calls = [
+            catalogue.documents.publish(owner, document.id, 1),
+            catalogue.documents.tombstone(owner, document.id, nothing),
+            catalogue.documents.publish(owner, document.id, 1),
+        ]
+        await asyncio.gather(*(calls if number % 2 else reversed(calls)))
+        equal(await catalogue.documents.publish(owner, document.id, 1), False)
+        equal(await catalogue.documents.visible_versions(owner), {})
+        equal(await catalogue.documents.hydrate(owner, [item.chunk.id for item in prepared(document.id, 1, TEXT)]), {})
+
+
+async def equal_submissions_at_once_are_one_document(catalogue: Catalogue) -> None:
+    """Twenty at a time make one document with one job."""
+    owner, queue = await tenant(catalogue), Queue()
+    handed_in = [submission("report", document_id=f"proposed {number}") for number in range(20)]
+    found = await asyncio.gather(*(catalogue.documents.submit(owner, one, queue) for one in handed_in))
+    equal(len({one.document.id for one in found}), 1)
+    equal(sorted(one.unchanged for one in found), [False] + [True] * 19)
+    equal(len(queue.jobs), 1)
+
+
+async def documents_are_listed_in_pages(catalogue: Catalogue) -> None:
+    """Newest first, each once, narrowed by state, key and filter; cursors and limits that are none are refused."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    for number in range(7):
+        await docs.submit(owner, submission(f"report {number}", metadata={"even": number % 2 == 0, "n": number}), nothing)
+    keys, cursor = [], None
+    while True:
+        page = await docs.documents(owner, limit=3, cursor=cursor)
+        keys += [document.key for document in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    equal(keys, [f"report {number}" for number in reversed(range(7))])
+    even = And((Comparison("even", "eq", True), Not(Comparison("n", "gt", 4))))
+    first = await docs.documents(owner, limit=2, filter=even)
+    equal([document.key for document in first.items], ["report 4", "report 2"])
+    rest = await docs.documents(owner, limit=2, filter=even, cursor=first.next_cursor)
+    equal(([document.key for document in rest.items], rest.next_cursor), (["report 0"], None))
+    equal([item.key for item in (await docs.documents(owner, limit=9, key="report 3")).items], ["report 3"])
+    equal((await docs.documents(owner, limit=9, state=DocumentState.READY)).items, ())
+    one = first.items[0]
+    by_id = And((Comparison("document_id", "eq", one.id), Comparison("title", "contains", "TITLE")))
+    equal((await docs.documents(owner, limit=9, filter=by_id)).items, (one,))
+    jobs = await catalogue.jobs.jobs(owner, limit=2)
+    for cursor in ("garbage", "", "é", "AAAA", (first.next_cursor or "")[:-3], jobs.next_cursor):
+        await raises(InvalidRequest, docs.documents(owner, limit=2, cursor=cursor), f"cursor {cursor!r}")
+    for limit in (0, -1, 1_000_000):
+        await raises(InvalidRequest, docs.documents(owner, limit=limit), f"limit {limit}")
+
+
+async def chunks_are_listed_in_reading_order(catalogue: Catalogue) -> None:
+    """Pages of the visible version; hydration takes any number of ids, repeated and unknown ones too."""
+    owner = await tenant(catalogue)
+    text = "\n".join(f"This is line {number}." for number in range(1203))
+    document = await ingest(catalogue, owner, "long", text)
+    found: list[VisibleChunk] = []
+    cursor = None
+    while True:
+        page = await catalogue.documents.chunks(owner, document.id, limit=500, cursor=cursor)
+        found += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    expected = [item.chunk for item in prepared(document.id, 1, text)]
+    equal([item.chunk for item in found], expected)
+    equal({(item.document_title, item.document_key) for item in found}, {("Title of long", "long")})
+    shown = await catalogue.documents.hydrate(owner, [*(chunk.id for chunk in expected), expected[0].id, "unknown"])
+    equal({id: item.chunk for id, item in shown.items()}, {chunk.id: chunk for chunk in expected})
+    equal(await catalogue.documents.hydrate(owner, []), {})
+    counts = await catalogue.documents.counts(owner)
+    equal((counts["documents"], counts["documents_ready"], counts["chunks"]), (1, 1, 1203))
+
+
+async def a_partial_ingestion_is_tried_again_as_a_version(catalogue: Catalogue) -> None:
+    """What is visible stays so meanwhile; a failed one keeps its version, and what was prepared."""
+    owner, queue = await tenant(catalogue), Queue()
+    submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
+    document, job = await stage(catalogue, owner, submitted), submitted.job
+    if job is None:
+        raise AssertionError("a new document needs a job")
+    await catalogue.documents.fail(owner, document.id, 1, state=DocumentState.FAILED, failure=BAD)
+    await catalogue.jobs.finish(owner, job.id, JobState.FAILED)
+    again = await catalogue.jobs.retry(owner, job.id, queue)
+    equal((again.version, again.attempt), (1, 2))
+    equal((await catalogue.documents.document(owner, document.id)).state, DocumentState.PENDING)
+    equal(len(await catalogue.documents.prepared(owner, document.id, 1)), 3, "what was computed at a price is kept")
+    await stage(catalogue, owner, submitted)
+    await catalogue.documents.publish(owner, document.id, 1, failures=[BAD])
+    await catalogue.jobs.finish(owner, job.id, JobState.PARTIAL)
+    again = await catalogue.jobs.retry(owner, job.id, queue)
+    equal((again.version, again.attempt, [one.version for _, one in queue.jobs]), (2, 3, [1, 2]))
+    equal(await catalogue.documents.visible_versions(owner), {document.id: 1})
+    first, second = [await catalogue.documents.version(owner, document.id, number) for number in (1, 2)]
+    equal(replace(second, version=1, text=TEXT), replace(first, metadata=second.metadata))
+
+
+async def what_was_prepared_can_be_discarded(catalogue: Catalogue) -> None:
+    """Of a version that is not visible; its blob stays known, as every version's does."""
+    owner, queue = await tenant(catalogue), Queue()
+    document = await ingest(catalogue, owner, "report")
+    shown = await catalogue.documents.chunks(owner, document.id, limit=10)
+    submitted = await catalogue.documents.submit(owner, submission("report", text="\n".join(LINES[:2]) + "\nnew"), queue)
+    await stage(catalogue, owner, submitted)
+    for _ in range(2):
+        await catalogue.documents.discard_prepared(owner, document.id, 2)
+        await catalogue.documents.discard_prepared(owner, document.id, 1)
+        equal(await catalogue.documents.prepared(owner, document.id, 2), [])
+        equal(await catalogue.documents.chunks(owner, document.id, limit=10), shown)
+    keys = [(await catalogue.documents.version(owner, document.id, number)).blob_key for number in (1, 2)]
+    equal(await catalogue.documents.unknown_blobs(owner, [*keys, "nobody's"]), ["nobody's"])
+    equal(await catalogue.documents.unknown_blobs(await tenant(catalogue, "second"), keys), keys)
+
+
+CHECKS: tuple[Check, ...] = (
+    a_submission_is_recorded_with_its_job,
+    a_submission_is_whole_or_not_at_all,
+    the_same_again_is_unchanged,
+    other_metadata_is_an_update,
+    other_content_or_options_make_a_version,
+    processing_steps_are_repeatable,
+    another_parse_drops_what_was_prepared,
+    versions_only_grow,
+    a_failed_version_leaves_the_visible_one,
+    a_tombstone_hides_at_once,
+    a_purge_names_versions,
+    superseded_versions_are_dropped,
+    publish_and_tombstone_exclude_each_other,
+    equal_submissions_at_once_are_one_document,
+    documents_are_listed_in_pages,
+    chunks_are_listed_in_reading_order,
+    a_partial_ingestion_is_tried_again_as_a_version,
+    what_was_prepared_can_be_discarded,
+)

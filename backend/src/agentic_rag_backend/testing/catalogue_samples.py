@@ -1,0 +1,153 @@
+"""What the catalogue's checks are made of: samples, a queue that only remembers, and comparisons that name what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.document import Chunk, Document, content_hash, stable_id
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
+from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.tenant import Tenant, TenantId
+from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission, Submitted
+
+Check = Callable[[Catalogue], Awaitable[None]]
+LINES = ("Ada wrote the first program.", "Charles built the engine.", "Ada knew Charles.")
+
+
+@dataclass
+class Queue:
+    """Remembers what was enqueued; with ``fails`` it raises after remembering, as a queue that is down would."""
+
+    jobs: list[tuple[TenantId, Job]] = field(default_factory=list)
+    fails: bool = False
+
+    def __call__(self, connection: Connection, tenant: TenantId, job: Job) -> None:
+        """Take a job."""
+        self.jobs.append((tenant, job))
+        if self.fails:
+            raise ConnectionRefusedError("the queue is down")
+
+
+def nothing(connection: Connection, tenant: TenantId, job: Job) -> None:
+    """Enqueue nowhere."""
+
+
+def submission(key: str, text: str = "\n".join(LINES), **other: Any) -> Submission:
+    """Return a submission of ``text`` under ``key``, with a document id made from both."""
+    values: dict[str, Any] = {
+        "document_id": stable_id("sample document", key),
+        "key": key,
+        "title": f"Title of {key}",
+        "content_hash": content_hash(text),
+        "media_type": "text/plain",
+        "size_bytes": len(text.encode()),
+        "blob_key": f"{stable_id('sample blob', key, text)}/1",
+        "metadata": {"colour": "red", "year": 1843},
+    }
+    return Submission(**{**values, **other})
+
+
+def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
+    """Return one prepared chunk a line of ``text``; ids do not contain the tenant, so that only the scope keeps two apart."""
+    found, start = [], 0
+    for ordinal, line in enumerate(text.split("\n")):
+        line_hash = content_hash(line)
+        chunk = Chunk(
+            id=stable_id("sample chunk", document_id, line_hash),
+            document_id=document_id,
+            version=version,
+            ordinal=ordinal,
+            text=line,
+            start_char=start,
+            end_char=start + len(line),
+            start_line=ordinal + 1,
+            end_line=ordinal + 1,
+            size_tokens=len(line.split()),
+            content_hash=line_hash,
+            headings=("Engines", "Programs"),
+        )
+        vector = np.arange(8, dtype=np.float32) / np.float32(7) + np.float32(ordinal)
+        found.append(PreparedChunk(chunk, vector, _extraction(chunk)))
+        start += len(line) + 1
+    return found
+
+
+def _extraction(chunk: Chunk) -> Extraction:
+    said = ExtractedRelationship(
+        source="Ada",
+        source_type="person",
+        target="Charles",
+        target_type="person",
+        relation="knew",
+        fact=chunk.text,
+        fact_start=0,
+        fact_end=len(chunk.text),
+        confidence=0.5,
+    )
+    return Extraction(
+        chunk_id=chunk.id,
+        mentions=(EntityMention(name="Ada", type="person", start_char=0, end_char=3, about=True),),
+        relationships=(said,),
+        aliases=(Alias(name="Ada", alias="Countess of Lovelace", type="person"),),
+    )
+
+
+async def tenant(catalogue: Catalogue, name: str = "first") -> TenantId:
+    """Create a tenant and return its id."""
+    return (await catalogue.tenants.create(name)).id
+
+
+async def state_version(catalogue: Catalogue, owner: TenantId) -> int:
+    """Return the tenant's counter."""
+    held: Tenant = await catalogue.tenants.tenant(owner)
+    return held.state_version
+
+
+async def stage(catalogue: Catalogue, owner: TenantId, submitted: Submitted, text: str = "\n".join(LINES)) -> Document:
+    """Take a submission up to the point where it could be published."""
+    document, version = submitted.document, submitted.document.latest_version
+    equal(await catalogue.documents.begin_processing(owner, document.id, version), True)
+    await catalogue.documents.save_parsed(
+        owner, document.id, version, text=text, title=document.title, metadata=dict(document.metadata)
+    )
+    await catalogue.documents.save_prepared(owner, document.id, version, prepared(document.id, version, text))
+    return document
+
+
+async def ingest(catalogue: Catalogue, owner: TenantId, key: str, text: str = "\n".join(LINES), **other: Any) -> Document:
+    """Submit, stage and publish; return the document as it is then."""
+    submitted = await catalogue.documents.submit(owner, submission(key, text, **other), nothing)
+    document = await stage(catalogue, owner, submitted, text)
+    equal(await catalogue.documents.publish(owner, document.id, document.latest_version), True)
+    return await catalogue.documents.document(owner, document.id)
+
+
+def untimed(document: Document) -> Document:
+    """Return ``document`` without the time of its last change."""
+    return replace(document, updated_at=document.created_at)
+
+
+async def raises(error: type[Exception], call: Awaitable[Any], what: str) -> Exception:
+    """Await ``call``, which must raise ``error``; return what it raised."""
+    try:
+        found = await call
+    except error as raised:
+        return raised
+    raise AssertionError(f"{what} should have raised {error.__name__}; it returned {found!r}")
+
+
+def equal(found: object, expected: object, what: str = "") -> None:
+    """Raise `AssertionError` unless both are equal."""
+    if found != expected:
+        raise AssertionError(f"{what}\nfound    {found!r}\nexpected {expected!r}")
+
+
+def true(condition: object, what: str) -> None:
+    """Raise `AssertionError` unless ``condition`` holds."""
+    if not condition:
+        raise AssertionError(what)

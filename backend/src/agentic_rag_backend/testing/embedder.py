@@ -1,0 +1,102 @@
+"""The contract of an `Embedder`, checked by calling it; run from ``tests/contract`` on every adapter.
+
+Each check is an async function of an embedder; `CHECKS` lists them. An adapter that breaks a promise of
+`models.embedding.base` fails at least one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from agentic_rag_backend.models.embedding.base import Embedder
+
+TEXTS = (
+    "Marie Curie discovered polonium and radium in Paris.",
+    "The ship left Rotterdam with eleven thousand containers on board and reached Singapore after four weeks.",
+    "Invoice 4711 is due on 30 June 2024.",
+    "x",
+    "Ein Satz mit Umlauten: Grüße aus Köln. 東京タワーは赤い。",
+)
+TOLERANCE = 1e-3
+"""How far two embeddings of one text may lie apart in any value: none of an index's decisions depends on less."""
+
+
+async def check_shape_and_length(embedder: Embedder) -> None:
+    """Rows are float32, finite, of length 1 and of the dimension that was promised."""
+    vectors = await embedder.embed(TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(TEXTS), embedder.dimensions)
+    assert np.isfinite(vectors).all()
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+
+
+async def check_order(embedder: Embedder) -> None:
+    """Vectors come in the order of the texts, whatever order they were computed in; different texts differ."""
+    forward = await embedder.embed(TEXTS)
+    backward = await embedder.embed(TEXTS[::-1])
+    np.testing.assert_allclose(forward, backward[::-1], atol=TOLERANCE)
+    similarity = forward @ forward.T
+    assert (similarity - np.eye(len(TEXTS), dtype=np.float32)).max() < 0.999
+
+
+async def check_alone_or_in_a_batch(embedder: Embedder) -> None:
+    """A text has the same vector alone, in a batch and repeated: what else is embedded has no influence."""
+    together = await embedder.embed(TEXTS * 12)
+    for number, text in enumerate(TEXTS):
+        alone = (await embedder.embed([text]))[0]
+        for row in together[number :: len(TEXTS)]:
+            np.testing.assert_allclose(row, alone, atol=TOLERANCE)
+
+
+async def check_concurrent_calls(embedder: Embedder) -> None:
+    """Callers at the same time get each their own."""
+    expected = await embedder.embed(TEXTS)
+    results = await asyncio.gather(*(embedder.embed([text, TEXTS[0]]) for text in TEXTS))
+    for number, vectors in enumerate(results):
+        np.testing.assert_allclose(vectors[0], expected[number], atol=TOLERANCE)
+        np.testing.assert_allclose(vectors[1], expected[0], atol=TOLERANCE)
+
+
+async def check_query(embedder: Embedder) -> None:
+    """A question is one unit vector; an empty one is finite."""
+    query = await embedder.embed_query("Who discovered radium?")
+    assert query.shape == (embedder.dimensions,)
+    assert query.dtype == np.float32
+    assert abs(float(np.linalg.norm(query)) - 1.0) < 1e-5
+    assert np.isfinite(await embedder.embed_query("")).all()
+
+
+async def check_long_text(embedder: Embedder) -> None:
+    """What comes late in a long text changes its vector: nothing is cut."""
+    start = "The committee met again to discuss the harbour, the railway and the schools of the town. " * 40
+    vectors = await embedder.embed([start, start + "Penguins breed on the ice of Antarctica. " * 20, start * 5])
+    assert float(vectors[0] @ vectors[1]) < 0.99
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
+
+
+async def check_nothing(embedder: Embedder) -> None:
+    """No texts give no rows of the right width; an empty text gives a finite vector."""
+    assert (await embedder.embed([])).shape == (0, embedder.dimensions)
+    assert np.isfinite(await embedder.embed(["", " \n"])).all()
+
+
+async def check_fingerprint(embedder: Embedder) -> None:
+    """The fingerprint names something and does not change by use."""
+    before = embedder.fingerprint
+    await embedder.embed(TEXTS[:1])
+    assert before
+    assert embedder.fingerprint == before
+
+
+CHECKS = (
+    check_shape_and_length,
+    check_order,
+    check_alone_or_in_a_batch,
+    check_concurrent_calls,
+    check_query,
+    check_long_text,
+    check_nothing,
+    check_fingerprint,
+)

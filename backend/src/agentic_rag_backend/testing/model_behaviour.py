@@ -1,0 +1,185 @@
+"""What a scripted model does, read from its name: the pure half of `testing.model_server`.
+
+A name is parts joined by ``+``; unknown parts are ignored, so that ``gpt-4o-mini`` is a model that echoes.
+
+============================ ==========================================================================================
+part                         effect
+============================ ==========================================================================================
+``echo`` (default)           repeats the last user message
+``cite``                     sentences copied from the numbered passages, the ones nearest to the question, with ``[n]``
+``cite-wrong``               a copied sentence under ``[99]``, and an invented one under ``[1]``
+``refuse``                   the sentence that says the documents do not answer
+``empty``                    a reply without text
+``recorded``                 only recorded replies; a prompt without one is a 404 that names the prompt's hash
+``broken-json``              half of a JSON object
+``wrong-schema``             a JSON object that holds to no schema
+``json-object-only``         400 for ``response_format: json_schema``, as servers that lack it answer
+``no-usage``                 no token counts
+``latency-500ms``            waits before it answers (``ms`` or ``s``)
+``slow-stream-50ms``         waits between the pieces of a stream
+``status-500``               that status, any from 400 to 599
+``rate-limited-1s``          429 with ``Retry-After: 1``
+``drop``                     closes the connection without an answer
+``cut-stream``               closes the connection in the middle of a stream
+``short-stream``             ends a stream in the middle as if it were whole, but for its finish reason
+============================ ==========================================================================================
+
+A fault may end: ``status-500x2`` fails twice, then the model answers (also ``rate-limited-1sx2``, ``dropx1``,
+``broken-jsonx1`` …). Where a JSON schema is asked for, ``echo`` and ``cite`` answer with an object that holds to it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED
+
+_PASSAGE = re.compile(r"<passage id=\"(\d+)\"[^>]*>\n(.*?)\n</passage>", re.DOTALL)
+_NUMBERED_LINE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
+_QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
+_COUNTED = re.compile(r"(?P<part>.+?)x(?P<times>\d+)\Z")
+_DURATION = re.compile(r"(?P<kind>latency|slow-stream|rate-limited)-(?P<number>\d+)(?P<unit>ms|s)\Z")
+_STATUS = re.compile(r"status-([45]\d\d)\Z")
+_CONTENT = frozenset({"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema"})
+_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream"})
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a name: ``kind`` with its ``value`` (seconds or a status), for the first ``times`` calls (None: all)."""
+
+    kind: str
+    value: float = 0.0
+    times: int | None = None
+
+
+def parse_name(model: str) -> tuple[Part, ...]:
+    """Return the parts of a model's name that mean something, in order."""
+    parts = (_parse_part(text) for text in model.split("+"))
+    return tuple(part for part in parts if part is not None)
+
+
+def _parse_part(text: str) -> Part | None:
+    times: int | None = None
+    counted = _COUNTED.match(text)
+    if counted:
+        text, times = counted["part"], int(counted["times"])
+    if text in _CONTENT or text in _SWITCHES:
+        return Part(text, times=times)
+    duration = _DURATION.match(text)
+    if duration:
+        return Part(duration["kind"], int(duration["number"]) / (1000 if duration["unit"] == "ms" else 1), times)
+    status = _STATUS.match(text)
+    return Part("status", float(status[1]), times) if status else None
+
+
+def active(parts: Sequence[Part], call: int) -> dict[str, float]:
+    """Return what applies to the ``call``-th call (from 0) of a model: kind → value, one content behaviour at most."""
+    kinds = {part.kind: part.value for part in parts if part.times is None or call < part.times}
+    content = [kind for kind in kinds if kind in _CONTENT]
+    # A fault that has ended gives way to what else the name says: "broken-jsonx1+cite".
+    for shadowed in content[1:]:
+        kinds.pop(shadowed)
+    return kinds
+
+
+def prompt_hash(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 (hex) under which a reply to these messages is recorded."""
+    text = json.dumps([[message.get("role"), message.get("content")] for message in messages], ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def count_tokens(text: str) -> int:
+    """Return the number of words and punctuation marks: a stand-in for tokens that a test can predict."""
+    return len(re.findall(r"\w+|[^\w\s]", text))
+
+
+def write(kinds: Mapping[str, float], messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> str:
+    """Return the text of a reply to ``messages`` under the behaviours ``kinds``."""
+    users = [str(message.get("content") or "") for message in messages if message.get("role") == "user"]
+    prompt = users[-1] if users else ""
+    if "empty" in kinds:
+        return ""
+    if "broken-json" in kinds:
+        return '{"text": "this object never en'
+    if "wrong-schema" in kinds:
+        return '{"unexpected": [1, 2, 3]}'
+    if schema is not None:
+        return json.dumps(instance(schema, text=_first_sentence(prompt)), ensure_ascii=False)
+    if "refuse" in kinds:
+        return NOT_ANSWERED
+    if "cite" in kinds:
+        return _cited(prompt)
+    if "cite-wrong" in kinds:
+        copied = _cited(prompt).partition("[")[0].strip()
+        return f"{copied} [99] The moon landing of 1969 was filmed by Zebulon Quark in Atlantis. [1]"
+    return prompt
+
+
+def instance(schema: Mapping[str, Any], *, text: str = "text") -> Any:
+    """Return a value that holds to a JSON Schema (the subset that structured outputs allow); strings are ``text``."""
+    if "$ref" in schema or "$defs" in schema:
+        schema = _resolved(schema)
+    if "const" in schema:
+        return schema["const"]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    for choice in ("anyOf", "oneOf", "allOf"):
+        if schema.get(choice):
+            return instance(schema[choice][0], text=text)
+    kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        return {name: instance(value, text=text) for name, value in schema.get("properties", {}).items()}
+    if kind == "array":
+        items = schema.get("items", {"type": "string"})
+        return [instance(items, text=text) for _ in range(max(1, int(schema.get("minItems", 1))))]
+    if kind in ("integer", "number"):
+        return schema.get("minimum", 1)
+    if kind == "boolean":
+        return True
+    return None if kind == "null" else text[: int(schema.get("maxLength", 200))]
+
+
+def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    definitions = schema.get("$defs", {})
+
+    def inline(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            if "$ref" in value:
+                return inline(definitions[str(value["$ref"]).rpartition("/")[2]])
+            return {key: inline(held) for key, held in value.items() if key != "$defs"}
+        return [inline(held) for held in value] if isinstance(value, list) else value
+
+    resolved: Mapping[str, Any] = inline(schema)
+    return resolved
+
+
+def _passages(prompt: str) -> list[tuple[int, str]]:
+    found = _PASSAGE.findall(prompt) or _NUMBERED_LINE.findall(prompt)
+    return [(int(number), text) for number, text in found]
+
+
+def _cited(prompt: str, *, most: int = 3) -> str:
+    question = _QUESTION.search(prompt)
+    asked = content_forms(question[1] if question else prompt)
+    best: list[tuple[int, int, int, str]] = []
+    for number, text in _passages(prompt):
+        scored = [(len(asked & content_forms(sentence.text)), sentence) for sentence in split_sentences(text)]
+        if scored:
+            overlap, sentence = max(scored, key=lambda item: (item[0], -item[1].start))
+            best.append((-overlap, number, sentence.start, " ".join(sentence.text.split())))
+    return " ".join(f"{text} [{number}]" for _, number, _, text in sorted(best)[:most]) or NOT_ANSWERED
+
+
+def _first_sentence(prompt: str) -> str:
+    passages = _passages(prompt)
+    sentences = split_sentences(passages[0][1] if passages else prompt)
+    return sentences[0].text if sentences else "text"

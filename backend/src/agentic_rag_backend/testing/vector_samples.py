@@ -1,0 +1,80 @@
+"""Sample points and filters for whatever is tested on a vector store."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or
+from agentic_rag_backend.stores.vector.base import NodeKind, Vector, VectorPoint
+
+DIMENSIONS = 8
+
+
+def point_id(number: int) -> str:
+    """Return the id of the ``number``-th sample point."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, str(number)))
+
+
+def vector(number: int) -> Vector:
+    """Return a reproducible vector, of length other than 1."""
+    return np.random.default_rng(number).normal(size=DIMENSIONS).astype(np.float32)
+
+
+def chunk(number: int, text: str | None = "a harbour at night", *, document: str = "d1", **fields: Any) -> VectorPoint:
+    """Return a sample chunk with a vector of its own."""
+    given = {"kind": NodeKind.CHUNK, "dense": vector(number), "version": 1, "title": f"Title of {document}", **fields}
+    return VectorPoint(id=point_id(number), text=text, document_id=document, **given)
+
+
+def node(number: int, kind: NodeKind, text: str = "a harbour at night", **fields: Any) -> VectorPoint:
+    """Return a sample node."""
+    return VectorPoint(id=point_id(number), kind=kind, text=text, **{"dense": vector(number), **fields})
+
+
+def random_value(choose: random.Random) -> Any:
+    """Return a metadata value of the awkward sort."""
+    plain = [
+        True,
+        False,
+        0,
+        1,
+        1.0,
+        -2,
+        2.5,
+        10**17,
+        10**17 + 1,
+        float(10**17),
+        "",
+        "1",
+        "true",
+        "Straße",
+        "STRASSE",
+        "2019-04-30",
+        "a.b",
+    ]
+    return choose.choice([None, [], *plain, [choose.choice(plain) for _ in range(choose.randint(1, 3))], {"a": 1}, {}])
+
+
+def random_filter(choose: random.Random, fields: Sequence[str], depth: int = 3) -> Filter:
+    """Return a filter over ``fields`` with every operator, defaults included."""
+    shape = choose.random() if depth else 1.0
+    if shape < 0.4:
+        parts = tuple(random_filter(choose, fields, depth - 1) for _ in range(choose.randint(0, 3)))
+        return And(parts) if shape < 0.2 else Or(parts)
+    if shape < 0.5:
+        return Not(random_filter(choose, fields, depth - 1))
+    operator = choose.choice(OPERATORS)
+    scalars = [value for value in (random_value(choose) for _ in range(9)) if isinstance(value, (str, int, float))] or [1]
+    value = tuple(scalars[:2]) if operator in ("in", "nin") else scalars[0]
+    return Comparison(choose.choice(fields), operator, value, choose.choice([None, None, scalars[-1]]))
+
+
+def random_chunk(choose: random.Random, number: int, names: Sequence[str]) -> VectorPoint:
+    """Return a sample chunk with some of the metadata fields ``names``."""
+    metadata = {name: random_value(choose) for name in names if choose.random() < 0.7}
+    return chunk(number, document=f"d{number % 5}", key=choose.choice([None, "k1"]), metadata=metadata)

@@ -1,0 +1,399 @@
+"""The contract of `stores.vector.base.VectorStore` as checks that every adapter runs.
+
+An adapter gives an `OpenStore`; each check in `CHECKS` takes it and raises `AssertionError` where the contract is broken.
+"""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from agentic_rag_backend.domain.filters import Comparison, matches
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, InvalidScope
+from agentic_rag_backend.stores.vector.base import (
+    Collection,
+    Legs,
+    NodeKind,
+    ScoredId,
+    Vector,
+    VectorPoint,
+    VectorSearch,
+    VectorStore,
+)
+from agentic_rag_backend.testing.vector_samples import (
+    DIMENSIONS,
+    chunk,
+    node,
+    point_id,
+    random_chunk,
+    random_filter,
+    vector,
+)
+
+OpenStore = Callable[[str], AbstractAsyncContextManager[VectorStore]]
+"""Opens the store at a named place, for `DIMENSIONS` dimensions, and closes it; a place is empty at first and keeps its data."""
+Check = Callable[[OpenStore], Awaitable[None]]
+
+A = TenantId("t_" + "a" * 32)
+B = TenantId("t_" + "b" * 32)
+CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
+
+
+async def find(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **search: Any) -> Legs:
+    """Run one search, for the text and a vector of the samples unless told otherwise."""
+    given = {"kind": NodeKind.CHUNK, "text": "harbour night", "dense": vector(1), **search}
+    return (await store.search(tenant, collection, [VectorSearch(**given)]))[0]
+
+
+def ids(leg: Sequence[ScoredId]) -> list[str]:
+    """Return the ids of a leg in order."""
+    return [scored.id for scored in leg]
+
+
+async def _refused(call: Awaitable[object], error: type[AgenticRagError] = InvalidRequest) -> None:
+    try:
+        await call
+    except error:
+        return
+    raise AssertionError(f"{error.__name__} expected")
+
+
+async def tenant_is_required(open_store: OpenStore) -> None:
+    """Every method that takes a tenant refuses anything else, whatever the other arguments."""
+    arguments: dict[str, Any] = {
+        "collection": CHUNKS,
+        "points": [chunk(1)],
+        "searches": [VectorSearch(kind=NodeKind.CHUNK, text="harbour")],
+        "ids": [point_id(1)],
+        "document_id": "d1",
+        "metadata": {},
+        "title": "t",
+        "key": None,
+        "up_to_version": 9,
+        "keep": (),
+        "below": 9,
+    }
+    async with open_store("scope") as store:
+        await store.upsert(A, CHUNKS, [chunk(1)])
+        scoped = [
+            (name, inspect.signature(method).parameters)
+            for name, method in inspect.getmembers(VectorStore, inspect.iscoroutinefunction)
+            if "tenant" in inspect.signature(method).parameters
+        ]
+        assert len(scoped) >= 9
+        for name, parameters in scoped:
+            assert list(parameters)[1] == "tenant", name
+            given = {parameter: arguments[parameter] for parameter in list(parameters)[2:]}
+            for scope in (None, "", A.value, 0, [A]):
+                await _refused(getattr(store, name)(scope, **given), InvalidScope)
+        assert await store.count(A, CHUNKS) == 1
+
+
+async def another_tenant_sees_nothing(open_store: OpenStore) -> None:
+    """No read of B shows what A holds, with equal ids or without."""
+    async with open_store("reads") as store:
+        await store.upsert(A, CHUNKS, [chunk(1), chunk(2)])
+        assert await find(store, B) == Legs()
+        assert await store.vectors(B, CHUNKS, [point_id(1)]) == {}
+        assert await store.count(B, CHUNKS) == await store.count(B, CHUNKS, document_id="d1") == 0
+        await store.upsert(B, CHUNKS, [chunk(1, "an orchard", dense=vector(9))])
+        assert ids((await find(store, B)).dense) == [point_id(1)]
+        assert (await find(store, B)).sparse == ()
+        assert set(ids((await find(store, A)).dense)) == {point_id(1), point_id(2)}
+        assert await store.count(A, CHUNKS) == await store.count(A, CHUNKS, document_id="d1") == 2
+        _same_direction((await store.vectors(A, CHUNKS, [point_id(1)]))[point_id(1)], vector(1))
+        _same_direction((await store.vectors(B, CHUNKS, [point_id(1)]))[point_id(1)], vector(9))
+
+
+async def another_tenant_changes_nothing(open_store: OpenStore) -> None:
+    """No write of B touches A's points of equal ids, documents and generations."""
+    async with open_store("writes") as store:
+        await store.upsert(A, CHUNKS, [chunk(1, metadata={"year": 1}), chunk(2, document="d2")])
+        await store.upsert(A, NODES, [node(3, NodeKind.COMMUNITY, generation=1)])
+        before = await find(store, A), await find(store, A, NODES, kind=NodeKind.COMMUNITY)
+        assert await store.delete(B, CHUNKS, [point_id(1)]) == 0
+        await store.upsert(B, CHUNKS, [chunk(1), chunk(2, document="d2")])
+        await store.update_metadata(B, "d1", {"year": 2}, title="other", key=None)
+        assert await store.delete(B, CHUNKS, [point_id(1)]) == 1
+        assert await store.delete_document(B, "d2", up_to_version=9) == 1
+        assert await store.delete_generations(B, below=9) == 0
+        assert await store.delete_tenant(B) == 0
+        assert before == (await find(store, A), await find(store, A, NODES, kind=NodeKind.COMMUNITY))
+        assert len((await find(store, A, filter=Comparison("year", "eq", 1))).dense) == 1
+
+
+async def repeated_writes_change_nothing(open_store: OpenStore) -> None:
+    """An upsert replaces: twice is once, and what the second lacks is gone."""
+    async with open_store("repeated") as store:
+        points = [chunk(number) for number in range(5)]
+        await store.upsert(A, CHUNKS, points)
+        before = await find(store, A)
+        await store.upsert(A, CHUNKS, [*points, *points])
+        assert await store.count(A, CHUNKS) == 5
+        assert await find(store, A) == before
+        await store.upsert(A, CHUNKS, [replace(points[0], dense=None, document_id="d2"), replace(points[1], text=None)])
+        legs = await find(store, A)
+        assert set(ids(legs.dense)) == {point_id(number) for number in (1, 2, 3, 4)}
+        assert set(ids(legs.sparse)) == {point_id(number) for number in (0, 2, 3, 4)}
+        assert set(await store.vectors(A, CHUNKS, [point_id(0), point_id(1)])) == {point_id(1)}
+        assert await store.count(A, CHUNKS, document_id="d1") == 4
+
+
+async def deletes_leave_nothing(open_store: OpenStore) -> None:
+    """Deleted points are neither found, read nor counted, and the numbers returned are those that existed."""
+    async with open_store("deletes") as store:
+        await store.upsert(A, CHUNKS, [chunk(number) for number in range(6)])
+        await store.upsert(A, NODES, [node(9, NodeKind.ENTITY)])
+        assert await store.delete(A, CHUNKS, []) == 0
+        assert await store.count(A, CHUNKS) == 6
+        gone = [point_id(0), point_id(1)]
+        assert await store.delete(A, CHUNKS, [*gone, gone[0], point_id(99)]) == 2
+        assert await store.delete(A, CHUNKS, gone) == 0
+        legs = await find(store, A)
+        assert not set(gone) & {*ids(legs.dense), *ids(legs.sparse)}
+        assert await store.vectors(A, CHUNKS, gone) == {}
+        assert await store.count(A, CHUNKS) == 4
+        assert await store.delete_tenant(A) == 5
+        assert await find(store, A) == Legs()
+        assert await store.count(A, CHUNKS) == await store.count(A, NODES) == 0
+
+
+async def documents_are_purged_by_version(open_store: OpenStore) -> None:
+    """A purge takes the named versions of one document, but what it is told to keep."""
+    async with open_store("versions") as store:
+        versions = [(1, "d1", 1), (2, "d1", 2), (3, "d1", 2), (4, "d1", 3), (5, "d2", 1)]
+        await store.upsert(
+            A, CHUNKS, [chunk(number, document=document, version=version) for number, document, version in versions]
+        )
+        assert await store.delete_document(A, "d1", up_to_version=0) == 0
+        assert await store.delete_document(A, "d1", up_to_version=2, keep=[point_id(3), point_id(77)]) == 2
+        assert set(ids((await find(store, A)).dense)) == {point_id(number) for number in (3, 4, 5)}
+        assert await store.delete_document(A, "d1", up_to_version=2) == 1
+        assert await store.count(A, CHUNKS, document_id="d1") == await store.count(A, CHUNKS, document_id="d2") == 1
+
+
+async def generations_are_kept_apart(open_store: OpenStore) -> None:
+    """A search of a generation sees that one only; old ones go, other kinds stay."""
+    async with open_store("generations") as store:
+        points = [node(number, NodeKind.COMMUNITY, generation=number) for number in (1, 2, 3)]
+        await store.upsert(A, NODES, [*points, node(4, NodeKind.ENTITY), node(5, NodeKind.FACT, generation=1)])
+        legs = await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=2)
+        assert ids(legs.dense) == ids(legs.sparse) == [point_id(2)]
+        assert len((await find(store, A, NODES, kind=NodeKind.COMMUNITY)).dense) == 3
+        assert await store.delete_generations(A, below=3) == 2
+        assert await store.delete_generations(A, below=3) == 0
+        assert (await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=2)) == Legs()
+        assert await store.count(A, NODES) == 3
+
+
+async def kinds_and_collections_are_kept_apart(open_store: OpenStore) -> None:
+    """A search finds one kind in one collection; equal ids in both are two points; facts need no dense vector."""
+    async with open_store("kinds") as store:
+        await store.upsert(A, CHUNKS, [chunk(1)])
+        await store.upsert(A, NODES, [node(1, NodeKind.ENTITY), node(2, NodeKind.FACT, dense=None)])
+        assert ids((await find(store, A, NODES, kind=NodeKind.ENTITY)).sparse) == [point_id(1)]
+        facts = await find(store, A, NODES, kind=NodeKind.FACT)
+        assert facts.dense == ()
+        assert ids(facts.sparse) == [point_id(2)]
+        assert await find(store, A, CHUNKS, kind=NodeKind.ENTITY) == Legs()
+        assert await store.delete(A, NODES, [point_id(1)]) == 1
+        assert ids((await find(store, A)).dense) == [point_id(1)]
+
+
+async def bad_vectors_are_refused_whole(open_store: OpenStore) -> None:
+    """One bad vector anywhere, and nothing of the batch is written; a search with one is refused too."""
+    bad: list[Any] = [np.zeros(DIMENSIONS + 1, np.float32), np.zeros((1, DIMENSIONS), np.float32), np.zeros(0, np.float32)]
+    bad += [np.full(DIMENSIONS, value, np.float32) for value in (np.nan, np.inf, -np.inf)]
+    async with open_store("bad") as store:
+        await store.upsert(A, CHUNKS, [chunk(0)])
+        for dense in bad:
+            points = [chunk(0, "changed"), *(chunk(number) for number in range(1, 300)), chunk(300, dense=dense)]
+            await _refused(store.upsert(A, CHUNKS, points))
+            await _refused(find(store, A, dense=dense))
+        assert await store.count(A, CHUNKS) == 1
+        assert ids((await find(store, A)).sparse) == [point_id(0)]
+
+
+async def limits_are_bounded(open_store: OpenStore) -> None:
+    """A limit holds for each leg, and one outside 1–10,000 is refused."""
+    async with open_store("limits") as store:
+        await store.upsert(A, CHUNKS, [chunk(number) for number in range(30)])
+        for limit in (0, -1, 10_001):
+            await _refused(find(store, A, limit=limit))
+        for limit, found in ((1, 1), (29, 29), (10_000, 30)):
+            legs = await find(store, A, limit=limit)
+            assert len(legs.dense) == len(legs.sparse) == found
+
+
+async def ties_are_ordered_by_id(open_store: OpenStore) -> None:
+    """Of many equals the smallest ids are returned, in order, after everything better."""
+    async with open_store("ties") as store:
+        equals = [chunk(number, dense=vector(1)) for number in range(2, 90)]
+        better = chunk(200, "harbour night harbour night", dense=vector(1) * 3)
+        await store.upsert(A, CHUNKS, [*reversed(equals), better])
+        legs = await find(store, A, limit=7)
+        smallest = sorted(point.id for point in equals)
+        assert ids(legs.sparse) == [better.id, *smallest[:6]]
+        assert ids(legs.dense) == sorted([*smallest, better.id])[:7]
+
+
+async def legs_are_what_was_asked_for(open_store: OpenStore) -> None:
+    """Cosine and BM25 scores, best first, one leg each; several searches are answered in order."""
+    async with open_store("legs") as store:
+        texts = ["harbour harbour lights", "harbour lights and a long way of many words to the sea", "an orchard"]
+        await store.upsert(A, CHUNKS, [chunk(number, text) for number, text in enumerate(texts)])
+        both, dense, sparse, neither = await store.search(
+            A,
+            CHUNKS,
+            [
+                VectorSearch(kind=NodeKind.CHUNK, text="the harbours", dense=vector(1)),
+                VectorSearch(kind=NodeKind.CHUNK, dense=vector(1)),
+                VectorSearch(kind=NodeKind.CHUNK, text="the harbours"),
+                VectorSearch(kind=NodeKind.CHUNK, text="of the and"),
+            ],
+        )
+        assert (both.dense, both.sparse) == (dense.dense, sparse.sparse)
+        assert neither == Legs()
+        assert dense.sparse == sparse.dense == ()
+        assert ids(both.sparse) == [point_id(0), point_id(1)]
+        assert all(scored.score > 0 for scored in both.sparse)
+        for scored in both.dense:
+            number = next(number for number in range(3) if point_id(number) == scored.id)
+            assert abs(scored.score - _cosine(vector(1), vector(number))) < 1e-4
+        assert [scored.score for scored in both.dense] == sorted((scored.score for scored in both.dense), reverse=True)
+        assert store.terms("The Harbours") == store.terms("harbour") != store.terms("orchard")
+        assert store.terms("of the and") == frozenset()
+        assert await store.search(A, CHUNKS, []) == []
+
+
+async def scores_are_the_tenants_own(open_store: OpenStore) -> None:
+    """Scores and order are equal to the last bit with and without another tenant, whoever wrote first."""
+    choose = random.Random(7)  # noqa: S311 - samples, not secrets
+    words = [f"word{number}q" for number in range(120)]
+    own = [chunk(number, " ".join(choose.choices(words[:60], k=choose.randint(5, 40)))) for number in range(120)]
+    others = [chunk(number, " ".join(choose.choices(words, k=30))) for number in range(60, 200)]
+    searches = [
+        VectorSearch(kind=NodeKind.CHUNK, text=" ".join(choose.choices(words, k=9)), dense=vector(n), limit=20) for n in range(30)
+    ]
+    found = []
+    for place, order in enumerate(("A", "AB", "BA", "BAD")):
+        async with open_store(f"idf{place}") as store:
+            for step in order:
+                if step == "D":
+                    await store.delete_tenant(B)
+                else:
+                    await store.upsert(A if step == "A" else B, CHUNKS, own if step == "A" else others)
+            found.append(await store.search(A, CHUNKS, searches))
+    assert found[0] == found[1] == found[2] == found[3]
+
+
+async def frequencies_are_the_kinds_own(open_store: OpenStore) -> None:
+    """What is written of another kind, or another generation, changes no score."""
+    async with open_store("frequencies") as store:
+        await store.upsert(A, NODES, [node(n, NodeKind.COMMUNITY, f"harbour word{n}q", generation=1) for n in range(9)])
+        before = await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=1, text="harbour word3q")
+        await store.upsert(A, NODES, [node(n, NodeKind.FACT, "harbour", dense=None) for n in range(20, 40)])
+        await store.upsert(A, NODES, [node(n, NodeKind.COMMUNITY, "word3q", generation=2) for n in range(50, 70)])
+        assert await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=1, text="harbour word3q") == before
+
+
+async def filters_mean_what_they_say(open_store: OpenStore) -> None:
+    """Every filter selects exactly the points that `domain.filters.matches` does, also after writes between searches."""
+    choose = random.Random(11)  # noqa: S311 - samples, not secrets
+    names = ["year", "a.b", 'quo"te[0]', "confidence", "ключ", "title", "document_id", "key", "unknown"]
+    held: dict[str, VectorPoint] = {}
+    async with open_store("filters") as store:
+        for round_number in range(4):
+            numbers = range(round_number * 8, round_number * 8 + 16)
+            points = [random_chunk(choose, number, names[:5]) for number in numbers]
+            held.update((point.id, point) for point in points)
+            await store.upsert(A, CHUNKS, points)
+            await store.upsert(B, CHUNKS, [replace(point, metadata={"year": 99, "a.b": "zzz"}) for point in points])
+            filters = [random_filter(choose, names) for _ in range(80)]
+            searches = [
+                VectorSearch(kind=NodeKind.CHUNK, text="harbour", dense=vector(1), limit=100, filter=filter) for filter in filters
+            ]
+            for filter, legs in zip(filters, await store.search(A, CHUNKS, searches), strict=True):
+                expected = {id for id, point in held.items() if matches(filter, point.fields)}
+                assert set(ids(legs.dense)) == set(ids(legs.sparse)) == expected, filter
+        await _refused(find(store, A, filter=Comparison("year", "like", 1)))
+        await _refused(store.upsert(A, CHUNKS, [chunk(900), chunk(901, metadata={"when": object()})]))
+        assert await store.count(A, CHUNKS) == len(held)
+
+
+async def metadata_can_be_replaced(open_store: OpenStore) -> None:
+    """New metadata replaces the old for all chunks of the document; vectors and words stay."""
+    async with open_store("metadata") as store:
+        points = [chunk(number, metadata={"year": 1999, "label": "old"}) for number in range(3)]
+        await store.upsert(A, CHUNKS, [*points, chunk(5, document="d2", metadata={"year": 1999})])
+        assert len((await find(store, A, filter=Comparison("year", "lt", 2000))).dense) == 4
+        before = await find(store, A)
+        await store.update_metadata(A, "d1", {"year": 2024}, title="New", key="k")
+        assert await find(store, A) == before
+        _same_direction((await store.vectors(A, CHUNKS, [point_id(2)]))[point_id(2)], vector(2))
+        expected = (
+            (Comparison("year", "gt", 2000), 3),
+            (Comparison("year", "eq", 1999), 1),
+            (Comparison("label", "exists"), 0),
+            (Comparison("title", "contains", "new"), 3),
+            (Comparison("key", "eq", "k"), 3),
+            (Comparison("document_id", "eq", "d1"), 3),
+        )
+        for filter, count in expected:
+            assert len((await find(store, A, filter=filter)).sparse) == count, filter
+        assert await store.count(A, CHUNKS, document_id="d1") == 3
+        assert await store.delete_document(A, "d1", up_to_version=1) == 3
+
+
+async def what_is_written_survives_reopening(open_store: OpenStore) -> None:
+    """A store opened again answers as it did; a closed one answers nothing."""
+    async with open_store("reopened") as store:
+        await store.upsert(A, CHUNKS, [chunk(number, metadata={"year": number}) for number in range(20)])
+        await store.delete(A, CHUNKS, [point_id(3)])
+        await store.flush()
+        await store.ping()
+        narrow = Comparison("year", "gte", 7)
+        before = store.fingerprint, await find(store, A), await find(store, A, filter=narrow)
+    for call in (store.ping, store.flush, lambda: store.count(A, CHUNKS), lambda: find(store, A)):
+        await _refused(call(), AgenticRagError)
+    async with open_store("reopened") as store:
+        assert (store.fingerprint, await find(store, A), await find(store, A, filter=narrow)) == before
+        assert await store.count(A, CHUNKS) == 19
+
+
+def _cosine(left: Vector, right: Vector) -> float:
+    return float(left @ right / (np.linalg.norm(left) * np.linalg.norm(right)))
+
+
+def _same_direction(stored: Vector, given: Vector) -> None:
+    assert stored.dtype == np.float32
+    assert abs(float(np.linalg.norm(stored)) - 1) < 1e-3
+    assert _cosine(stored, given) > 0.999
+
+
+CHECKS: tuple[Check, ...] = (
+    tenant_is_required,
+    another_tenant_sees_nothing,
+    another_tenant_changes_nothing,
+    repeated_writes_change_nothing,
+    deletes_leave_nothing,
+    documents_are_purged_by_version,
+    generations_are_kept_apart,
+    kinds_and_collections_are_kept_apart,
+    bad_vectors_are_refused_whole,
+    limits_are_bounded,
+    ties_are_ordered_by_id,
+    legs_are_what_was_asked_for,
+    scores_are_the_tenants_own,
+    frequencies_are_the_kinds_own,
+    filters_mean_what_they_say,
+    metadata_can_be_replaced,
+    what_is_written_survives_reopening,
+)

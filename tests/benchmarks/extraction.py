@@ -1,0 +1,189 @@
+"""Measure rule-based extraction and resolution: names on Re-DocRED, time on MuSiQue, identity on name_collisions.
+
+Run ``python tests/benchmarks/extraction.py``. The data is found through ``AGENTIC_RAG_EVAL_DATA`` or in ``../shared/data``
+beside the checkout; without it the script says so and ends with 0. Rules are developed on the even documents of
+Re-DocRED; the figures to quote are those of the odd ones ("held out").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.graph import EntityMention, Extraction, normalise_name
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+
+HERE = Path(__file__).resolve()
+RESULTS = HERE.parent / "results" / "extraction.json"
+NAMED = {"PER", "LOC", "ORG", "MISC"}
+NEVER_NAMES = {"date", "code"}
+
+
+def data_folder() -> Path | None:
+    """Return the folder of the evaluation data, or ``None`` if there is none."""
+    named = os.environ.get("AGENTIC_RAG_EVAL_DATA")
+    places = [Path(named)] if named else [HERE.parents[2].parent / "shared" / "data"]
+    return next((place for place in places if place.is_dir()), None)
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    """Return the records of a JSON Lines file."""
+    with path.open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def chunk(text: str, id_: str = "c") -> Chunk:
+    """Return ``text`` as the only chunk of a document."""
+    return Chunk(
+        id=id_, document_id="d", version=1, ordinal=0, text=text, start_char=0, end_char=len(text),
+        start_line=1, end_line=1, size_tokens=0, content_hash="",
+    )  # fmt: skip
+
+
+def measure_names(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Compare, per document, the set of extracted names with the annotated ones, both normalised; dates are left out."""
+    extractor = RuleExtractor()
+    hits = gold_count = found_count = 0
+    recalled: Counter[str] = Counter()
+    annotated: Counter[str] = Counter()
+    typed: dict[str, Counter[str]] = defaultdict(Counter)
+    for document in documents:
+        extraction = extractor.extract_document(document["title"], [chunk(" ".join(document["sentences"]))])[0]
+        types = {normalise_name(one.name): one.type for one in extraction.mentions if not one.about}
+        found = {name for name, type_ in types.items() if type_ not in NEVER_NAMES}
+        gold: set[str] = set()
+        for entity in document["entities"]:
+            names = {normalise_name(name) for name in entity["names"]} - {""}
+            annotated[entity["type"]] += len(names)
+            recalled[entity["type"]] += len(names & types.keys())
+            typed[entity["type"]].update(types[name] for name in names & types.keys())
+            if entity["type"] in NAMED:
+                gold |= names
+        hits += len(gold & found)
+        gold_count += len(gold)
+        found_count += len(found)
+    return {
+        "documents": len(documents),
+        "recall": round(hits / gold_count, 4),
+        "precision": round(hits / found_count, 4),
+        "recall_by_type": {name: round(recalled[name] / annotated[name], 4) for name in sorted(annotated)},
+        "types_given": {name: dict(counts.most_common()) for name, counts in sorted(typed.items())},
+    }
+
+
+def measure_time(passages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Time the extraction of one passage a document, each once."""
+    extractor = RuleExtractor()
+    times_ms, mentions, relationships = [], 0, 0
+    for passage in passages:
+        start = time.perf_counter()
+        extraction = extractor.extract_document(passage["title"], [chunk(passage["text"])])[0]
+        times_ms.append((time.perf_counter() - start) * 1000)
+        mentions += len(extraction.mentions)
+        relationships += len(extraction.relationships)
+    return {
+        "passages": len(passages),
+        "mean_ms": round(statistics.fmean(times_ms), 3),
+        "p95_ms": round(statistics.quantiles(times_ms, n=20)[-1], 3),
+        "mentions_per_passage": round(mentions / len(passages), 2),
+        "relationships_per_passage": round(relationships / len(passages), 2),
+    }
+
+
+async def measure_identity(signatures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Resolve each signature (author, affiliation, co-authors of one publication) as a document of its own; return B-cubed."""
+    tenant = TenantId.new()
+    predicted: dict[int, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        store = await SqliteGraphStore.open(Path(folder) / "graph.db")
+        resolver = Resolver(store)
+        for signature in signatures:
+            document = f"publication-{signature['id']}"
+            knowledge = await resolver.resolve(tenant, document, 1, "", [_signed(signature)])
+            await store.write_document(tenant, knowledge)
+            predicted[signature["id"]] = knowledge.mentions[0].entity_id
+        await store.close()
+    gold = {signature["id"]: str(signature["person"]) for signature in signatures}
+    return {"signatures": len(signatures), **b_cubed(predicted, gold)}
+
+
+def _signed(signature: Mapping[str, Any]) -> Extraction:
+    names = [(signature["name"], "person"), *((name, "person") for name in signature["coauthors"])]
+    if signature["affiliation"]:
+        names.append((signature["affiliation"], "organisation"))
+    mentions = tuple(EntityMention(name=name, type=type_, start_char=0, end_char=0) for name, type_ in names)
+    return Extraction(chunk_id=f"c{signature['id']}", mentions=mentions)
+
+
+def b_cubed(predicted: Mapping[int, str], gold: Mapping[int, str]) -> dict[str, float]:
+    """Return precision, recall and F1 of two clusterings (Bagga and Baldwin, 1998)."""
+    together = Counter((predicted[item], gold[item]) for item in gold)
+    precision = _mean(together[predicted[item], gold[item]] / size for item, size in _sizes(predicted))
+    recall = _mean(together[predicted[item], gold[item]] / size for item, size in _sizes(gold))
+    f1 = 2 * precision * recall / (precision + recall)
+    return {"b3_precision": round(precision, 4), "b3_recall": round(recall, 4), "b3_f1": round(f1, 4)}
+
+
+def _sizes(clusters: Mapping[int, str]) -> Iterable[tuple[int, int]]:
+    sizes = Counter(clusters.values())
+    return ((item, sizes[cluster]) for item, cluster in clusters.items())
+
+
+def _mean(values: Iterable[float]) -> float:
+    return statistics.fmean(values)
+
+
+def table(results: Mapping[str, Any]) -> str:
+    """Return the figures as a Markdown table."""
+    held, tuned, timed, identity = (results[name] for name in ("names_held_out", "names_developed_on", "time", "identity"))
+    rows = [
+        ("Re-DocRED names, held out: recall / precision", f"{held['recall']:.3f} / {held['precision']:.3f}", "≥ .85 / .75"),
+        ("Re-DocRED names, developed on: recall / precision", f"{tuned['recall']:.3f} / {tuned['precision']:.3f}", ""),
+        ("MuSiQue passage: mean / p95 ms", f"{timed['mean_ms']:.2f} / {timed['p95_ms']:.2f}", ""),
+        (
+            "MuSiQue: mentions / relationships a passage",
+            f"{timed['mentions_per_passage']} / {timed['relationships_per_passage']}",
+            "",
+        ),
+        ("name_collisions B³ precision / recall", f"{identity['b3_precision']:.3f} / {identity['b3_recall']:.3f}", ""),
+        ("name_collisions B³ F1", f"{identity['b3_f1']:.3f}", "≥ .95"),
+    ]
+    return "\n".join(
+        ["| measure | value | aim |", "|---|---|---|", *(f"| {name} | {value} | {aim} |" for name, value, aim in rows)]
+    )
+
+
+def main() -> int:
+    """Measure, print the table and write the JSON."""
+    folder = data_folder()
+    if folder is None:
+        print("skipped: no evaluation data (set AGENTIC_RAG_EVAL_DATA, or put it in ../shared/data beside the checkout)")
+        return 0
+    annotated = read(folder / "redocred" / "dev.jsonl")
+    results = {
+        "names_held_out": measure_names(annotated[1::2]),
+        "names_developed_on": measure_names(annotated[0::2]),
+        "time": measure_time(read(folder / "musique" / "corpus.jsonl")),
+        "identity": asyncio.run(measure_identity(read(folder / "name_collisions" / "signatures.jsonl"))),
+    }
+    RESULTS.parent.mkdir(parents=True, exist_ok=True)
+    RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(table(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

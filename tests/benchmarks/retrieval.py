@@ -1,0 +1,209 @@
+"""Measure ingestion and every strategy on MuSiQue and HotpotQA, through the real embedded stores.
+
+Writes ``results/retrieval.json`` and ``results/retrieval.md``; absolute times are reported, ratios are asserted:
+``graph`` finds more than ``hybrid`` in the first five on both sets, dual-level p95 ÷ dense p95 ≤ 4, ingestion ÷ embedder ≤ 1.6,
+texts embedded per chunk ≤ 1.3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.evaluation.datasets import QuestionSet, evaluation_data, load_question_set
+from agentic_rag_backend.evaluation.metrics import all_at, ndcg_at, percentile, recall_at
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).parent / "results"
+STRATEGIES = ("dense", "sparse", "hybrid", "graph", "dual_level")
+SETS = ("musique", "hotpotqa")
+SUBMITTED_AT_ONCE = 16
+
+
+async def ingest(services: Container, tenant: TenantId, questions: QuestionSet) -> dict[str, float]:
+    """Ingest every passage as a document of its own; return the figures."""
+    before = services.embedder.stats
+    started = time.perf_counter()
+    slots = asyncio.Semaphore(SUBMITTED_AT_ONCE)
+
+    async def submit(index: int) -> str:
+        passage = questions.passages[index]
+        async with slots:
+            upload = Upload(content=passage.text.encode(), media_type="text/plain", title=passage.title, key=passage.id)
+            submitted = await services.ingestion.submit(tenant, upload)
+        assert submitted.job is not None
+        return submitted.job.id
+
+    await asyncio.gather(*(submit(index) for index in range(len(questions.passages))))
+    submitted_s = time.perf_counter() - started
+    while (await services.catalogue.documents.counts(tenant))["documents_ready"] < len(questions.passages):
+        await asyncio.sleep(0.25)
+        if time.perf_counter() - started > 3600:
+            raise SystemExit(f"not ingested within an hour: {await services.catalogue.documents.counts(tenant)}")
+    total_s = time.perf_counter() - started
+    after = services.embedder.stats
+    counts = await services.catalogue.documents.counts(tenant)
+    embedder_s = after.busy_s - before.busy_s
+    return {
+        "documents": len(questions.passages),
+        "chunks": counts["chunks"],
+        "submit_s": round(submitted_s, 2),
+        "total_s": round(total_s, 2),
+        "embedder_s": round(embedder_s, 2),
+        "total_per_embedder": round(total_s / embedder_s, 3),
+        "texts_per_chunk": round((after.texts - before.texts) / counts["chunks"], 3),
+    }
+
+
+async def rebuild(services: Container, tenant: TenantId) -> dict[str, Any]:
+    """Build communities; return the job's result with its duration."""
+    started = time.perf_counter()
+    job = await services.communities.request_rebuild(tenant)
+    while not (job := await services.catalogue.jobs.job(tenant, job.id)).state.ended:
+        await asyncio.sleep(0.1)
+    if job.result is None:
+        raise SystemExit(f"the rebuild ended {job.state.value}: {job.error}")
+    kept = ("communities", "levels", "entities", "relationships", "modularity", "stages_ms")
+    return {"total_s": round(time.perf_counter() - started, 2), **{name: job.result[name] for name in kept}}
+
+
+def ranked_keys(found: Retrieval) -> list[str]:
+    """Return the documents' keys in the order of their best chunk."""
+    return list(dict.fromkeys(str(hit.visible.document_key) for hit in found.hits))
+
+
+async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet) -> dict[str, dict[str, float]]:
+    """Ask every question of every strategy in turn, so that noise hits all alike."""
+    current = await services.tenants.get(tenant)
+    times: dict[str, list[float]] = {name: [] for name in STRATEGIES}
+    scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in STRATEGIES}
+    warm = Query(tenant=current, text="a question to warm up with", limit=10, dual_level=True)
+    for name in STRATEGIES:
+        await services.retrievers.get(name).retrieve(warm)
+    for labelled in questions.questions:
+        query = Query(tenant=current, text=labelled.question, limit=20, dual_level=True)
+        for name in STRATEGIES:
+            started = time.perf_counter()
+            found = await services.retrievers.get(name).retrieve(query)
+            times[name].append((time.perf_counter() - started) * 1000)
+            keys = ranked_keys(found)
+            gold = labelled.gold
+            scores[name].append(
+                (
+                    recall_at(keys, gold, 2),
+                    recall_at(keys, gold, 5),
+                    recall_at(keys, gold, 10),
+                    all_at(keys, gold, 10),
+                    ndcg_at(keys, gold, 10),
+                )
+            )
+    names = ("R@2", "R@5", "R@10", "all@10", "nDCG@10")
+    return {
+        name: {
+            **{metric: round(sum(row[n] for row in scores[name]) / len(scores[name]), 3) for n, metric in enumerate(names)},
+            "p50_ms": round(percentile(times[name], 0.5), 2),
+            "p95_ms": round(percentile(times[name], 0.95), 2),
+        }
+        for name in STRATEGIES
+    }
+
+
+async def measure(folder: Path, name: str) -> dict[str, Any]:
+    """Measure one set in a fresh data folder."""
+    questions = load_question_set(folder / name)
+    with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
+        settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+        async with open_container(settings) as services:
+            tenant = (await services.tenants.create(name)).id
+            ingestion = await ingest(services, tenant, questions)
+            print(name, "ingestion", ingestion, flush=True)
+            communities = await rebuild(services, tenant)
+            print(name, "communities", communities, flush=True)
+            strategies = await ask_all(services, tenant, questions)
+            for strategy, row in strategies.items():
+                print(name, strategy, row, flush=True)
+    ratio = strategies["dual_level"]["p95_ms"] / strategies["dense"]["p95_ms"]
+    return {
+        "ingestion": ingestion,
+        "communities": communities,
+        "strategies": strategies,
+        "dual_level_p95_per_dense_p95": round(ratio, 2),
+    }
+
+
+def failures(results: dict[str, dict[str, Any]]) -> list[str]:
+    """Return the asserted ratios that do not hold."""
+    missed = []
+    for name, row in results.items():
+        strategies, ingestion = row["strategies"], row["ingestion"]
+        if strategies["graph"]["R@5"] <= strategies["hybrid"]["R@5"]:
+            missed.append(f"{name}: graph R@5 {strategies['graph']['R@5']} does not beat hybrid {strategies['hybrid']['R@5']}")
+        if row["dual_level_p95_per_dense_p95"] > 4:
+            missed.append(f"{name}: dual-level p95 ÷ dense p95 is {row['dual_level_p95_per_dense_p95']}, above 4")
+        if ingestion["total_per_embedder"] > 1.6:
+            missed.append(f"{name}: ingestion ÷ embedder is {ingestion['total_per_embedder']}, above 1.6")
+        if ingestion["texts_per_chunk"] > 1.3:
+            missed.append(f"{name}: {ingestion['texts_per_chunk']} texts embedded per chunk, above 1.3")
+    return missed
+
+
+def markdown(results: dict[str, dict[str, Any]]) -> str:
+    """Return the tables."""
+    lines = []
+    for name, row in results.items():
+        lines += [
+            f"## {name}",
+            "",
+            "| strategy | R@2 | R@5 | R@10 | all@10 | nDCG@10 | p50 ms | p95 ms |",
+            "|---|---|---|---|---|---|---|---|",
+        ]
+        for strategy, figures in row["strategies"].items():
+            lines.append(f"| {strategy} | " + " | ".join(str(value) for value in figures.values()) + " |")
+        ingestion, communities = row["ingestion"], row["communities"]
+        lines += [
+            "",
+            f"dual-level p95 ÷ dense p95: {row['dual_level_p95_per_dense_p95']}; "
+            f"ingestion of {ingestion['documents']} documents: {ingestion['total_s']} s, "
+            f"÷ embedder {ingestion['total_per_embedder']}, {ingestion['texts_per_chunk']} texts a chunk; "
+            f"communities: {communities['communities']} in {communities['total_s']} s, modularity {communities['modularity']}.",
+            "",
+        ]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run, write, assert."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
+    chosen = parser.parse_args()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+    folder = evaluation_data(ROOT.parent)
+    if folder is None:
+        print("no evaluation data: set AGENTIC_RAG_EVAL_DATA or put it at shared/data beside the checkout; nothing measured")
+        return 0
+    results = {name: asyncio.run(measure(folder, name)) for name in chosen.sets}
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / "retrieval.json").write_text(json.dumps(results, indent=2) + "\n")
+    (RESULTS / "retrieval.md").write_text(markdown(results) + "\n")
+    print(markdown(results))
+    missed = failures(results)
+    for line in missed:
+        print("MISSED", line, file=sys.stderr)
+    return int(bool(missed))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,125 @@
+"""The blob store's contract on a local folder, and on stores with planted faults."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.testing import blob_store as contract
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_local_folder(tmp_path: Path, check: contract.Check) -> None:
+    await check(ObstoreBlobStore((tmp_path / "blobs with space").as_uri()))
+
+
+class InMemory:
+    """A store of a few lines that keeps the contract; each fault breaks one thing of it."""
+
+    def __init__(self) -> None:
+        self.blobs: dict[tuple[TenantId, str], bytes] = {}
+        self.since = datetime.now(UTC)
+
+    async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
+        self.blobs[self.place(tenant, key)] = content
+
+    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
+        return [key for owner, key in self.blobs if owner == require_tenant(tenant) and self.since < before]
+
+    async def get(self, tenant: TenantId, key: str) -> bytes:
+        try:
+            return self.blobs[self.place(tenant, key)]
+        except KeyError:
+            raise NotFound(key) from None
+
+    async def delete(self, tenant: TenantId, key: str) -> bool:
+        return self.blobs.pop(self.place(tenant, key), None) is not None
+
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        gone = [place for place in self.blobs if place[0] == require_tenant(tenant)]
+        for place in gone:
+            del self.blobs[place]
+        return len(gone)
+
+    async def ping(self) -> None:
+        return None
+
+    def place(self, tenant: TenantId, key: str) -> tuple[TenantId, str]:
+        return require_tenant(tenant), key
+
+
+class OneForAll(InMemory):
+    def place(self, tenant: TenantId, key: str) -> tuple[TenantId, str]:
+        return contract.A, super().place(tenant, key)[1]
+
+
+class AnyScope(InMemory):
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        return await super().delete_tenant(tenant) if isinstance(tenant, TenantId) else 0
+
+
+class FoldsKeys(InMemory):
+    def place(self, tenant: TenantId, key: str) -> tuple[TenantId, str]:
+        return require_tenant(tenant), key.replace("%20", " ")
+
+
+class KeepsTheFirst(InMemory):
+    async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
+        self.blobs.setdefault(self.place(tenant, key), content)
+
+
+class ListsAllAges(InMemory):
+    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
+        return await super().keys(tenant, before=datetime.max.replace(tzinfo=UTC))
+
+
+class ListsAllTenants(InMemory):
+    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
+        return [key for owner in (contract.A, contract.B) for key in await InMemory.keys(self, owner, before=before)]
+
+
+class SilentDelete(InMemory):
+    async def delete(self, tenant: TenantId, key: str) -> bool:
+        await super().delete(tenant, key)
+        return True
+
+
+class EmptyForMissing(InMemory):
+    async def get(self, tenant: TenantId, key: str) -> bytes:
+        return self.blobs.get(self.place(tenant, key), b"")
+
+
+@pytest.mark.parametrize(
+    ("store", "check"),
+    [
+        (OneForAll, contract.another_tenant_sees_nothing),
+        (AnyScope, contract.every_method_wants_a_tenant),
+        (FoldsKeys, contract.strange_keys_stay_apart),
+        (KeepsTheFirst, contract.what_was_put_is_got),
+        (SilentDelete, contract.what_is_missing_is_not_found),
+        (ListsAllAges, contract.keys_are_listed_by_age),
+        (ListsAllTenants, contract.keys_are_listed_by_age),
+        (EmptyForMissing, contract.what_is_missing_is_not_found),
+    ],
+)
+async def test_faulty_stores_fail(store: type[InMemory], check: contract.Check) -> None:
+    with pytest.raises(AssertionError):
+        await check(store())
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        contract.what_was_put_is_got,
+        contract.keys_are_listed_by_age,
+        contract.another_tenant_sees_nothing,
+        contract.many_at_once,
+    ],
+)
+async def test_the_sound_store_passes(check: contract.Check) -> None:
+    await check(InMemory())

@@ -1,0 +1,214 @@
+"""The catalogue's contract on SQLite, and on catalogues with planted faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from sqlalchemy import ColumnElement, Table, event, true
+from sqlalchemy.engine import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.stores.catalogue import communities, documents, revisions, rows, submissions, tenants, versions
+from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.pages import beyond
+from agentic_rag_backend.stores.catalogue.revisions import _labelled
+from agentic_rag_backend.testing import catalogue as contract
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+    await check(catalogue)
+
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def _rewrite(catalogue: SqlCatalogue, kind: str, old: str, new: str) -> list[str]:
+    """Plant a fault in every statement that begins with ``kind`` and contains ``old``; return those it was planted in."""
+    planted: list[str] = []
+
+    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
+    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
+        if statement.startswith(kind) and old in statement:
+            planted.append(statement)
+            statement = statement.replace(old, new)
+        return statement, parameters
+
+    return planted
+
+
+UNSCOPED = [
+    ("SELECT", "documents"),
+    ("UPDATE", "documents"),
+    ("DELETE", "documents"),
+    ("UPDATE", "document_versions"),
+    ("DELETE", "document_versions"),
+    ("SELECT", "chunks"),
+    ("DELETE", "chunks"),
+    ("SELECT", "jobs"),
+    ("UPDATE", "jobs"),
+    ("SELECT", "api_keys"),
+    ("UPDATE", "api_keys"),
+    ("UPDATE", "tenants"),
+    ("UPDATE", "community_pointers"),
+    ("SELECT", "community_summaries"),
+    ("DELETE", "community_summaries"),
+]
+
+
+@pytest.mark.parametrize(("kind", "table"), UNSCOPED, ids=[f"{kind}-{table}" for kind, table in UNSCOPED])
+async def test_a_tenant_that_is_ignored_is_noticed(catalogue: SqlCatalogue, kind: str, table: str) -> None:
+    """Each kind of statement on each table, with its tenant left out."""
+    planted = _rewrite(catalogue, kind, f"{table}.tenant_id = ?", f"({table}.tenant_id = ? OR 1)")
+    # Where the fault breaks the sample itself, a statement that meets two tenants' rows, it is noticed as well.
+    with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
+        await contract.the_scope_holds(catalogue)
+    assert planted
+
+
+STATEMENTS = [
+    ("other_content_or_options_make_a_version", "SELECT", "documents.current_version = chunks.version AND", ""),
+    ("a_tombstone_hides_at_once", "SELECT", "documents.deleted_at IS NULL", "1"),
+    ("a_tombstone_hides_at_once", "UPDATE documents", "AND documents.deleted_at IS NULL", ""),
+    ("publish_and_tombstone_exclude_each_other", "SELECT", "documents.deleted_at IS NULL", "1"),
+    ("a_purge_names_versions", "DELETE FROM document_versions", "document_versions.version <= ?", "? > 0"),
+    ("superseded_versions_are_dropped", "DELETE FROM chunk_texts", "NOT (EXISTS", "(1 OR EXISTS"),
+    ("processing_steps_are_repeatable", "DELETE FROM prepared_chunks", "prepared_chunks.version <= ?", "? < 0"),
+    ("a_job_lives_once", "UPDATE jobs", "AND jobs.state IN (?, ?)", "AND ? <> ?"),
+    ("keys_open_their_tenant", "SELECT api_keys", "AND api_keys.revoked_at IS NULL", ""),
+    ("keys_open_their_tenant", "SELECT api_keys", "AND tenants.state != ?", "AND 'x' != ?"),
+    ("generations_follow_each_other", "UPDATE community_pointers", "community_pointers.generation < ?", "? > 0"),
+    ("documents_are_listed_in_pages", "SELECT documents", "documents.created_at < ?", "documents.created_at <= ?"),
+    ("documents_are_listed_in_pages", "SELECT documents", "DESC", "ASC"),
+    (
+        "a_failed_version_leaves_the_visible_one",
+        "UPDATE document_versions SET state=?, failures",
+        "state=?",
+        "state=state || substr(?, 99)",
+    ),
+    ("summaries_are_kept_by_fingerprint", "SELECT", "AND community_summaries.model = ?", "AND ? <> ''"),
+]
+
+
+@pytest.mark.parametrize(("check", "kind", "old", "new"), STATEMENTS, ids=[f"{row[0]}-{row[2]}" for row in STATEMENTS])
+async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: str, kind: str, old: str, new: str) -> None:
+    planted = _rewrite(catalogue, kind, old, new)
+    with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
+        await contract.BY_NAME[check](catalogue)
+    assert planted
+
+
+def _uncounted(module: ModuleType) -> Fault:
+    return lambda patch: patch.setattr(module, "raise_state_version", lambda *_, **__: None)
+
+
+def _content(patch: pytest.MonkeyPatch) -> None:
+    """Let every change make communities stale."""
+    patch.setattr(tenants, "raise_state_version", lambda c, t: rows.raise_state_version(c, t, content=True))
+
+
+def _forgiving(patch: pytest.MonkeyPatch) -> None:
+    """Enqueue after the fact: a queue that is down loses the job and keeps the document."""
+    original = submissions.submit
+
+    def submit(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
+        with suppress(ConnectionRefusedError):
+            return original(connection, tenant, submission, enqueue)
+        raise ConnectionRefusedError
+
+    def commit(self: Database, work: Callable[[Connection], Any]) -> Any:
+        with self._write_engine.connect() as connection:
+            try:
+                return work(connection)
+            finally:
+                connection.commit()
+
+    patch.setattr(submissions, "submit", submit)
+    patch.setattr(Database, "_write", commit)
+
+
+def _unlocked(patch: pytest.MonkeyPatch) -> None:
+    """Let writers begin when they write, not when they read: what SQLAlchemy does with SQLite unless told otherwise."""
+
+    def write(self: Database, work: Callable[[Connection], Any]) -> Any:
+        with self._engine.begin() as connection:
+            return work(connection)
+
+    patch.setattr(Database, "_write", write)
+    original = Database.__init__
+
+    def several_writers(self: Database, url: str) -> None:
+        original(self, url)
+        self._writers = self._readers
+
+    patch.setattr(Database, "__init__", several_writers)
+
+
+def _credulous(patch: pytest.MonkeyPatch) -> None:
+    """Take a cursor that is none for the beginning of the list."""
+
+    def anywhere(table: Table, scope: str, cursor: str, *, newest_first: bool) -> ColumnElement[bool]:
+        try:
+            return beyond(table, scope, cursor, newest_first=newest_first)
+        except InvalidRequest:
+            return true()
+
+    patch.setattr(documents, "beyond", anywhere)
+
+
+FAULTS: dict[str, tuple[str, Fault]] = {
+    "an uncounted publish": ("processing_steps_are_repeatable", _uncounted(versions)),
+    "an uncounted tombstone": ("a_tombstone_hides_at_once", _uncounted(versions)),
+    "an uncounted metadata update": ("other_metadata_is_an_update", _uncounted(submissions)),
+    "an uncounted change of metadata": ("metadata_is_merged_by_key", _uncounted(revisions)),
+    "a revision that is not compared": (
+        "of_two_writers_one_wins",
+        lambda patch: patch.setattr(revisions, "require_revision", lambda *_: None),
+    ),
+    "an uncounted flag": ("flags_are_counted", _uncounted(tenants)),
+    "an uncounted generation": ("generations_follow_each_other", _uncounted(communities)),
+    "flags that make communities stale": ("generations_follow_each_other", _content),
+    "a check that is not asked": (
+        "a_refused_change_changes_nothing",
+        lambda patch: patch.setattr(revisions, "_labelled", lambda source, change: _labelled(source, replace(change, check=len))),
+    ),
+    "a job beside its transaction": ("a_submission_is_whole_or_not_at_all", _forgiving),
+    "transactions that begin too late": ("flags_are_counted", _unlocked),
+    "any scope for documents": (
+        "every_method_wants_a_tenant",
+        lambda patch: patch.setattr(documents, "require_tenant", lambda tenant: tenant or contract.A),
+    ),
+    "a cursor that is not looked at": ("documents_are_listed_in_pages", _credulous),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+async def test_faulty_catalogues_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    check, plant = FAULTS[name]
+    plant(monkeypatch)
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    try:
+        with pytest.raises((AssertionError, AttributeError, StoreUnavailable)):
+            await asyncio.wait_for(contract.BY_NAME[check](opened), 20)
+    finally:
+        await opened.close()

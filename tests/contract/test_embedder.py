@@ -1,0 +1,135 @@
+"""Every embedder keeps its contract, and the suite notices those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from agentic_rag_backend.models.embedding.base import Embedder, Vectors
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+from agentic_rag_backend.testing.embedder import CHECKS
+from agentic_rag_backend.testing.model_server import ModelServer
+
+Check = Callable[[Embedder], Awaitable[None]]
+each_check = pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+async def bundled() -> AsyncIterator[BundledEmbedder]:
+    embedder = BundledEmbedder()
+    yield embedder
+    await embedder.close()
+
+
+@pytest.fixture
+async def remote(server: ModelServer) -> AsyncIterator[OpenAIEmbedder]:
+    embedder = OpenAIEmbedder(
+        api_key="any", base_url=server.base_url, model="words", dimensions=64, timeout_s=10, max_concurrency=4
+    )
+    yield embedder
+    await embedder.close()
+
+
+@each_check
+async def test_bundled(bundled: BundledEmbedder, check: Check) -> None:
+    await check(bundled)
+
+
+@each_check
+async def test_openai(remote: OpenAIEmbedder, check: Check) -> None:
+    await check(remote)
+
+
+class Faulty:
+    """A sound embedder with one fault planted; the fault is in the subclass."""
+
+    def __init__(self, sound: Embedder) -> None:
+        self.sound = sound
+
+    @property
+    def fingerprint(self) -> str:
+        return self.sound.fingerprint
+
+    @property
+    def dimensions(self) -> int:
+        return self.sound.dimensions
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await self.sound.embed(texts)
+
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        return await self.sound.embed_query(text)
+
+    async def close(self) -> None:
+        await self.sound.close()
+
+
+class CutsLongTexts(Faulty):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await self.sound.embed([text[:1000] for text in texts])
+
+
+class NotUnitLength(Faulty):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await self.sound.embed(texts) * np.float32(2)
+
+
+class OrderedByLength(Faulty):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await self.sound.embed(sorted(texts, key=len))
+
+
+class DependsOnTheBatch(Faulty):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        vectors = await self.sound.embed(texts)
+        mixed = vectors + np.float32(0.05) * vectors.mean(axis=0) if len(texts) else vectors
+        result: Vectors = mixed / np.maximum(np.linalg.norm(mixed, axis=1, keepdims=True), np.float32(1e-12))
+        return result
+
+
+class DoublePrecision(Faulty):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return (await self.sound.embed(texts)).astype(np.float64)  # type: ignore[return-value]
+
+
+class FlatWhenEmpty(Faulty):
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        return await self.sound.embed(texts) if len(texts) else np.empty((0,), dtype=np.float32)
+
+
+class QueryAsRow(Faulty):
+    async def embed_query(self, text: str) -> NDArray[np.float32]:
+        return await self.sound.embed([text])
+
+
+class UnstableName(Faulty):
+    calls = 0
+
+    @property
+    def fingerprint(self) -> str:
+        self.calls += 1
+        return f"name-{self.calls}"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [CutsLongTexts, NotUnitLength, OrderedByLength, DependsOnTheBatch, DoublePrecision, FlatWhenEmpty, QueryAsRow, UnstableName],
+)
+async def test_suite_notices_a_planted_fault(remote: OpenAIEmbedder, fault: type[Faulty]) -> None:
+    failed = []
+    for check in CHECKS:
+        try:
+            await check(fault(remote))
+        except AssertionError:
+            failed.append(check.__name__)
+    assert failed

@@ -1,0 +1,199 @@
+"""The graph store's contract on SQLite, on random sequences, and on stores with planted faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.graph import DocumentKnowledge
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.testing import graph_store as contract
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[SqliteGraphStore]:
+    opened = await SqliteGraphStore.open(tmp_path / "graph.db")
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_sqlite(store: SqliteGraphStore, check: contract.Check) -> None:
+    await check(store)
+
+
+def _break(monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
+    """Plant a fault in one statement."""
+    from agentic_rag_backend.stores.graph import sqlite
+
+    statement = sqlite._SQL[name]
+    assert old in statement
+    monkeypatch.setitem(sqlite._SQL, name, statement.replace(old, new))  # type: ignore[arg-type]
+
+
+FAULTS = [
+    ("another_tenant_sees_nothing", "entities_by_id", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "entity_ids_by_name", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "mentions_page", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "relationships_by_id", "r.tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "fact_sentences", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "mention_counts", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "communities_of_generation", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_changes_nothing", "delete_mentions", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_changes_nothing", "delete_relationship_supports", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_changes_nothing", "delete_generations_below", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_changes_nothing", "delete_tenant_mentions", "tenant = :tenant", ":tenant <> ''"),
+    (
+        "writing_is_repeatable",
+        "add_mention",
+        "SET count = excluded.count, about = excluded.about\nWHERE count <> excluded.count OR",
+        "SET count = count + 1 WHERE 1 OR",
+    ),
+    (
+        "deleting_leaves_nothing",
+        "delete_unsupported_entities",
+        "DELETE FROM entities\nWHERE",
+        "DELETE FROM entities\nWHERE 0 AND",
+    ),
+    ("deleting_leaves_nothing", "delete_unsupported_relationships", "WHERE tenant", "WHERE 0 AND tenant"),
+    ("deleting_keeps_what_others_say", "delete_relationship_supports", "AND document_id = :document", "AND :document <> ''"),
+    ("aliases_go_with_their_document", "delete_unsupported_names", "WHERE tenant", "WHERE 0 AND tenant"),
+    ("late_deletes_spare_newer_versions", "delete_mentions", "AND version <= :version", "AND :version > 0"),
+    ("late_deletes_spare_newer_versions", "delete_relationship_supports", "AND version <= :version", "AND :version > 0"),
+    ("a_version_is_taken_back", "delete_mentions", "AND version > :above", "AND :above >= 0"),
+    ("a_version_is_taken_back", "delete_relationship_supports", "AND version > :above", "AND :above >= 0"),
+    ("generations_stand_side_by_side", "delete_generation", "AND generation = :generation", "AND :generation > 0"),
+    ("generations_stand_side_by_side", "communities_of_generation", "entity_count DESC", "entity_count ASC"),
+    ("documents_are_selected", "mentions_of_document_page", "AND document_id = :document", "AND :document <> ''"),
+    ("a_tenant_is_removed_whole", "delete_tenant_communities", "WHERE tenant", "WHERE 0 AND tenant"),
+]
+
+
+@pytest.mark.parametrize(("check", "statement", "old", "new"), FAULTS, ids=[f"{fault[1]}-{fault[0]}" for fault in FAULTS])
+async def test_faulty_statements_fail(
+    store: SqliteGraphStore, monkeypatch: pytest.MonkeyPatch, check: str, statement: str, old: str, new: str
+) -> None:
+    _break(monkeypatch, statement, old, new)
+    with pytest.raises((AssertionError, KeyError)):
+        await getattr(contract, check)(store)
+
+
+class _AnyScope(SqliteGraphStore):
+    """Takes whatever it is given for a tenant where it counts."""
+
+    async def counts(self, tenant: TenantId) -> contract.GraphCounts:
+        return await super().counts(tenant if isinstance(tenant, TenantId) else contract.A)
+
+
+class _HalfWrites(SqliteGraphStore):
+    """Writes the entities in a transaction of their own."""
+
+    async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
+        bare = DocumentKnowledge(
+            document_id=knowledge.document_id,
+            version=knowledge.version,
+            title=knowledge.title,
+            chunk_ids=(),
+            entities=knowledge.entities,
+        )
+        await super().write_document(tenant, bare)
+        await super().write_document(tenant, knowledge)
+
+
+class _EmptyMeansAll(SqliteGraphStore):
+    """Reads an empty list of documents as none given."""
+
+    def all_mentions(self, tenant, document_ids=None):  # type: ignore[no-untyped-def]
+        return super().all_mentions(tenant, document_ids or None)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "check"),
+    [
+        (_AnyScope, contract.every_method_wants_a_tenant),
+        (_HalfWrites, contract.a_write_is_whole_or_not_at_all),
+        (_EmptyMeansAll, contract.nothing_asked_nothing_read),
+    ],
+)
+async def test_faulty_stores_fail(tmp_path: Path, faulty: type[SqliteGraphStore], check: contract.Check) -> None:
+    store = await faulty.open(tmp_path / "graph.db")
+    with pytest.raises(AssertionError):
+        await check(store)
+    await store.close()
+
+
+class _Model:
+    """What the store should hold: the documents written and not deleted."""
+
+    def __init__(self) -> None:
+        self.written: dict[tuple[str, int], DocumentKnowledge] = {}
+
+    def expected(self) -> dict[str, object]:
+        documents = self.written.values()
+        said = {sentence for document in documents for sentence in document.relationship_supports}
+        return {
+            "mentions": sorted({repr(mention) for document in documents for mention in document.mentions}),
+            "sentences": sorted(map(repr, said)),
+            "relationships": {sentence.relationship_id for sentence in said},
+            "entities": {
+                entity.id: (
+                    entity.name,
+                    {alias for other in documents for same in other.entities if same.id == entity.id for alias in same.aliases},
+                )
+                for document in documents
+                for entity in document.entities
+            },
+        }
+
+
+_names = st.sampled_from(["Ada", "Acme", "Bolt", "Nuts"])
+_statements = st.lists(st.tuples(_names, st.sampled_from(["founded", "bought"]), _names), max_size=3, unique=True)
+_aliases = st.dictionaries(_names, st.lists(st.sampled_from(["Alpha", "Beta"]), unique=True), max_size=2)
+_documents = st.builds(
+    lambda document, version, statements, aliases: contract.knowledge(document, statements, version=version, aliases=aliases),
+    st.sampled_from(["one", "two"]),
+    st.integers(1, 3),
+    _statements,
+    _aliases,
+)
+_deletes = st.tuples(st.sampled_from(["one", "two"]), st.integers(1, 3))
+_steps = st.lists(st.tuples(st.sampled_from([contract.A, contract.B]), _documents | _deletes), max_size=10)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps=_steps)
+def test_random_sequences_match_a_model(steps: list[tuple[TenantId, DocumentKnowledge | tuple[str, int]]]) -> None:
+    asyncio.run(_follow(steps))
+
+
+async def _follow(steps: list[tuple[TenantId, DocumentKnowledge | tuple[str, int]]]) -> None:
+    models = {contract.A: _Model(), contract.B: _Model()}
+    with TemporaryDirectory() as folder:
+        store = await SqliteGraphStore.open(Path(folder) / "graph.db")
+        for tenant, step in steps:
+            written = models[tenant].written
+            if isinstance(step, tuple):
+                await store.delete_document(tenant, step[0], up_to_version=step[1])
+                models[tenant].written = {
+                    key: value for key, value in written.items() if not (key[0] == step[0] and key[1] <= step[1])
+                }
+            elif (step.document_id, step.version) not in written:
+                written[step.document_id, step.version] = step
+                await store.write_document(tenant, step)
+        for tenant, model in models.items():
+            found = await contract.snapshot(store, tenant)
+            expected = model.expected()
+            assert found["mentions"] == expected["mentions"]
+            assert found["sentences"] == expected["sentences"]
+            assert set(found["relationships"]) == expected["relationships"]
+            assert {key: (entity.name, set(entity.aliases)) for key, entity in found["entities"].items()} == expected["entities"]
+            facts = " ".join(found["sentences"])
+            assert all(relationship.fact in facts for relationship in found["relationships"].values())
+        await store.close()

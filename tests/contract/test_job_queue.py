@@ -1,0 +1,195 @@
+"""The job queue's contract on DBOS, on queues with planted faults, and through a killed process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine
+
+from agentic_rag_backend.jobs import queue as module
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.slots import Slots
+from agentic_rag_backend.testing import job_queue as contract
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    opened = create_engine(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    yield opened
+    opened.dispose()
+
+
+def _workplace(engine: Engine, adapter: type[DbosQueue] = DbosQueue) -> contract.Workplace:
+    def make() -> DbosQueue:
+        return adapter(
+            engine,
+            executor_id=uuid.uuid4().hex,
+            prepare_concurrency=contract.PREPARE_CONCURRENCY,
+            polling_interval_s=0.02,
+        )
+
+    async def transact(work: Callable[[Connection], None], commit: bool) -> None:
+        def run() -> None:
+            with engine.connect() as connection:
+                work(connection)
+                connection.commit() if commit else connection.rollback()
+
+        await asyncio.to_thread(run)
+
+    return contract.Workplace(make, transact)
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DRAIN_S", 0.1)
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_dbos(engine: Engine, check: contract.Check) -> None:
+    await check(_workplace(engine))
+
+
+class _OwnTransaction(DbosQueue):
+    """Enqueues beside the caller's transaction."""
+
+    def enqueuer(self, name):  # type: ignore[no-untyped-def]
+        inner = super().enqueuer(name)
+
+        def enqueue(_connection, tenant, job):  # type: ignore[no-untyped-def]
+            with self._engine.begin() as own:
+                inner(own, tenant, job)
+
+        return enqueue
+
+
+class _AllAtOnce(DbosQueue):
+    """Runs several commits of a tenant at once."""
+
+    def register(self, name, queue, workflow):  # type: ignore[no-untyped-def]
+        self._slots = Slots({QueueName.PREPARE: contract.PREPARE_CONCURRENCY, QueueName.COMMIT: 2}, 32)
+        super().register(name, queue, workflow)
+
+
+class _OneForAll(DbosQueue):
+    """Has one place for all tenants."""
+
+    async def launch(self) -> None:
+        self._slots = Slots({QueueName.PREPARE: 1, QueueName.COMMIT: 1}, 1)
+        await super().launch()
+
+
+class _Forgets(DbosQueue):
+    """Ends what was running instead of handing it back."""
+
+    async def _run(self, declared, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
+        try:
+            await super()._run(declared, tenant, job_id, attempt)
+        except asyncio.CancelledError:
+            return
+
+
+class _NewNames(DbosQueue):
+    """Takes every enqueueing for a new job."""
+
+    async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
+        options = module._options(name, self._workflow(name), tenant, job_id, attempt)
+        options["workflow_id"] += f":{uuid.uuid4().hex}"
+        await asyncio.to_thread(self._client.enqueue, options, tenant.value, job_id, attempt)
+
+
+@pytest.mark.parametrize(
+    ("faulty", "check"),
+    [
+        (_OwnTransaction, contract.row_and_job_are_one),
+        (_AllAtOnce, contract.commits_of_a_tenant_go_one_at_a_time),
+        (_OneForAll, contract.tenants_do_not_wait_for_each_other),
+        (_Forgets, contract.what_was_running_begins_anew),
+        (_NewNames, contract.a_job_runs_once),
+    ],
+)
+async def test_faulty_queues_fail(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, faulty: type[DbosQueue], check: contract.Check
+) -> None:
+    monkeypatch.setattr(contract, "_WAIT_S", 1.5)
+    with pytest.raises(AssertionError):
+        await check(_workplace(engine, faulty))
+
+
+WORKER = """
+import asyncio, sys, uuid
+from pathlib import Path
+from sqlalchemy import create_engine
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.queue import DbosQueue
+
+folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"
+tenant = TenantId("t_" + "a" * 32)
+
+def note(what):
+    with (folder / "log").open("a") as log:
+        log.write(what + "\\n")
+
+async def prepare(tenant, job_id, attempt):
+    note(f"prepare {job_id}")
+    await queue.enqueue("commit_v1", tenant, job_id, attempt)
+
+async def commit(tenant, job_id, attempt):
+    note(f"start {job_id}")
+    if hangs and job_id == "3":
+        await asyncio.sleep(60)
+    note(f"end {job_id}")
+
+async def main():
+    global queue
+    engine = create_engine(f"sqlite:///{folder / 'catalogue.db'}")
+    queue = DbosQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
+    queue.register("prepare_v1", QueueName.PREPARE, prepare)
+    queue.register("commit_v1", QueueName.COMMIT, commit)
+    await queue.launch()
+    for number in range(jobs):
+        await queue.enqueue("prepare_v1", tenant, str(number), 1)
+    while not (folder / "stop").exists():
+        await asyncio.sleep(0.05)
+    await queue.shutdown()
+
+asyncio.run(main())
+"""
+
+
+def _wait_for(log: Path, condition: Callable[[list[str]], bool], process: subprocess.Popen[str]) -> list[str]:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        lines = log.read_text().splitlines() if log.exists() else []
+        if condition(lines):
+            return lines
+        time.sleep(0.05)
+    pytest.fail(f"the worker did not get there: {log.read_text() if log.exists() else ''}{process.poll()}")
+
+
+def test_a_killed_process_is_finished_by_the_next(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    first = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), "6", "hangs"], text=True)
+    _wait_for(log, lambda lines: "start 3" in lines, first)
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    ended = Counter(line for line in log.read_text().splitlines() if line.startswith("end"))
+    assert ended == {"end 0": 1, "end 1": 1, "end 2": 1}
+    second = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), "0", "works"], text=True)
+    _wait_for(log, lambda lines: sum(line.startswith("end") for line in lines) >= 6, second)
+    time.sleep(0.3)
+    (tmp_path / "stop").touch()
+    assert second.wait(timeout=15) == 0
+    ended = Counter(line for line in log.read_text().splitlines() if line.startswith("end"))
+    assert ended == {f"end {number}": 1 for number in range(6)}

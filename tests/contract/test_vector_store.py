@@ -1,0 +1,322 @@
+"""The vector store's contract on every adapter, and adapters with a planted fault that must fail it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.vector.base import (
+    Collection,
+    Legs,
+    NodeKind,
+    ScoredId,
+    Vector,
+    VectorPoint,
+    VectorSearch,
+    VectorStore,
+)
+from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.testing import vector_store as contract
+from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore
+
+Wrap = Callable[[EdgeVectorStore], Any]
+
+
+def opener(folder: Path, wrap: Wrap = lambda store: store) -> OpenStore:
+    @asynccontextmanager
+    async def open_store(place: str) -> AsyncIterator[VectorStore]:
+        store = await EdgeVectorStore.open(folder / place, dimensions=DIMENSIONS, embedder_fingerprint="test")
+        try:
+            yield wrap(store)
+        finally:
+            await store.close()
+
+    return open_store
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_edge(check: Check, tmp_path: Path) -> None:
+    await check(opener(tmp_path))
+
+
+class Faulty:
+    """A working store, of which a subclass breaks one thing."""
+
+    def __init__(self, store: EdgeVectorStore) -> None:
+        self.store = store
+        self.tenants: list[TenantId] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.store, name)
+
+    async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
+        await self.store.upsert(tenant, collection, points)
+        self.tenants = sorted({*self.tenants, tenant})
+
+    async def searched(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        return await self.store.search(tenant, collection, searches)
+
+
+class CountsEveryTenant(Faulty):
+    async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
+        await self.store.count(tenant, collection)
+        return sum([await self.store.count(each, collection, document_id=document_id) for each in self.tenants])
+
+
+class SearchesEveryTenant(Faulty):
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        found = [await self.searched(each, collection, searches) for each in {tenant, *self.tenants}]
+        return [
+            Legs(tuple(hit for legs in row for hit in legs.dense), tuple(hit for legs in row for hit in legs.sparse))
+            for row in zip(*found, strict=True)
+        ]
+
+
+class ReadsEveryTenantsVectors(Faulty):
+    async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
+        found = await self.store.vectors(tenant, collection, ids)
+        for each in self.tenants:
+            found = await self.store.vectors(each, collection, ids) | found
+        return found
+
+
+class DeletesForEveryTenant(Faulty):
+    async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
+        return sum([await self.store.delete(each, collection, ids) for each in {tenant, *self.tenants}])
+
+
+class PurgesForEveryTenant(Faulty):
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
+        purge = self.store.delete_document
+        tenants = {tenant, *self.tenants}
+        return max([await purge(each, document_id, up_to_version=up_to_version, keep=keep) for each in tenants])
+
+
+class UpdatesEveryTenant(Faulty):
+    async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, **fields: Any) -> None:
+        for each in {tenant, *self.tenants}:
+            await self.store.update_metadata(each, document_id, metadata, **fields)
+
+
+class DropsOldGenerationsOfEveryTenant(Faulty):
+    async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
+        own = await self.store.delete_generations(tenant, below=below)
+        for each in self.tenants:
+            await self.store.delete_generations(each, below=below)
+        return own
+
+
+class TakesNoTenantForSomeTenant(Faulty):
+    async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
+        return await self.store.count(tenant or self.tenants[0], collection, document_id=document_id)
+
+
+class TakesTextForATenant(Faulty):
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        return await self.store.delete_tenant(TenantId(tenant) if isinstance(tenant, str) else tenant)
+
+
+class WritesBatchesInPart(Faulty):
+    async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
+        for point in points[:2] + points[-2:]:
+            await super().upsert(tenant, collection, [point])
+        await super().upsert(tenant, collection, points)
+
+
+class TakesNaN(Faulty):
+    async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
+        cleaned = [replace(point, dense=None if point.dense is None else np.nan_to_num(point.dense)) for point in points]
+        await super().upsert(tenant, collection, cleaned)
+
+
+class AppendsOnRewrite(Faulty):
+    written = 0
+
+    async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
+        await super().upsert(tenant, collection, points)
+        self.written += len(points)
+
+    async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
+        await self.store.count(tenant, collection)
+        return self.written
+
+
+class DeletesNothing(Faulty):
+    async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
+        found = await self.store.vectors(tenant, collection, ids)
+        return len(found)
+
+
+class DeletesAllForNoIds(Faulty):
+    async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
+        return await self.store.delete(tenant, collection, ids) if ids else await self.store.delete_tenant(tenant)
+
+
+class ForgetsNodesOfATenant(Faulty):
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        return await self.store.delete_document(tenant, "d1", up_to_version=9)
+
+
+class IgnoresVersions(Faulty):
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
+        return await self.store.delete_document(tenant, document_id, up_to_version=2**31, keep=keep)
+
+
+class KeepsNothing(Faulty):
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
+        return await self.store.delete_document(tenant, document_id, up_to_version=up_to_version)
+
+
+class LosesVectorsWithMetadata(Faulty):
+    async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, *, title: str, key: str | None) -> None:
+        await self.store.update_metadata(tenant, document_id, metadata, title=title, key=key)
+        held = await self.store.vectors(tenant, Collection.CHUNKS, [contract.point_id(number) for number in range(3)])
+        points = [
+            VectorPoint(id=id, kind=NodeKind.CHUNK, document_id=document_id, version=1, metadata=metadata, title=title, key=key)
+            for id in held
+        ]
+        await self.store.upsert(tenant, Collection.CHUNKS, points)
+
+
+class ChangesTheSearch(Faulty):
+    def asked(self, search: VectorSearch) -> VectorSearch:
+        return search
+
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        return await self.searched(tenant, collection, [self.asked(search) for search in searches])
+
+
+class IgnoresGeneration(ChangesTheSearch):
+    def asked(self, search: VectorSearch) -> VectorSearch:
+        return replace(search, generation=None)
+
+
+class IgnoresFilter(ChangesTheSearch):
+    def asked(self, search: VectorSearch) -> VectorSearch:
+        return replace(search, filter=None)
+
+
+class ClampsLimits(ChangesTheSearch):
+    def asked(self, search: VectorSearch) -> VectorSearch:
+        return replace(search, limit=min(max(search.limit, 1), 10_000))
+
+
+class IgnoresKind(Faulty):
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        kinds = [await self.searched(tenant, collection, [replace(each, kind=kind) for each in searches]) for kind in NodeKind]
+        return [
+            Legs(tuple(hit for legs in row for hit in legs.dense), tuple(hit for legs in row for hit in legs.sparse))
+            for row in zip(*kinds, strict=True)
+        ]
+
+
+class ChangesTheLegs(Faulty):
+    def told(self, legs: Legs) -> Legs:
+        return legs
+
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        return [self.told(legs) for legs in await self.searched(tenant, collection, searches)]
+
+
+class BreaksTiesBackwards(ChangesTheLegs):
+    def told(self, legs: Legs) -> Legs:
+        return Legs(*(tuple(sorted(sorted(leg, key=_id, reverse=True), key=_score)) for leg in (legs.dense, legs.sparse)))
+
+
+class FusesLegs(ChangesTheLegs):
+    def told(self, legs: Legs) -> Legs:
+        fused = {hit.id: ScoredId(hit.id, 1 / (60 + rank)) for leg in (legs.dense, legs.sparse) for rank, hit in enumerate(leg)}
+        return Legs(dense=tuple(fused.values()))
+
+
+class AnswersOutOfOrder(Faulty):
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        return (await self.searched(tenant, collection, searches))[::-1]
+
+
+class ScoresByEverybodysWords(Faulty):
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        points = sum([await self.store.count(each, collection) for each in self.tenants])
+        found = await self.searched(tenant, collection, searches)
+        return [
+            Legs(legs.dense, tuple(replace(hit, score=math.nextafter(hit.score, points)) for hit in legs.sparse))
+            if len(self.tenants) > 1
+            else legs
+            for legs in found
+        ]
+
+
+class ScoresByEveryKindsWords(Faulty):
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        points = await self.store.count(tenant, collection)
+        found = await self.searched(tenant, collection, searches)
+        return [Legs(legs.dense, tuple(replace(hit, score=hit.score * (1 + points)) for hit in legs.sparse)) for legs in found]
+
+
+class AnswersWhenClosed(Faulty):
+    async def ping(self) -> None:
+        return None
+
+
+class LosesWhatItWrote(Faulty):
+    async def flush(self) -> None:
+        await self.store.delete(contract.A, Collection.CHUNKS, [contract.point_id(7)])
+
+
+def _id(hit: ScoredId) -> str:
+    return hit.id
+
+
+def _score(hit: ScoredId) -> float:
+    return -hit.score
+
+
+FAULTS: dict[type[Faulty], Check] = {
+    CountsEveryTenant: contract.another_tenant_sees_nothing,
+    SearchesEveryTenant: contract.another_tenant_sees_nothing,
+    ReadsEveryTenantsVectors: contract.another_tenant_sees_nothing,
+    DeletesForEveryTenant: contract.another_tenant_changes_nothing,
+    PurgesForEveryTenant: contract.another_tenant_changes_nothing,
+    UpdatesEveryTenant: contract.another_tenant_changes_nothing,
+    DropsOldGenerationsOfEveryTenant: contract.another_tenant_changes_nothing,
+    TakesNoTenantForSomeTenant: contract.tenant_is_required,
+    TakesTextForATenant: contract.tenant_is_required,
+    WritesBatchesInPart: contract.bad_vectors_are_refused_whole,
+    TakesNaN: contract.bad_vectors_are_refused_whole,
+    AppendsOnRewrite: contract.repeated_writes_change_nothing,
+    DeletesNothing: contract.deletes_leave_nothing,
+    DeletesAllForNoIds: contract.deletes_leave_nothing,
+    ForgetsNodesOfATenant: contract.deletes_leave_nothing,
+    IgnoresVersions: contract.documents_are_purged_by_version,
+    KeepsNothing: contract.documents_are_purged_by_version,
+    LosesVectorsWithMetadata: contract.metadata_can_be_replaced,
+    IgnoresGeneration: contract.generations_are_kept_apart,
+    IgnoresFilter: contract.filters_mean_what_they_say,
+    ClampsLimits: contract.limits_are_bounded,
+    IgnoresKind: contract.kinds_and_collections_are_kept_apart,
+    BreaksTiesBackwards: contract.ties_are_ordered_by_id,
+    FusesLegs: contract.legs_are_what_was_asked_for,
+    AnswersOutOfOrder: contract.legs_are_what_was_asked_for,
+    ScoresByEverybodysWords: contract.scores_are_the_tenants_own,
+    ScoresByEveryKindsWords: contract.frequencies_are_the_kinds_own,
+    AnswersWhenClosed: contract.what_is_written_survives_reopening,
+    LosesWhatItWrote: contract.what_is_written_survives_reopening,
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+async def test_a_planted_fault_fails(fault: type[Faulty], tmp_path: Path) -> None:
+    with pytest.raises(AssertionError):
+        await FAULTS[fault](opener(tmp_path, fault))
+
+
+def test_every_check_fails_for_some_fault() -> None:
+    assert set(FAULTS.values()) == set(CHECKS)

@@ -1,0 +1,273 @@
+"""Another tenant's ids are ids that never existed: every route, every kind of id, the same answer.
+
+`CASES` has a row for each route of the application; a route without one fails `test_every_route_has_a_row`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastapi.routing import APIRoute
+
+from agentic_rag_backend.retrieval.registry import STRATEGIES
+
+if TYPE_CHECKING:
+    from tests.e2e.api.conftest import Client, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BASE = "/api/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way in which a request can carry an id: ``{id}`` in the path, the query string or the body stands for it."""
+
+    kind: str
+    where: str = ""
+    body: Any = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    status: int = 404
+
+
+NO_ID: tuple[Case, ...] = ()
+"""For routes that take nothing that could name another tenant's things."""
+
+_FILTERED = [
+    {"document_id": "{id}"},
+    {"document_id": {"in": ["{id}"]}},
+    {"or": [{"document_id": "{id}"}, {"document_id": "{id}"}]},
+]
+
+
+def _retrieving(**more: Any) -> tuple[Case, ...]:
+    """Return the cases of a route that takes a search: ids in filters find nothing, names in options name nothing."""
+    eels = {"query": "society eels", **more}
+    filters = [
+        Case("document", f"filter on {strategy}", {**eels, "strategy": strategy, "filters": shape}, status=200)
+        for strategy in STRATEGIES
+        if strategy != "dual_level"
+        for shape in _FILTERED
+    ]
+    entities = [
+        Case(kind, "options.entities", {**eels, "strategy": "graph", "options": {"entities": ["{id}"]}}, status=200)
+        for kind in ("entity", "name")
+    ]
+    refused = [
+        Case("tenant", f"filter {name}", {**eels, "filters": {name: "{id}"}}, status=422) for name in ("tenant_id", "group_id")
+    ]
+    return (*filters, *entities, *refused)
+
+
+_OPERATORS = Case("tenant", "path", status=403)
+CASES: Mapping[str, tuple[Case, ...]] = {
+    "GET /health/live": NO_ID,
+    "GET /health/ready": NO_ID,
+    "GET /documents": (
+        Case("key", "query key", query={"key": "{id}"}, status=200),
+        Case("document", "metadata filter", query={"metadata.document_id": "{id}"}, status=200),
+        Case("tenant", "reserved field", query={"metadata.tenant_id": "{id}"}, status=200),
+        Case("document", "cursor", query={"cursor": "{id}"}, status=422),
+    ),
+    "POST /documents": (Case("document", "key", {"text": " ", "key": "{id}"}, status=422),),
+    "DELETE /documents": (
+        Case("key", "query key", query={"key": "{id}"}, status=202),
+        Case("document", "metadata filter", query={"metadata.document_id": "{id}"}, status=202),
+        Case("document", "filter", query={"filter": '{"document_id": "{id}"}'}, status=202),
+        Case("tenant", "reserved field", query={"filter": '{"tenant_id": "{id}"}'}, status=422),
+    ),
+    "GET /documents/{document_id}": (Case("document"), Case("chunk"), Case("tenant")),
+    "PATCH /documents/{document_id}": (
+        Case("document", "path", {"metadata": {"stolen": True}}),
+        Case("document", "If-Match", {"title": "Stolen"}, headers={"If-Match": "*"}),
+    ),
+    "DELETE /documents/{document_id}": (Case("document"), Case("job"), Case("document", "If-Match", headers={"If-Match": '"x"'})),
+    "GET /documents/{document_id}/content": (Case("document"), Case("chunk")),
+    "GET /documents/{document_id}/chunks": (Case("document"), Case("document", "limit", query={"limit": "1"})),
+    "POST /documents/{document_id}/chunks": (
+        Case("document", "path", {"chunk_size": 50, "overlap": 0}),
+        Case("document", "If-Match", {"chunk_size": 50, "overlap": 0}, headers={"If-Match": '"x"'}),
+    ),
+    "GET /chunks/{chunk_id}": (Case("chunk"), Case("document"), Case("community")),
+    "GET /jobs": (Case("document", "query document_id", query={"document_id": "{id}"}, status=200),),
+    "GET /jobs/{job_id}": (Case("job"), Case("document")),
+    "GET /jobs/{job_id}/events": (Case("job"),),
+    "POST /jobs/{job_id}/cancel": (Case("job"),),
+    "POST /jobs/{job_id}/retry": (Case("job"),),
+    "POST /search": _retrieving(limit=20),
+    "POST /search/dual-level": NO_ID,
+    "POST /answers": (*_retrieving(), *_retrieving(stream=True)),
+    "GET /communities": (Case("community", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /communities/{community_id}": (Case("community"), Case("entity")),
+    "POST /admin/communities/rebuild": NO_ID,
+    "GET /admin/communities": NO_ID,
+    "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
+    "GET /features": NO_ID,
+    "PATCH /features": NO_ID,
+    "GET /strategies": NO_ID,
+    "GET /tenants/me": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
+    "POST /tenants": (Case("name", "name", {"name": "{id}"}, status=403),),
+    "GET /tenants": NO_ID,
+    "GET /tenants/{tenant_id}": (_OPERATORS,),
+    "DELETE /tenants/{tenant_id}": (_OPERATORS,),
+    "POST /tenants/{tenant_id}/keys": (Case("tenant", "path", {"name": "stolen"}, status=403),),
+    "GET /tenants/{tenant_id}/keys": (_OPERATORS,),
+    "DELETE /tenants/{tenant_id}/keys/{key_id}": (_OPERATORS, Case("api_key", "path", status=403)),
+}
+
+
+def _routes(app: Any) -> Iterator[str]:
+    """Yield ``METHOD /path`` of every route that the application serves, from its OpenAPI document."""
+    for path, operations in app.openapi()["paths"].items():
+        for method in operations:
+            yield f"{method.upper()} {path.removeprefix(BASE)}"
+
+
+async def test_every_route_has_a_row(world: World) -> None:
+    assert set(_routes(world.app)) == set(CASES)
+    hidden = {route.path for route in _walk(world.app.routes) if isinstance(route, APIRoute) and not route.include_in_schema}
+    assert hidden == set(), "a route outside the OpenAPI document would escape this matrix"
+
+
+def _walk(routes: Any) -> Iterator[Any]:
+    for route in routes:
+        yield route
+        yield from _walk(getattr(route, "routes", None) or [])
+
+
+@pytest.fixture
+async def ids(world: World) -> dict[str, str]:
+    """One id of each kind that belongs to beta, and shows nothing of beta by itself."""
+    tide = world.documents["beta"]["tide"]
+    chunk = (await world.beta.data("GET", f"/documents/{tide['id']}/chunks"))[0]
+    found = await world.beta.data("POST", "/search", json={"query": "Brimwhistle Society", "strategy": "graph"})
+    entities = {entity["name"]: entity["id"] for result in found["results"] for entity in result["entities"]}
+    keys = await world.operator.data("GET", f"/tenants/{world.beta.caller.tenant_id}/keys")
+    return {
+        "document": tide["id"],
+        "chunk": chunk["id"],
+        "job": tide["job_id"] or (await world.beta.data("GET", "/jobs", params={"document_id": tide["id"]}))[0]["id"],
+        "community": (await world.beta.data("GET", "/communities"))[0]["id"],
+        "tenant": world.beta.caller.tenant_id,
+        "api_key": keys[0]["id"],
+        "entity": entities["Brimwhistle Society"],
+        "name": "Brimwhistle Society",
+        "key": "brimwhistle/1",
+    }
+
+
+def _unknown(kind: str) -> str:
+    """Return an id of the kind's form that nothing ever had."""
+    made = {"tenant": f"t_{uuid.uuid4().hex}", "name": "Grumbleweed Society", "key": "grumbleweed/1"}
+    return made.get(kind, str(uuid.uuid4()))
+
+
+ROWS = [pytest.param(route, case, id=f"{route} {case.kind} {case.where}") for route, cases in CASES.items() for case in cases]
+
+
+@pytest.mark.parametrize(("route", "case"), ROWS)
+async def test_a_foreign_id_is_an_unknown_id(world: World, ids: dict[str, str], route: str, case: Case) -> None:
+    if case.kind == "key" and not await world.beta.data("GET", "/documents", params={"key": ids["key"]}):
+        await world.beta.upload("Of beta's only.", key=ids["key"])
+    before = await _state(world.beta)
+    foreign = await _asked(world.alpha, route, case, ids[case.kind])
+    unknown = await _asked(world.alpha, route, case, _unknown(case.kind))
+
+    assert foreign[0] == unknown[0] == case.status
+    assert foreign == unknown
+    assert await _state(world.beta) == before
+    if case.kind == "document" and case.status == 200 and route == "POST /search":
+        assert json.loads(foreign[1])["data"]["results"] == []
+        assert json.loads(foreign[1])["data"]["facts"] == []
+
+
+_RIGHT = {"document_id": "document", "chunk_id": "chunk", "job_id": "job", "community_id": "community"}
+
+
+def _readable() -> list[Any]:
+    """Return the rows that only read, with the kind of id that the route wants."""
+    rows = []
+    for route, cases in CASES.items():
+        wanted = _RIGHT.get("".join(re.findall(r"\{(\w+)\}", route))) if route.startswith("GET ") else None
+        rows += [pytest.param(route, case, id=route) for case in cases if case.kind == wanted and not case.query]
+    return rows
+
+
+@pytest.mark.parametrize(("route", "case"), _readable())
+async def test_the_owner_finds_it(world: World, ids: dict[str, str], route: str, case: Case) -> None:
+    """The matrix would prove nothing with ids that nobody has."""
+    assert (await _asked(world.beta, route, case, ids[case.kind]))[0] == 200
+
+
+async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, str]:
+    """Return status and body of a request with ``id`` in its place, with what names the id or the moment taken out."""
+    method, path = route.split(" ")
+
+    def put(value: Any) -> Any:
+        return json.loads(json.dumps(value).replace("{id}", id))
+
+    filled = re.sub(r"\{\w+\}", id, path)
+    if path.startswith("/health"):
+        filled = "/" + filled
+    body = {} if case.body is None else {"json": put(case.body)}
+    response = await client.request(method, filled, params=put(dict(case.query)), headers=put(dict(case.headers)), **body)
+    return response.status_code, _comparable(response.text, id)
+
+
+_VOLATILE: tuple[tuple[str, str], ...] = (
+    (r'"requestId":"[^"]*"', '"requestId":""'),
+    (r'"timestamp":"[^"]*"', '"timestamp":""'),
+    (r'"processing_time_ms":\{[^}]*\}', '"processing_time_ms":{}'),
+)
+
+
+def _comparable(text: str, id: str) -> str:
+    for pattern, replacement in _VOLATILE:
+        text = re.sub(pattern, replacement, text)
+    text = text.replace(id, "ID")
+    return text.replace(f"length {len(id)}", "length N")
+
+
+async def _state(client: Client) -> dict[str, Any]:
+    """Return what an intruder could have changed."""
+    status = await client.data("GET", "/status")
+    return {"counts": status["counts"], "version": status["state_version"], "flags": status["features"]}
+
+
+async def test_a_key_of_one_tenant_names_no_other(world: World, ids: dict[str, str]) -> None:
+    for method, path in (("GET", "/documents"), ("GET", "/tenants/me"), ("POST", "/search")):
+        body = {"json": {"query": "eels"}} if method == "POST" else {}
+        for tenant in (ids["tenant"], world.alpha.caller.tenant_id, "t_nobody", "*"):
+            response = await world.alpha.request(method, path, headers={"X-Tenant-Id": tenant}, **body)
+            assert (response.status_code, response.json()["code"]) == (403, "forbidden")
+
+
+async def test_equal_keys_of_two_tenants_are_two_documents(world: World) -> None:
+    mine, other = (world.documents[name]["tide"] for name in ("alpha", "beta"))
+    assert mine["key"] == other["key"]
+    assert mine["id"] != other["id"]
+    chunks = [await client.data("GET", "/documents", params={"key": "tide"}) for client in (world.alpha, world.beta)]
+    assert [[item["id"] for item in page] for page in chunks] == [[mine["id"]], [other["id"]]]
+
+
+async def test_deleting_in_one_tenant_changes_nothing_in_the_other(world: World) -> None:
+    """Last in the module: beta loses a document whose key alpha has, too."""
+    before = [await _state(world.alpha), *(await _searches(world.alpha))]
+    accepted = await world.beta.data("DELETE", f"/documents/{world.documents['beta']['tide']['id']}", status=202)
+    assert (await world.beta.ended(accepted["job_id"]))["state"] == "succeeded"
+    assert [await _state(world.alpha), *(await _searches(world.alpha))] == before
+
+
+async def _searches(client: Client) -> list[str]:
+    answers = []
+    for strategy in ("dense", "sparse", "hybrid", "graph", "community"):
+        response = await client.post("/search", {"query": "Who objected to the barrage?", "strategy": strategy, "limit": 20})
+        answers.append(_comparable(response.text, "-"))
+    return answers

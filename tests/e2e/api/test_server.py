@@ -1,0 +1,157 @@
+"""The API as a process of its own: started by the command line, asked over a socket, stopped by a signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
+START_S = 60
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A server that is ready; afterwards it must end by SIGTERM without complaint."""
+    folder: Path = tmp_path_factory.mktemp("server")
+    port = _free_port()
+    settings = {"DATA_DIR": str(folder / "data"), "OPERATOR_KEY": OPERATOR_KEY, "COMMUNITY_AUTO_REBUILD": "false"}
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from agentic_rag_backend.cli.app import main; main()", "serve", "--port", str(port)],
+            cwd=folder,
+            env={**os.environ, **settings},
+            stdout=log,
+            stderr=log,
+        )
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        try:
+            _wait_until_ready(client, process, folder / "log")
+            yield client
+        finally:
+            process.send_signal(signal.SIGTERM)
+            code = process.wait(30)
+    assert code in {0, -signal.SIGTERM}, (folder / "log").read_text()
+
+
+def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        assert process.poll() is None, log.read_text()
+        try:
+            if client.get("/health/ready").status_code == 200:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.1)
+    raise AssertionError(f"not ready within {START_S} s: {log.read_text()}")
+
+
+def _data(client: httpx.Client, method: str, path: str, secret: str, **body: Any) -> Any:
+    response = client.request(
+        method, "/api/v1" + path, headers={"Authorization": f"Bearer {secret}"}, **({"json": body} if body else {})
+    )
+    assert response.is_success, response.text
+    return response.json()["data"]
+
+
+def _tenant(client: httpx.Client, name: str) -> str:
+    tenant = _data(client, "POST", "/tenants", OPERATOR_KEY, name=name)
+    issued = _data(client, "POST", f"/tenants/{tenant['id']}/keys", OPERATOR_KEY, name="key", scopes=["admin"])
+    return str(issued["key"])
+
+
+def _ended(client: httpx.Client, key: str, job_id: str) -> str:
+    """Follow the job's events to the end and return its state."""
+    states = []
+    with client.stream("GET", f"/api/v1/jobs/{job_id}/events", headers={"X-API-Key": key}) as events:
+        states = [line for line in events.iter_lines() if line.startswith("data:") and '"state"' in line]
+    return "succeeded" if '"state": "succeeded"' in states[-1] else states[-1]
+
+
+def test_the_main_job_over_a_socket(server: httpx.Client) -> None:
+    keys = [_tenant(server, name) for name in ("first", "second")]
+    documents = []
+    for key, place in zip(keys, ("Sarn", "Quell"), strict=True):
+        text = f"Mara Venn leads the Harbour Authority of {place}. The Harbour Authority built the pier in 1911."
+        submitted = _data(server, "POST", "/documents", key, text=text, key="pier")
+        assert _ended(server, key, submitted["job_id"]) == "succeeded"
+        job = _data(server, "POST", "/admin/communities/rebuild", key, mode="full")
+        assert _ended(server, key, job["job_id"]) == "succeeded"
+        documents.append(submitted["document_id"])
+
+    asked = {"query": "Who leads the Harbour Authority?"}
+    off = server.post("/api/v1/search/dual-level", headers={"X-API-Key": keys[0]}, json=asked)
+    assert (off.status_code, off.json()["code"]) == (404, "feature_disabled")
+    _data(server, "PATCH", "/features", keys[0], DUAL_LEVEL_RETRIEVAL_ENABLED=True)
+    found = _data(server, "POST", "/search/dual-level", keys[0], **asked)
+    assert found["citations"]
+    assert "Sarn" in found["synthesized_answer"]
+    assert "Quell" not in str(found)
+    foreign = server.get(f"/api/v1/documents/{documents[1]}", headers={"X-API-Key": keys[0]})
+    assert foreign.status_code == 404
+
+
+def test_a_streamed_answer_arrives_in_events(server: httpx.Client) -> None:
+    key = _tenant(server, "third")
+    with server.stream("POST", "/api/v1/answers", headers={"X-API-Key": key}, json={"query": "Who?", "stream": True}) as answer:
+        names = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event:")]
+    assert (names[0], names[-1]) == ("retrieval", "done")
+
+
+def test_a_body_without_a_length_is_bounded(server: httpx.Client) -> None:
+    key = _tenant(server, "fourth")
+
+    def pieces() -> Iterator[bytes]:
+        yield b'{"query": "'
+        for _ in range(14):
+            yield b"x" * 1024 * 1024
+
+    headers = {"X-API-Key": key, "Content-Type": "application/json"}
+    try:
+        refused = server.post("/api/v1/search", headers=headers, content=pieces())
+    except httpx.TransportError:
+        pass  # refused while it was being sent
+    else:
+        assert refused.status_code == 413
+    assert server.get("/health/live").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"NONSENSE\r\n\r\n",
+        b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-API-Key: " + b"k" * 200_000 + b"\r\n\r\n",
+        b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        b"GET /api/v1/documents/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
+    ],
+)
+def test_what_is_no_proper_request_gets_a_4xx_or_nothing(server: httpx.Client, sent: bytes) -> None:
+    with socket.create_connection((server.base_url.host, server.base_url.port or 0), timeout=10) as connection:
+        try:
+            connection.sendall(sent)
+            connection.shutdown(socket.SHUT_WR)
+            line = connection.recv(64)
+        except OSError:
+            line = b""  # hung up on while it was still talking
+    assert not line or line.split()[1].startswith(b"4"), line
+    assert server.get("/health/live").status_code == 200

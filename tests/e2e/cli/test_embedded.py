@@ -1,0 +1,66 @@
+"""The product inside a Python program."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentic_rag_backend import open_embedded
+from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreLocked, UnreadableDocument
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "embedded.py"
+BANK = "# Kettle Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987.\n"
+
+
+@pytest.mark.slow
+def test_the_example_runs_and_cites() -> None:
+    environment = {name: os.environ[name] for name in ("PATH", "HOME", "VIRTUAL_ENV", "PYTHONPATH") if name in os.environ}
+    done = subprocess.run([sys.executable, str(EXAMPLE)], capture_output=True, text=True, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("3 documents, ")
+    assert "Rowan Teller" in done.stdout
+    assert any(line.strip().startswith("[1]") for line in lines)
+
+
+async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "bank.md").write_text(BANK)
+    async with open_embedded(tmp_path / "data") as rag:
+        (first,) = await rag.ingest(tmp_path / "notes", metadata={"category": "history"})
+        (second,) = await rag.ingest(text="Delphine Aster leads the Lowmere Harbour Authority.", key="harbour", title="Harbour")
+        assert (first.key, first.state, first.metadata) == ("bank.md", DocumentState.READY, {"category": "history"})
+        assert (second.key, second.title) == ("harbour", "Harbour")
+        (again,) = await rag.ingest(tmp_path / "notes", metadata={"category": "history"})
+        assert (again.id, again.current_version) == (first.id, 1)
+
+        found = await rag.search("Who founded the Kettle Bank?", strategy="hybrid", filters={"category": "history"})
+        assert [hit.visible.document_key for hit in found.hits] == ["bank.md"]
+        answer = await rag.ask("Who founded the Kettle Bank?", strategy="dual_level")
+        assert answer.grounded
+        assert answer.retrieval.trace.strategy == "dual_level"
+        (citation,) = [each for each in answer.citations if each.document_id == first.id][:1]
+        assert BANK[citation.start_char : citation.end_char] == citation.quote
+
+        with pytest.raises(InvalidRequest, match="limit"):
+            await rag.search("q", limit=0)
+        with pytest.raises(InvalidRequest, match="unknown strategy 'nope'"):
+            await rag.ask("q", strategy="nope")
+        with pytest.raises(InvalidRequest, match="give paths or text"):
+            await rag.ingest()
+        with pytest.raises(UnreadableDocument):
+            await rag.ingest(text=" \n ")
+        with pytest.raises(StoreLocked):
+            async with open_embedded(tmp_path / "data"):
+                pass
+
+
+async def test_a_tenant_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="no tenant 'acme'"):
+        async with open_embedded(tmp_path / "data", tenant="acme"):
+            pass

@@ -1,0 +1,92 @@
+"""Without a server: each command opens the stores itself, works, and closes them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def notes(cli: Any, tmp_path: Path) -> Path:
+    folder = tmp_path / "notes"
+    (folder / "town").mkdir(parents=True)
+    (folder / "harbour.md").write_text("# Harbour\n\nDelphine Aster leads the Lowmere Harbour Authority since May 2019.\n")
+    (folder / "town" / "bank.md").write_text("# Kettle Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987.\n")
+    return folder
+
+
+@pytest.mark.slow
+def test_from_a_folder_to_a_cited_answer_to_nothing_left(cli: Any, notes: Path) -> None:
+    ingested = cli("ingest", "notes", "--json")
+    assert ingested.code == 0, ingested.err
+    documents = ingested.json["documents"]
+    assert [(each["key"], each["state"]) for each in documents] == [("harbour.md", "ready"), ("town/bank.md", "ready")]
+    assert ingested.json["communities"]["state"] == "succeeded"
+
+    answered = cli("ask", "Who founded the Kettle Bank?", "--json")
+    assert answered.code == 0, answered.err
+    answer = answered.json
+    assert answer["grounded"]
+    assert "Agnes Thorley" in answer["answer"]
+    for citation in answer["citations"]:
+        # A file without front matter is its own text: the offsets point into it.
+        source = (notes / "town" / "bank.md").read_text()
+        assert source[citation["start_char"] : citation["end_char"]] == citation["quote"]
+
+    removed = cli("documents", "delete", documents[1]["document_id"], "--json")
+    assert removed.code == 0, removed.err
+    assert removed.json["state"] == "succeeded"
+    assert removed.json["result"]
+    gone = cli("documents", "show", documents[1]["document_id"], "--json")
+    assert (gone.code, gone.json["error"]["code"]) == (1, "not_found")
+
+
+def test_documents_that_cannot_be_read_are_told_each_and_the_rest_is_taken(cli: Any, notes: Path) -> None:
+    (notes / "empty.md").write_text("")
+    (notes / "blank.txt").write_text(" \n\t\n")
+    (notes / "binary.txt").write_bytes(bytes(range(256)) * 8)
+    (notes / "latin.txt").write_bytes("Åse på fjellet".encode("latin-1"))
+    done = cli("ingest", "notes", "--json")
+    assert done.code == 1
+    states = {each["key"]: each for each in done.json["documents"]}
+    assert {key for key, each in states.items() if each["state"] == "ready"} == {"harbour.md", "town/bank.md"}
+    for key in ("empty.md", "blank.txt", "binary.txt", "latin.txt"):
+        assert states[key]["state"] == "refused"
+        assert states[key]["document_id"] is None
+        assert states[key]["error"]["code"] == "unreadable_document"
+    listed = cli("documents", "list", "--json")
+    assert {each["key"] for each in listed.json} == {"harbour.md", "town/bank.md"}
+
+
+def test_the_doctor_finds_every_part_in_order(cli: Any) -> None:
+    done = cli("doctor", "--json")
+    assert done.code == 0, done.out
+    assert [check["name"] for check in done.json] == [
+        "settings", "folder", "disk", "catalogue", "graph", "vectors", "blobs", "embedder", "model",
+    ]  # fmt: skip
+    assert all(check["ok"] for check in done.json)
+
+
+def test_the_doctor_calls_the_model_and_names_what_is_wrong_with_it(cli: Any) -> None:
+    with_model = {"LLM": "openai", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "LLM_TIMEOUT_S": "2"}
+    done = replace(cli, environment=with_model)("doctor", "--json")
+    assert done.code == 1
+    (wrong,) = [check for check in done.json if not check["ok"]]
+    assert wrong["name"] == "model"
+    assert wrong["detail"].startswith("model_unavailable: ")
+
+
+@pytest.mark.slow
+def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> None:
+    done = cli("demo", "--corpus", "notes", "--question", "Who founded the Kettle Bank?", "--json")
+    assert done.code == 0, done.err
+    assert done.json["answers"][0]["citations"]
+    assert {"ingest", "communities", "answer 1", "all"} <= set(done.json["timings_s"])
+    assert done.json["counts"]["documents_ready"] == 2
+
+    refused = cli("demo", "--corpus", "notes", "--question", "What is the boiling point of tungsten?")
+    assert refused.code == 1
+    assert "1 of 1 answers cite nothing" in refused.err

@@ -1,0 +1,200 @@
+"""Beside a server: the command line finds it and says the same; the server starts, refuses and stops as it should."""
+
+from __future__ import annotations
+
+import json
+import signal
+import stat
+import time
+from typing import Any
+
+import pytest
+
+EVIL = "# [bold]Quarrel[/bold]\n\nQuarrel Limited was founded by Mara Venn in 2011 \x1b[31m in [red]Oslo[/red].\n"
+
+
+def test_the_same_folder_again_is_unchanged_and_a_change_is_a_new_version(served: Any) -> None:
+    again = served.cli("ingest", "notes", "--json")
+    assert again.code == 0
+    assert again.json["summary"] == {"documents": 2, "skipped": 0, "unchanged": 2, "duplicates": 0}
+    path = served.cli.folder / "notes" / "town" / "bank.md"
+    before = path.read_text()
+    path.write_text(before + "\nThe Kettle Bank moved to Fish Street in 2020.\n")
+    changed = served.cli("ingest", "notes", "--json")
+    assert changed.json["summary"] == {"documents": 2, "skipped": 0, "unchanged": 1, "ready": 1, "duplicates": 0}
+    shown = served.cli("documents", "show", changed.json["documents"][1]["document_id"], "--json")
+    assert shown.json["version"] == 2
+
+
+def test_a_question_is_answered_with_quotes_also_as_a_stream(served: Any) -> None:
+    whole = served.cli("ask", "Who founded the Kettle Bank?")
+    assert whole.code == 0
+    assert "Agnes Thorley" in whole.out
+    assert "[1] Kettle Bank" in whole.out
+    assert "“The Kettle Bank was founded by Agnes Thorley in 1987.”" in whole.out
+    streamed = served.cli("ask", "Who founded the Kettle Bank?", "--stream")
+    assert "[1] Kettle Bank" in streamed.out
+    as_json = served.cli("ask", "Who founded the Kettle Bank?", "--stream", "--json").json
+    assert as_json["grounded"]
+    assert as_json["answer"] in " ".join(streamed.out.split()) or as_json["answer"] in streamed.out
+    refused = served.cli("ask", "What is the boiling point of tungsten?", "--json")
+    assert (refused.code, refused.json["grounded"], refused.json["citations"]) == (0, False, [])
+
+
+def test_a_search_shows_what_was_found_and_obeys_none_of_it(served: Any) -> None:
+    path = served.cli.folder / "evil.md"
+    path.write_text(EVIL)
+    taken = served.cli("ingest", "evil.md", "--key", "evil", "--json")
+    assert taken.code == 0, taken.out
+    found = served.cli("search", "Who founded Quarrel Limited?", "--limit", "2")
+    assert found.code == 0
+    assert "[red]Oslo[/red]" in found.out
+    assert "\x1b" not in found.out + found.err
+    filtered = served.cli("search", "Who founded Quarrel Limited?", "--filter", '{"key": "harbour.md"}', "--json")
+    assert {each["title"] for each in filtered.json["results"]} <= {"Harbour of Lowmere"}
+    assert served.cli("documents", "delete", taken.json["documents"][0]["document_id"]).code == 0
+    assert "evil" not in {each["key"] for each in served.cli("documents", "list", "--json").json}
+
+
+def test_jobs_are_listed_shown_watched_and_not_stopped_once_ended(served: Any) -> None:
+    jobs = served.cli("jobs", "list", "--kind", "ingest", "--json").json
+    assert {job["state"] for job in jobs} == {"succeeded"}
+    job_id = jobs[0]["id"]
+    assert served.cli("jobs", "show", job_id, "--json").json["id"] == job_id
+    assert served.cli("jobs", "watch", job_id, "--json").json["state"] == "succeeded"
+    ended = served.cli("jobs", "cancel", job_id, "--json")
+    assert (ended.code, ended.json["error"]["code"]) == (1, "conflict")
+    missing = served.cli("jobs", "show", "nope", "--json")
+    assert (missing.code, missing.json["error"]["code"]) == (1, "not_found")
+
+
+def test_communities_are_built_and_shown(served: Any) -> None:
+    assert served.cli("communities", "rebuild", "--full", "--json").json["state"] == "succeeded"
+    listed = served.cli("communities", "list", "--json").json
+    assert listed
+    shown = served.cli("communities", "show", listed[0]["id"])
+    assert shown.code == 0
+    assert listed[0]["name"] in shown.out
+
+
+def test_a_tenant_made_by_the_operator_sees_its_own_and_only_that(served: Any) -> None:
+    made = served.cli("tenants", "create", "acme", "--json").json
+    key = served.cli("tenants", "keys", "create", "acme", "--scope", "read", "--json").json
+    assert key["key"].startswith("ark_")
+    assert served.cli("documents", "list", "--tenant", "acme", "--json").json == []
+    assert served.cli("documents", "list", "--url", served.url, "--api-key", key["key"], "--json").json == []
+    own = served.cli("documents", "list", "--json").json
+    foreign = served.cli("documents", "show", own[0]["id"], "--tenant", "acme", "--json")
+    assert (foreign.code, foreign.json["error"]["code"]) == (1, "not_found")
+    forbidden = served.cli("ingest", "notes", "--url", served.url, "--api-key", key["key"], "--json")
+    assert forbidden.code == 1
+    assert {each["error"]["code"] for each in forbidden.json["documents"]} == {"forbidden"}
+    assert served.cli("tenants", "keys", "revoke", "acme", key["id"]).code == 0
+    revoked = served.cli("status", "--url", served.url, "--api-key", key["key"], "--json")
+    assert (revoked.code, revoked.json["error"]["code"]) == (1, "unauthenticated")
+    assert served.cli("tenants", "delete", made["id"], "--yes").code == 0
+    assert [each["name"] for each in served.cli("tenants", "list", "--json").json] == ["default"]
+
+
+def test_a_feature_is_switched_for_the_tenant(served: Any) -> None:
+    off = served.cli("features", "set", "DUAL_LEVEL_RETRIEVAL_ENABLED", "false", "--json").json
+    assert {flag["name"]: (flag["value"], flag["source"]) for flag in off}["DUAL_LEVEL_RETRIEVAL_ENABLED"] == (False, "tenant")
+    disabled = served.cli("search", "q", "--strategy", "dual_level", "--json")
+    assert (disabled.code, disabled.json["error"]["code"]) == (1, "feature_disabled")
+    assert served.cli("features", "set", "DUAL_LEVEL_RETRIEVAL_ENABLED", "default").code == 0
+    assert served.cli("features", "set", "NOPE", "true", "--json").json["error"]["code"] == "invalid_request"
+    status = served.cli("status", "--json").json
+    assert status["features"]["DUAL_LEVEL_RETRIEVAL_ENABLED"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["search", "x" * 100_000], "100000"),
+        (["search", " "], "must not be blank"),
+        (["search", "q", "--strategy", "nope"], "unknown strategy 'nope'"),
+        (["ask", "q", "--generator", "nope"], "nope"),
+        (["search", "q", "--limit", "0"], "greater than or equal to 1; got '0'"),
+        (["search", "q", "--limit", "1000000"], "less than or equal to 100; got '1000000'"),
+        (["search", "q", "--filter", '{"version": 1}'], "'version' cannot be filtered on"),
+        (["search", "q", "--filter", '{"year": NaN}'], "numbers must be finite"),
+        (["documents", "list", "--state", "nope"], "nope"),
+        (["communities", "rebuild", "--resolution", "-1"], "greater than 0; got '-1.0'"),
+        (
+            ["communities", "rebuild", "--resolution", "nan"],
+            'numbers must be finite; got {"mode": "incremental", "dry_run": false, "resolution": NaN}',
+        ),
+        (["tenants", "create", " "], "1 to 128"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_bad_input_is_one_line_that_names_limit_and_value(served: Any, arguments: list[str], told: str) -> None:
+    done = served.cli(*arguments)
+    assert done.code == 2, done
+    assert done.out == ""
+    assert told in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_a_file_over_the_limit_is_refused_with_both_sizes(served: Any) -> None:
+    path = served.cli.folder / "large.txt"
+    path.write_bytes(b"A sentence of a very long text. " * (1024 * 1024 * 51 // 32))
+    done = served.cli("ingest", "large.txt", "--json")
+    path.unlink()
+    assert done.code == 1
+    error = done.json["documents"][0]["error"]
+    assert error["code"] == "payload_too_large"
+    assert str(50 * 1024 * 1024) in error["message"]
+
+
+def test_a_second_server_on_the_folder_is_refused_and_the_first_stays(served: Any) -> None:
+    second = served.cli("serve", "--port", "0", "--json")
+    assert (second.code, second.json["error"]["code"]) == (1, "store_locked")
+    assert str(served.process.pid) in second.json["error"]["message"]
+    port = served.url.rsplit(":", 1)[1]
+    taken = served.cli("serve", "--port", port, "--data-dir", "other")
+    assert taken.code == 1
+    assert f"port {port} on 127.0.0.1 is in use" in taken.err
+    assert not (served.cli.folder / "other").exists()
+    assert served.cli("status").code == 0
+
+
+def test_it_starts_stops_and_starts_again_with_the_key_it_showed_once(cli: Any) -> None:
+    first = cli.start("serve", "--port", "0")
+    shown, key = _first_lines(cli, first)
+    assert key in shown
+    mode = stat.S_IMODE((cli.data / "credentials.json").stat().st_mode)
+    assert mode == 0o600
+    assert _stopped(first, signal.SIGTERM) == 0
+    assert not (cli.data / "server.json").exists()
+    assert "Traceback" not in (cli.folder / "stderr.txt").read_text()
+
+    second = cli.start("serve", "--port", "0")
+    again, kept = _first_lines(cli, second)
+    assert kept == key
+    assert key not in again
+    assert _stopped(second, signal.SIGINT) == 0
+
+
+def _stopped(process: Any, number: signal.Signals) -> int:
+    process.send_signal(number)
+    try:
+        return int(process.wait(timeout=30))
+    finally:
+        process.kill()
+        process.stdout.close()
+
+
+def _first_lines(cli: Any, process: Any) -> tuple[str, str]:
+    """Return what a starting server prints, and the key it keeps."""
+    deadline = time.monotonic() + 60
+    while not (cli.data / "server.json").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, (cli.folder / "stderr.txt").read_text()
+        time.sleep(0.05)
+    key = str(json.loads((cli.data / "credentials.json").read_text())["key"])
+    shown = str(process.stdout.readline())
+    if "serving" in shown and not (cli.folder / "started").exists():
+        (cli.folder / "started").touch()
+        shown += str(process.stdout.readline())
+    return shown, key

@@ -1,0 +1,181 @@
+"""Processes that can be killed: one that has imported everything, and its children, each of which runs one scenario.
+
+The first process reads scenarios as lines of JSON and forks for each of them, so that a child costs no imports. A scenario is
+``{folder, steps, kill?, kill_after_s?, result?}``: its steps ask for what is not there yet, so the same ones finish what a
+killed child began. ``kill {target, call, when, containing?}`` ends the child by SIGKILL before or after the n-th call (of those
+whose arguments contain a text) of a store's method; no product code knows of it. With ``result`` the child waits for every
+job, closes, and writes there what the stores hold.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import signal
+import sqlite3
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.document import ChunkingOptions, Document, ProcessingOptions
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
+from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
+from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+
+sys.path.insert(0, str(Path(__file__).parent))
+from inspection import inspected
+
+TENANT = TenantId("t_" + "d0" * 16)
+STORES: Mapping[str, type] = {
+    "blobs": ObstoreBlobStore,
+    "documents": SqlDocuments,
+    "jobs": SqlJobs,
+    "communities": SqlCommunities,
+    "graph": SqliteGraphStore,
+    "vectors": EdgeVectorStore,
+    "queue": DbosQueue,
+}
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def arm(kill: Mapping[str, Any]) -> None:
+    """Let the process die at a call of a store's method, or inside the transaction that records and enqueues a job."""
+    store, method = kill["target"].split(".")
+    calls = 0
+
+    def due(*arguments: Any) -> bool:
+        nonlocal calls
+        calls += kill.get("containing", "") in repr(arguments)
+        return calls == kill["call"]
+
+    original = getattr(STORES[store], method)
+    if kill["when"] == "in transaction":
+
+        def enqueuer(self: DbosQueue, name: str) -> Any:
+            enqueue = original(self, name)
+
+            def enqueue_and_die(*arguments: Any) -> None:
+                enqueue(*arguments)
+                if due():
+                    die()
+
+            return enqueue_and_die
+
+        setattr(STORES[store], method, enqueuer)
+        return
+
+    @functools.wraps(original)
+    async def fatal(*arguments: Any, **options: Any) -> Any:
+        now = due(arguments, options)
+        if now and kill["when"] == "before":
+            die()
+        result = await original(*arguments, **options)
+        if now:
+            die()
+        return result
+
+    setattr(STORES[store], method, fatal)
+
+
+async def run(scenario: Mapping[str, Any]) -> None:
+    """Take the scenario's steps, and wait for every job."""
+    settings = Settings(
+        data_dir=Path(scenario["folder"]), _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02
+    )
+    async with open_container(settings) as container:
+        if await container.catalogue.tenants.tenant_by_name("acme") is None:
+            await container.catalogue.tenants.create("acme", tenant_id=TENANT)
+        for step in scenario["steps"]:
+            await take(container, step)
+            await everything_ended(container)
+
+
+async def take(container: Container, step: Mapping[str, Any]) -> None:
+    """Ask for what is not there yet."""
+    if "rebuild" in step:
+        jobs = await container.catalogue.jobs.jobs(TENANT, limit=100)
+        if sum(job.kind == "rebuild" for job in jobs.items) < step["rebuild"]:
+            await container.communities.request_rebuild(TENANT)
+        return
+    held = {document.key: document for document in await documents(container)}
+    if "delete" in step:
+        for key in step["delete"]:
+            if key in held:
+                await container.ingestion.delete(TENANT, held[key].id)
+        return
+    options = (
+        ProcessingOptions(chunking=ChunkingOptions(chunk_size=step["chunk_size"], overlap=0))
+        if "chunk_size" in step
+        else ProcessingOptions()
+    )
+    for key, text in step["put"].items():
+        upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options)
+        await container.ingestion.submit(TENANT, upload)
+
+
+async def documents(container: Container) -> list[Document]:
+    found: list[Document] = []
+    cursor: str | None = None
+    while True:
+        page = await container.catalogue.documents.documents(TENANT, limit=100, cursor=cursor)
+        found.extend(page.items)
+        cursor = page.next_cursor
+        if cursor is None:
+            return found
+
+
+async def everything_ended(container: Container) -> None:
+    # Workflows, too: jobs that were committed together with another one have one yet, which finds nothing to do.
+    open_ones = """
+        SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')
+        UNION ALL SELECT count(*) FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"""
+    connection = sqlite3.connect(container.settings.data_dir / "catalogue.db")
+    async with asyncio.timeout(90):
+        while any(count for (count,) in connection.execute(open_ones)):
+            await asyncio.sleep(0.02)
+    connection.close()
+
+
+def main() -> None:
+    for line in sys.stdin:
+        scenario = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            os.dup2(2, 1)  # what is logged is no answer
+            if "kill" in scenario:
+                arm(scenario["kill"])
+            if "kill_after_s" in scenario:
+                threading.Timer(scenario["kill_after_s"], die).start()
+            status = 1
+            try:
+                asyncio.run(run(scenario))
+                if "result" in scenario:
+                    held = inspected(Path(scenario["folder"]), TENANT.value)
+                    Path(scenario["result"]).write_text(json.dumps(held))
+                status = 0
+            except BaseException as error:
+                print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                raise
+            finally:
+                sys.stderr.flush()
+                os._exit(status)
+        print(json.dumps({"exit": os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Folders of the embedded profile, and processes that work in them until they are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long runs out unless they are asked for (`-m slow`)."""
+    if "slow" in config.getoption("markexpr"):
+        return
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("slow"):
+            item.add_marker(pytest.mark.skip(reason="takes minutes; run with -m slow"))
+
+
+PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
+PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
+
+
+def small_text(number: int, *, year: int = 2019) -> str:
+    """Return a text of four or five short chunks, which shares its people and places with its neighbours."""
+    person, friend = PEOPLE[number % 4], PEOPLE[(number + 1) % 4]
+    place, other = PLACES[number % 4], PLACES[(number + 2) % 4]
+    return "\n\n".join(
+        (
+            f"# Report {number} of the Harbour Office",
+            f"{person} was born in {place}. She founded the Tidal Institute {number} in {other} in {year}.",
+            f"## Works\n\n{person} and {friend} surveyed {place} for the Harbour Office. They measured tides for {number} weeks.",
+            f"## Later\n\n{friend} moved to {other} in {year + 1}. The Harbour Office praised {person} for her work on {place}.",
+            f"## Notes\n\nThe Tidal Institute {number} works in {other} with the Harbour Office. It has {number + 2} rooms.",
+        )
+    )
+
+
+SMALL = {f"report-{number}": small_text(number) for number in range(8)}
+INGEST: Sequence[Mapping[str, Any]] = ({"put": SMALL, "chunk_size": 48},)
+
+
+@dataclass
+class Processes:
+    """The process that forks scenarios; started once a session."""
+
+    process: subprocess.Popen[str]
+    log: Path
+
+    def run(self, **scenario: Any) -> int:
+        """Run one scenario and return how its process ended: 0, or minus the signal that killed it."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(scenario) + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline()
+        assert answer, self.log.read_text()
+        return int(json.loads(answer)["exit"])
+
+
+@dataclass
+class Folder:
+    """A data folder and what happened in it."""
+
+    path: Path
+    processes: Processes
+    kills: int = 0
+    _results: int = field(default=0)
+
+    def killed(self, steps: Sequence[Mapping[str, Any]], target: str, call: int, when: str) -> None:
+        """Take ``steps`` until the process dies at the call; it is a fault of the test if it never comes there."""
+        assert self.comes_to(steps, target, call, when), f"{target}, call {call}: the process was not killed there"
+
+    def comes_to(self, steps: Sequence[Mapping[str, Any]], target: str, call: int, when: str, containing: str = "") -> bool:
+        """Take ``steps``, and tell whether the process died at the call (of those with ``containing`` in an argument)."""
+        kill = {"target": target, "call": call, "when": when, "containing": containing}
+        ended = self.processes.run(folder=str(self.path), steps=list(steps), kill=kill)
+        assert ended in (0, -signal.SIGKILL), f"the process ended with {ended}: {self.processes.log.read_text()[-4000:]}"
+        self.kills += ended != 0
+        return ended != 0
+
+    def killed_after(self, steps: Sequence[Mapping[str, Any]], seconds: float) -> bool:
+        """Take ``steps`` until ``seconds`` have passed; tell whether that was before they were done."""
+        ended = self.processes.run(folder=str(self.path), steps=list(steps), kill_after_s=seconds)
+        assert ended in (0, -signal.SIGKILL), f"the process ended with {ended}: {self.processes.log.read_text()[-4000:]}"
+        self.kills += ended != 0
+        return ended != 0
+
+    def finished(self, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Take ``steps`` in a process that lives, and return what the folder then holds."""
+        self._results += 1
+        result = self.path.with_name(f"{self.path.name}.{self._results}.json")
+        ended = self.processes.run(folder=str(self.path), steps=list(steps), result=str(result))
+        assert ended == 0, self.processes.log.read_text()[-4000:]
+        held: dict[str, Any] = json.loads(result.read_text())
+        return held
+
+    def copied(self, to: Path) -> Folder:
+        """Return a copy; most of the files are holes, which stay holes."""
+        subprocess.run(["cp", "-a", "--sparse=always", str(self.path), str(to)], check=True)
+        return Folder(to, self.processes)
+
+
+@pytest.fixture(scope="session")
+def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    log = tmp_path_factory.mktemp("durability") / "children.log"
+    # One thread: a process that forks must have no others.
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    with log.open("w") as errors:
+        started = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("child.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        )
+        with started:
+            yield Processes(started, log)
+            assert started.stdin is not None
+            started.stdin.close()
+            started.wait(timeout=30)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, processes: Processes) -> Iterator[Folder]:
+    path = tmp_path / "data"
+    yield Folder(path, processes)
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def ingested(tmp_path_factory: pytest.TempPathFactory, processes: Processes) -> tuple[Folder, dict[str, Any]]:
+    """The small corpus, ingested by a process that nobody disturbed: its folder (to be copied) and what it holds."""
+    undisturbed = Folder(tmp_path_factory.mktemp("undisturbed") / "data", processes)
+    return undisturbed, undisturbed.finished(INGEST)
+
+
+@pytest.fixture(scope="session")
+def ingest() -> Sequence[Mapping[str, Any]]:
+    return INGEST
+
+
+@pytest.fixture(scope="session")
+def update() -> Sequence[Mapping[str, Any]]:
+    """New content for two documents: one mostly the old one, one wholly another."""
+    edited = SMALL["report-2"].replace("Works", "Deeds").replace("moved to", "left for")
+    return ({"put": {"report-2": edited, "report-5": small_text(7, year=2031)}, "chunk_size": 48},)
+
+
+@pytest.fixture(scope="session")
+def delete() -> Sequence[Mapping[str, Any]]:
+    return ({"delete": ["report-1", "report-4"]},)

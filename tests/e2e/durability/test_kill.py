@@ -1,0 +1,264 @@
+"""A process killed at any moment costs nothing: the next one ends with what an undisturbed one would have."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+
+if TYPE_CHECKING:
+    from tests.e2e.durability.conftest import Folder, Processes
+
+Steps = Sequence[Mapping[str, Any]]
+Point = tuple[str, int, str]
+CORPUS = Path(__file__).parents[3] / "examples" / "corpus"
+
+WHILE_INGESTING = [
+    ("blobs.put", 4, "after"),
+    ("queue.enqueuer", 5, "in transaction"),
+    ("documents.save_prepared", 4, "after"),
+    ("graph.write_document", 3, "after"),
+    ("documents.publish", 3, "after"),
+]
+MORE_WHILE_INGESTING = [
+    ("vectors.flush", 1, "after"),
+    ("jobs.finish", 4, "after"),
+    ("vectors.upsert", 1, "after"),
+    ("queue.enqueue", 3, "after"),
+    ("blobs.put", 3, "before"),
+    ("documents.submit", 6, "after"),
+    ("documents.save_parsed", 2, "after"),
+    ("documents.save_prepared", 3, "before"),
+    ("queue.enqueue", 2, "before"),
+    ("graph.write_document", 1, "before"),
+    ("vectors.upsert", 2, "after"),
+    ("documents.publish", 2, "before"),
+]
+WHILE_UPDATING = [
+    ("documents.publish", 1, "before"),
+    ("documents.publish", 1, "after"),
+    ("vectors.delete_document", 1, "after"),
+]
+MORE_WHILE_UPDATING = [
+    ("documents.drop_versions", 1, "after"),
+    ("graph.write_document", 1, "after"),
+    ("documents.submit", 1, "after"),
+    ("vectors.upsert", 1, "after"),
+    ("graph.delete_document", 1, "after"),
+    ("blobs.delete", 1, "after"),
+]
+WHILE_DELETING = [
+    ("documents.tombstone", 1, "after"),
+    ("graph.delete_document", 1, "after"),
+    ("documents.purge", 1, "after"),
+]
+MORE_WHILE_DELETING = [
+    ("vectors.delete", 1, "after"),
+    ("queue.enqueuer", 1, "in transaction"),
+    ("vectors.delete_document", 1, "after"),
+    ("blobs.delete", 1, "after"),
+    ("jobs.finish", 1, "before"),
+]
+WHILE_REBUILDING = [
+    ("communities.publish_generation", 1, "before"),
+    ("communities.publish_generation", 1, "after"),
+]
+MORE_WHILE_REBUILDING = [
+    ("vectors.upsert", 1, "after"),
+    ("communities.save_summaries", 1, "after"),
+    ("graph.write_communities", 1, "after"),
+    ("vectors.delete_generations", 1, "after"),
+]
+
+
+SLOW = pytest.mark.slow
+
+
+def points(always: Sequence[Point], more: Sequence[Point]) -> list[Any]:
+    """Return parameters: ``always``, and ``more`` that only `-m slow` runs."""
+    return [pytest.param(point, id=name(point)) for point in always] + [
+        pytest.param(point, id=name(point), marks=SLOW) for point in more
+    ]
+
+
+def name(point: Point) -> str:
+    return " ".join(map(str, point))
+
+
+def equal(held: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
+    """Compare part by part, so that a failure names the part and shows what differs."""
+    assert held["orphans"] == {}
+    for part, value in expected["state"].items():
+        if held["state"][part] != value:
+            only = [row for row in held["state"][part] if row not in value]
+            missing = [row for row in value if row not in held["state"][part]]
+            pytest.fail(f"{part}: {len(only)} too many {only[:5]}, {len(missing)} missing {missing[:5]}")
+
+
+def visible_texts(folder: Folder, key: str) -> set[str]:
+    """Return what a reader would be shown of a document, without waking the killed process's work."""
+    found = rows(
+        folder,
+        """SELECT t.text FROM documents d JOIN chunks c ON c.document_id = d.id AND c.version = d.current_version
+        JOIN chunk_texts t ON t.chunk_id = c.chunk_id WHERE d.key = ? AND d.deleted_at IS NULL""",
+        key,
+    )
+    return {text for (text,) in found}
+
+
+def rows(folder: Folder, query: str, *bound: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(folder.path / "catalogue.db")
+    found = connection.execute(query, bound).fetchall()
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("point", points(WHILE_INGESTING, MORE_WHILE_INGESTING))
+def test_ingesting(folder: Folder, ingested: tuple[Folder, dict[str, Any]], ingest: Steps, point: Point) -> None:
+    folder.killed(ingest, *point)
+    equal(folder.finished(ingest), ingested[1])
+
+
+def test_ingesting_killed_again_and_again(folder: Folder, ingested: tuple[Folder, dict[str, Any]], ingest: Steps) -> None:
+    for point in (
+        ("documents.submit", 5, "after"),
+        ("documents.save_parsed", 1, "after"),
+        ("graph.write_document", 1, "after"),
+        ("vectors.upsert", 1, "after"),
+        ("documents.publish", 1, "after"),
+    ):
+        folder.killed(ingest, *point)
+    equal(folder.finished(ingest), ingested[1])
+
+
+def test_a_document_that_kills_its_process_fails_alone(
+    folder: Folder, ingested: tuple[Folder, dict[str, Any]], ingest: Steps
+) -> None:
+    killer, wait = "report-6", [{"put": {}}]
+    put = {key: text for key, text in ingest[0]["put"].items() if key != killer}
+    everything = [{**ingest[0], "put": {**put, killer: ingest[0]["put"][killer]}}]
+    folder.killed(everything, "documents.submit", len(put) + 1, "after")
+    kills = 0
+    while folder.comes_to(wait, "documents.save_parsed", 1, "before", containing="# Report 6 of"):
+        kills += 1
+        assert kills <= GIVEN_UP_AFTER
+    assert kills == GIVEN_UP_AFTER
+    held = folder.finished(wait)
+    states = {key: state for key, state, *_ in held["state"]["documents"]}
+    assert states == {**dict.fromkeys(put, "ready"), killer: "failed"}
+    assert held["state"]["jobs"] == [["ingest", "failed", 1], ["ingest", "succeeded", 7]]
+    for part in ("chunks", "chunk vectors", "mentions", "supports"):
+        innocent = [row for row in ingested[1]["state"][part] if row[0] != killer]
+        assert held["state"][part] == innocent, part
+    # What failed can be tried again; nothing else is left of it.
+    assert set(held["orphans"]) == {"documents not ready", "versions that nobody sees"}
+    ((error,),) = rows(folder, "SELECT error FROM jobs WHERE state = 'failed'")
+    assert f"was running {GIVEN_UP_AFTER} times when the process was killed" in str(error)
+
+
+@pytest.fixture(scope="session")
+def changed(tmp_path_factory: pytest.TempPathFactory, ingested: tuple[Folder, dict[str, Any]], update: Steps) -> dict[str, Any]:
+    return ingested[0].copied(tmp_path_factory.mktemp("changed") / "data").finished(update)
+
+
+@pytest.mark.parametrize("point", points(WHILE_UPDATING, MORE_WHILE_UPDATING))
+def test_updating(
+    tmp_path: Path, ingested: tuple[Folder, dict[str, Any]], update: Steps, changed: dict[str, Any], point: Point
+) -> None:
+    folder = ingested[0].copied(tmp_path / "data")
+    old = {key: visible_texts(folder, key) for key in update[0]["put"]}
+    folder.killed(update, *point)
+    new: dict[str, set[str]] = {}
+    for key, _, text, *_ in changed["state"]["chunks"]:
+        new.setdefault(key, set()).add(text)
+    for key, before in old.items():
+        assert visible_texts(folder, key) in (before, new[key]), key
+    equal(folder.finished(update), changed)
+
+
+@pytest.mark.parametrize("point", points(WHILE_DELETING, MORE_WHILE_DELETING))
+def test_deleting(
+    tmp_path: Path,
+    ingested: tuple[Folder, dict[str, Any]],
+    without_two: dict[str, Any],
+    delete: Steps,
+    point: Point,
+) -> None:
+    folder = ingested[0].copied(tmp_path / "data")
+    folder.killed(delete, *point)
+    if point[2] != "in transaction":
+        assert visible_texts(folder, delete[0]["delete"][0]) == set()
+    equal(folder.finished(delete), without_two)
+
+
+@pytest.fixture(scope="session")
+def without_two(
+    tmp_path_factory: pytest.TempPathFactory, ingested: tuple[Folder, dict[str, Any]], delete: Steps
+) -> dict[str, Any]:
+    return ingested[0].copied(tmp_path_factory.mktemp("deleted") / "data").finished(delete)
+
+
+@pytest.fixture(scope="session")
+def rebuilt(tmp_path_factory: pytest.TempPathFactory, ingested: tuple[Folder, dict[str, Any]], delete: Steps) -> Folder:
+    """A folder whose communities are out of date."""
+    folder = ingested[0].copied(tmp_path_factory.mktemp("rebuilt") / "data")
+    folder.finished([{"rebuild": 1}, *delete])
+    return folder
+
+
+@pytest.fixture(scope="session")
+def rebuilt_twice(tmp_path_factory: pytest.TempPathFactory, rebuilt: Folder) -> dict[str, Any]:
+    return rebuilt.copied(tmp_path_factory.mktemp("twice") / "data").finished([{"rebuild": 2}])
+
+
+@pytest.mark.parametrize("point", points(WHILE_REBUILDING, MORE_WHILE_REBUILDING))
+def test_rebuilding(tmp_path: Path, rebuilt: Folder, rebuilt_twice: dict[str, Any], point: Point) -> None:
+    folder = rebuilt.copied(tmp_path / "data")
+    folder.killed([{"rebuild": 2}], *point)
+    catalogue, graph = sqlite3.connect(folder.path / "catalogue.db"), sqlite3.connect(folder.path / "graph.db")
+    ((current,),) = catalogue.execute("SELECT generation FROM community_pointers").fetchall()
+    shown = graph.execute("SELECT count(*) FROM communities WHERE generation = ?", (current,)).fetchone()[0]
+    catalogue.close()
+    graph.close()
+    flipped = point in (("communities.publish_generation", 1, "after"), ("vectors.delete_generations", 1, "after"))
+    assert (current > 1, shown > 0) == (flipped, True)
+    held = folder.finished([{"rebuild": 2}])
+    equal(held, rebuilt_twice)
+    assert held["counts"]["community vectors"] > 0
+
+
+@SLOW
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(6))
+def test_the_examples_at_random_moments(
+    folder: Folder, processes: Processes, examples: dict[str, Any], examples_steps: Steps, seed: int
+) -> None:
+    moments = random.Random(seed)
+    while folder.kills < 5 and folder.killed_after(examples_steps, moments.uniform(0.3, 5.0)):
+        pass
+    held = folder.finished(examples_steps)
+    assert held["orphans"] == {}
+    for part in ("documents", "chunks", "chunk vectors", "jobs"):
+        assert held["state"][part] == examples["state"][part]
+    # Which of two spellings names an entity depends on the order of commits, which differs between undisturbed runs, too.
+    for part in ("entities", "mentions", "supports", "node vectors"):
+        assert held["counts"][part] == pytest.approx(examples["counts"][part], rel=0.01), part
+
+
+@pytest.fixture(scope="session")
+def examples_steps() -> Steps:
+    return [{"put": {path.stem: path.read_text() for path in sorted(CORPUS.iterdir())}}]
+
+
+@pytest.fixture(scope="session")
+def examples(
+    tmp_path_factory: pytest.TempPathFactory, processes: Processes, ingested: tuple[Folder, Any], examples_steps: Steps
+) -> Any:
+    undisturbed = type(ingested[0])(tmp_path_factory.mktemp("examples") / "data", processes)
+    return undisturbed.finished(examples_steps)

@@ -1,0 +1,433 @@
+"""Communities end to end on the embedded stores."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.service import CommunityService
+from agentic_rag_backend.communities.views import CommunityView
+from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.graph import community_point_id
+from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import (
+    InvalidRequest,
+    ModelUnavailable,
+    NotFound,
+    StoreUnavailable,
+)
+from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+
+Story = Callable[[str], dict[str, list[str]]]
+
+
+class ScriptedModel:
+    """A generative model that answers every request alike and counts them."""
+
+    generative = True
+    name = "scripted"
+
+    def __init__(self, *, failing: Callable[[int], bool] = lambda call: False) -> None:
+        self.requests: list[ModelRequest] = []
+        self.started = asyncio.Event()
+        self.released = asyncio.Event()
+        self.released.set()
+        self._failing = failing
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.requests.append(request)
+        self.started.set()
+        number = len(self.requests)
+        await self.released.wait()
+        if self._failing(number):
+            raise ModelUnavailable("the model is away")
+        parsed = {
+            "title": f"Theme {number}",
+            "summary": "What connects these is told here.",
+            "keywords": ["tide", "museum"],
+            "findings": [
+                {"statement": "Held by the first fact.", "sources": [1]},
+                {"statement": "Held by nothing.", "sources": [999]},
+                {"statement": "Names no fact.", "sources": []},
+            ],
+            "rating": 7,
+        }
+        return ModelReply("", Usage(100, 20, 1), self.name, parsed)
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        return None
+
+
+async def add_all(world: Any, tenant: TenantId, documents: dict[str, list[str]]) -> dict[str, str]:
+    return {title: await world.add(tenant, title, paragraphs) for title, paragraphs in documents.items()}
+
+
+async def rebuild(
+    world: Any,
+    service: CommunityService,
+    tenant: TenantId,
+    options: RebuildOptions | None = None,
+) -> Job:
+    job = await service.request_rebuild(tenant, options)
+    await service.rebuild(tenant, job.id, job.attempt)
+    ended: Job = await world.catalogue.jobs.job(tenant, job.id)
+    return ended
+
+
+async def everything(service: CommunityService, tenant: TenantId) -> tuple[CommunityView, ...]:
+    return (await service.list(tenant, limit=1000)).items
+
+
+async def found_by_vector(world: Any, tenant: TenantId, generation: int) -> set[str]:
+    search = VectorSearch(kind=NodeKind.COMMUNITY, text="Tidal Array", limit=100, generation=generation)
+    legs = (await world.vectors.search(tenant, Collection.NODES, [search]))[0]
+    return {community_point_id(each.id, generation) for each in legs.sparse}
+
+
+async def test_build_covers_the_graph_and_cites_passages(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    job = await rebuild(world, service, tenant)
+    assert job.state is JobState.SUCCEEDED
+    assert job.result is not None
+    views = await everything(service, tenant)
+    assert job.result["communities"] == len(views) >= 2
+    assert job.result["summaries_written"] == len(views)
+    tidal = next(view for view in views if "Tidal Array" in f"{view.name} {view.keywords}")
+    museum = next(view for view in views if "Lantern Museum" in f"{view.name} {view.keywords}")
+    assert tidal.id != museum.id
+    assert tidal.summary.count(".") >= 2
+    for view in views:
+        assert view.findings
+        assert not view.stale
+        for finding in view.findings:
+            for source in finding.sources:
+                chunk = (await world.catalogue.documents.hydrate(tenant, [source.chunk_id]))[source.chunk_id].chunk
+                assert finding.statement in chunk.text
+    assert tidal.id in await found_by_vector(world, tenant, tidal.generation)
+    status = await service.status(tenant)
+    assert status["generation"] == tidal.generation
+    assert status["stale"] is False
+    assert status["levels"] == {"0": len(views)}
+    assert 0 < status["modularity"] < 1
+    assert status["last_job"].id == job.id
+
+
+@pytest.mark.parametrize("mode", ["incremental", "full"])
+async def test_rebuild_of_an_unchanged_graph_writes_nothing(world: Any, story: Story, mode: str) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    before, embedded = await everything(service, tenant), world.embedder.embedded
+    job = await rebuild(world, service, tenant, RebuildOptions(mode=mode))
+    after = await everything(service, tenant)
+    assert job.result is not None
+    assert (job.result["summaries_written"], job.result["summaries_reused"]) == (
+        0,
+        len(before),
+    )
+    assert [view.id for view in after] == [view.id for view in before]
+    assert {view.generation for view in after} == {before[0].generation + 1}
+    assert world.embedder.embedded == embedded
+    assert await found_by_vector(world, tenant, before[0].generation) == set()
+    assert await found_by_vector(world, tenant, after[0].generation)
+
+
+async def test_one_more_document_rewrites_only_what_it_touches(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    before = {view.id for view in await everything(service, tenant)}
+    await world.add(
+        tenant,
+        "Orchard",
+        ["Bastian Krol planted the Winter Orchard in Ostrava with Alena Novak."],
+    )
+    assert (await service.status(tenant))["stale"] is True
+    job = await rebuild(world, service, tenant)
+    after = {view.id for view in await everything(service, tenant)}
+    assert job.result is not None
+    assert before < after
+    assert job.result["summaries_written"] == len(after - before) == 1
+
+
+async def test_after_a_delete_what_rested_on_it_is_withheld(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    ids = await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    before = {view.id: view for view in await everything(service, tenant)}
+    await world.hide(tenant, ids["Lantern Museum"])
+    await world.hide(tenant, ids["Halden Report"])
+    after = {view.id: view for view in await everything(service, tenant)}
+    gone = {ids["Lantern Museum"], ids["Halden Report"]}
+    hidden = [view for view in before.values() if all(source.document_id in gone for source in view.sources)]
+    partly = [view for view in before.values() if 0 < sum(s.document_id in gone for s in view.sources) < len(view.sources)]
+    assert hidden
+    assert partly
+    for view in hidden:
+        assert view.id not in after
+        with pytest.raises(NotFound):
+            await service.get(tenant, view.id)
+    for view in partly:
+        left = after[view.id]
+        assert left.name == view.name
+        assert left.stale
+        assert left.findings
+        assert all(source.document_id not in gone for finding in left.findings for source in finding.sources)
+        assert all(source.document_id not in gone for source in left.sources)
+    assert any(after[view.id].withheld and not after[view.id].summary for view in partly)
+    text = " ".join(f"{view.summary} {view.findings} {view.keywords}" for view in after.values())
+    assert "Glass Atlas" not in text
+    assert "praised" not in text
+    await rebuild(world, service, tenant)
+    rebuilt = await everything(service, tenant)
+    assert rebuilt
+    assert not any(view.withheld or view.stale for view in rebuilt)
+
+
+async def test_cancelled_rebuild_leaves_the_old_generation(world: Any, story: Story) -> None:
+    tenant, model = await world.tenant("a"), ScriptedModel()
+    service = world.service(model)
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    before = await everything(service, tenant)
+    await world.add(
+        tenant,
+        "Orchard",
+        ["Bastian Krol planted the Winter Orchard in Ostrava with Alena Novak."],
+    )
+    model.started.clear()
+    model.released.clear()
+    job = await service.request_rebuild(tenant)
+    running = asyncio.create_task(service.rebuild(tenant, job.id, job.attempt))
+    await asyncio.wait_for(model.started.wait(), 10)
+    await world.catalogue.jobs.request_cancel(tenant, job.id)
+    await asyncio.wait_for(running, 10)
+    assert (await world.catalogue.jobs.job(tenant, job.id)).state is JobState.CANCELLED
+    assert [view.id for view in await everything(service, tenant)] == [view.id for view in before]
+    assert (await service.status(tenant))["generation"] == before[0].generation
+    await service.close()
+
+
+async def test_failure_before_the_flip_leaves_the_old_generation_and_nothing_new(
+    world: Any, story: Story, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    before = await everything(service, tenant)
+    await world.add(
+        tenant,
+        "Orchard",
+        ["Bastian Krol planted the Winter Orchard in Ostrava with Alena Novak."],
+    )
+
+    async def broken() -> None:
+        raise StoreUnavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(world.vectors, "flush", broken)
+        job = await rebuild(world, service, tenant)
+    assert job.state is JobState.FAILED
+    assert job.error == {"code": "store_unavailable", "message": "the disk is full"}
+    assert [view.id for view in await everything(service, tenant)] == [view.id for view in before]
+    generation = before[0].generation
+    assert await world.graph.communities(tenant, generation + 1) == []
+    assert await found_by_vector(world, tenant, generation + 1) == set()
+    assert (await rebuild(world, service, tenant)).state is JobState.SUCCEEDED
+    await service.close()
+
+
+async def test_dry_run_counts_and_changes_nothing(world: Any, story: Story) -> None:
+    tenant, model = await world.tenant("a"), ScriptedModel()
+    service = world.service(model)
+    await add_all(world, tenant, story(""))
+    job = await rebuild(world, service, tenant, RebuildOptions(dry_run=True))
+    assert job.result is not None
+    assert job.result["model_calls"] == job.result["communities"] > 0
+    assert job.result["prompt_tokens"] > 100
+    assert model.requests == []
+    assert (await service.status(tenant))["generation"] == 0
+    assert await everything(service, tenant) == ()
+    real = await rebuild(world, service, tenant)
+    assert real.result is not None
+    assert real.result["model_calls"] == job.result["model_calls"] == len(model.requests)
+
+
+async def test_a_model_writes_and_its_unsupported_findings_are_dropped(world: Any, story: Story) -> None:
+    tenant, model = await world.tenant("a"), ScriptedModel()
+    service = world.service(model)
+    await add_all(world, tenant, story(""))
+    job = await rebuild(world, service, tenant)
+    assert job.result is not None
+    views = await everything(service, tenant)
+    assert job.result["prompt_tokens"] == 100 * len(views)
+    for view in views:
+        assert view.name.startswith("Theme ")
+        assert [finding.statement for finding in view.findings] == ["Held by the first fact."]
+        assert (view.rating, view.written_by) == (7.0, "scripted")
+    again = await rebuild(world, service, tenant, RebuildOptions(mode="full"))
+    assert again.result is not None
+    assert again.result["model_calls"] == 0
+    assert len(model.requests) == len(views)
+    users = [message.content for request in model.requests for message in request.messages if message.role == "user"]
+    assert all("<facts>" in text and re.search(r"^1\. ", text, re.MULTILINE) for text in users)
+
+
+async def test_a_failing_summary_marks_its_community_and_is_tried_again(world: Any, story: Story) -> None:
+    tenant = await world.tenant("a")
+    model = ScriptedModel(failing=lambda call: call == 1)
+    service = world.service(model)
+    await add_all(world, tenant, story(""))
+    job = await rebuild(world, service, tenant)
+    assert job.state is JobState.SUCCEEDED
+    assert job.result is not None
+    assert len(job.result["summaries_failed"]) == 1
+    failed = await service.get(tenant, job.result["summaries_failed"][0])
+    assert failed.written_by == "extractive"
+    assert failed.summary
+    again = await rebuild(world, service, tenant)
+    assert again.result is not None
+    assert (again.result["summaries_written"], again.result["summaries_failed"]) == (
+        1,
+        [],
+    )
+    assert (await service.get(tenant, failed.id)).written_by == "scripted"
+
+
+async def test_summaries_of_another_model_are_not_shown_after_its_rebuild(world: Any, story: Story) -> None:
+    tenant = await world.tenant("a")
+    await add_all(world, tenant, story(""))
+    plain, written = world.service(), world.service(ScriptedModel())
+    await rebuild(world, plain, tenant)
+    await rebuild(world, written, tenant)
+    assert {view.written_by for view in await everything(plain, tenant)} == {"scripted"}
+    await rebuild(world, plain, tenant)
+    assert {view.written_by for view in await everything(written, tenant)} == {"extractive"}
+
+
+async def test_two_tenants_do_not_see_or_change_each_other(world: Any, story: Story) -> None:
+    alone, first, second = (
+        await world.tenant("alone"),
+        await world.tenant("first"),
+        await world.tenant("second"),
+    )
+    service = world.service()
+    await add_all(world, alone, story(""))
+    await rebuild(world, service, alone)
+    await add_all(world, second, story(" Canary"))
+    await add_all(world, first, story(""))
+    await rebuild(world, service, second)
+    await rebuild(world, service, first)
+    seen = await everything(service, first)
+    other = await everything(service, second)
+    reference = await everything(service, alone)
+
+    def content(views: tuple[CommunityView, ...]) -> list[tuple[object, ...]]:
+        return [
+            (
+                v.name,
+                v.summary,
+                v.keywords,
+                v.entity_count,
+                v.level,
+                [f.statement for f in v.findings],
+            )
+            for v in views
+        ]
+
+    assert sorted(content(seen), key=str) == sorted(content(reference), key=str)
+    assert "Canary" not in str(seen)
+    assert "Canary" in str(other)
+    for view in other:
+        with pytest.raises(NotFound):
+            await service.get(first, view.id)
+    assert not {view.id for view in seen} & {view.id for view in reference}
+
+
+async def test_list_pages_by_level(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    whole = await everything(service, tenant)
+    paged: list[CommunityView] = []
+    cursor = None
+    while True:
+        page = await service.list(tenant, level=0, limit=1, cursor=cursor)
+        paged += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    assert [view.id for view in paged] == [view.id for view in whole]
+    assert (await service.list(tenant, level=2)).items == ()
+    for bad in (
+        {"limit": 0},
+        {"limit": 1001},
+        {"level": -1},
+        {"cursor": "x"},
+        {"cursor": "-1"},
+    ):
+        with pytest.raises(InvalidRequest):
+            await service.list(tenant, **bad)
+
+
+async def test_empty_tenant_has_no_communities_and_no_error(world: Any) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    job = await rebuild(world, service, tenant)
+    assert job.state is JobState.SUCCEEDED
+    assert job.result is not None
+    assert (job.result["communities"], job.result["levels"]) == (0, {})
+    assert await everything(service, tenant) == ()
+
+
+async def test_requests_join_the_open_rebuild_but_never_a_dry_run(world: Any) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    dry = await service.request_rebuild(tenant, RebuildOptions(dry_run=True))
+    first = await service.request_rebuild(tenant)
+    assert first.id != dry.id
+    second = await service.request_rebuild(tenant, RebuildOptions(mode="full"))
+    assert second.id == first.id
+    assert world.queue.enqueued == [("rebuild_v1", dry.id), ("rebuild_v1", first.id)]
+
+
+async def test_changes_lead_to_one_rebuild_once_it_is_quiet(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service(rebuild_delay_s=0.05)
+    await add_all(world, tenant, story(""))
+    world.queue.enqueued.clear()
+    for _ in range(5):
+        service.on_documents_changed(tenant)
+    async with asyncio.timeout(10):
+        while not world.queue.enqueued:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.1)
+    assert [name for name, _ in world.queue.enqueued] == ["rebuild_v1"]
+    await service.close()
+
+
+async def test_the_next_process_finds_stale_tenants(world: Any, story: Story) -> None:
+    stale, fresh = await world.tenant("stale"), await world.tenant("fresh")
+    service = world.service(rebuild_delay_s=0.01)
+    for tenant in (stale, fresh):
+        await add_all(world, tenant, story(""))
+    await rebuild(world, service, fresh)
+    world.queue.enqueued.clear()
+    assert await service.resume() == 1
+    async with asyncio.timeout(10):
+        while not world.queue.enqueued:
+            await asyncio.sleep(0.01)
+    last = await world.catalogue.jobs.job(stale, world.queue.enqueued[0][1])
+    assert last.state is JobState.QUEUED
+    await service.close()
+    service.on_documents_changed(fresh)
+    assert await service.resume() == 1, "closed: nothing is scheduled, but the stale tenant is still counted"
+    assert len(world.queue.enqueued) == 1

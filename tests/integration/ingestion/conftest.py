@@ -1,0 +1,121 @@
+"""The whole embedded profile below the API: real stores, a real durable queue, the bundled embedder."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
+from agentic_rag_backend.stores.catalogue.base import Submitted
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+
+
+@dataclass
+class World:
+    """Everything an ingestion touches, and shorthands for tests."""
+
+    catalogue: SqlCatalogue
+    vectors: EdgeVectorStore
+    graph: SqliteGraphStore
+    blobs: ObstoreBlobStore
+    embedder: BundledEmbedder
+    queue: DbosQueue
+    ingestion: IngestionService
+    tenant: TenantId
+    folder: Path
+    changed: list[TenantId] = field(default_factory=list)
+
+    async def submit(
+        self, text: str | bytes, *, key: str | None = None, tenant: TenantId | None = None, **fields: object
+    ) -> Submitted:
+        content = text.encode() if isinstance(text, str) else text
+        upload = Upload(content=content, file_name=fields.pop("file_name", "file.md"), key=key, **fields)  # type: ignore[arg-type]
+        return await self.ingestion.submit(tenant or self.tenant, upload)
+
+    async def ended(self, job: Job | None, *, tenant: TenantId | None = None, within_s: float = 30) -> Job:
+        assert job is not None
+        async with asyncio.timeout(within_s):
+            while True:
+                held = await self.catalogue.jobs.job(tenant or self.tenant, job.id)
+                if held.state.ended:
+                    return held
+                await asyncio.sleep(0.02)
+
+    def originals(self) -> list[Path]:
+        return [path for path in (self.folder / "blobs").rglob("*") if path.is_file()]
+
+
+POLLING_S = 0.02
+
+
+class Builder:
+    """Makes worlds in one folder: the second one finds what the first left."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self.folder = folder
+        self.stack = stack
+
+    async def open(self, *, extractor: Extractor | None = None, embedder: Embedder | None = None, work: bool = True) -> World:
+        bundled = BundledEmbedder()
+        self.stack.push_async_callback(bundled.close)
+        vectors = await EdgeVectorStore.open(
+            self.folder / "vectors", dimensions=bundled.dimensions, embedder_fingerprint=bundled.fingerprint
+        )
+        self.stack.push_async_callback(vectors.close)
+        catalogue = await SqlCatalogue.open(f"sqlite:///{self.folder / 'catalogue.db'}")
+        self.stack.push_async_callback(catalogue.close)
+        await catalogue.migrate()
+        graph = await SqliteGraphStore.open(self.folder / "graph.db")
+        self.stack.push_async_callback(graph.close)
+        blobs = ObstoreBlobStore((self.folder / "blobs").as_uri())
+        queue = DbosQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
+        changed: list[TenantId] = []
+        ingestion = IngestionService(
+            catalogue=catalogue,
+            graph=graph,
+            vectors=vectors,
+            blobs=blobs,
+            embedder=embedder or bundled,
+            tokenizer=WordPieceTokenizer(),
+            extractor=extractor or RuleExtractor(),
+            resolver=Resolver(graph),
+            queue=queue,
+            options=IngestionOptions(max_upload_mb=2, group_size=4),
+            on_changed=changed.append,
+        )
+        for name, (queue_name, workflow) in ingestion.workflows().items():
+            queue.register(name, queue_name, workflow)
+        if work:
+            await queue.launch()
+            self.stack.push_async_callback(queue.shutdown)
+        known = await catalogue.tenants.tenant_by_name("acme")
+        tenant = known or await catalogue.tenants.create("acme")
+        return World(catalogue, vectors, graph, blobs, bundled, queue, ingestion, tenant.id, self.folder, changed)
+
+
+@pytest.fixture
+async def builder(tmp_path: Path) -> AsyncIterator[Builder]:
+    async with AsyncExitStack() as stack:
+        yield Builder(tmp_path, stack)
+
+
+@pytest.fixture
+async def world(builder: Builder) -> World:
+    return await builder.open()

@@ -1,0 +1,83 @@
+"""The whole embedded application below the API, as a process opens it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
+from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.base import Submitted
+from agentic_rag_backend.stores.graph.base import GraphCounts
+from agentic_rag_backend.stores.vector.base import Collection
+
+Opens = Callable[[], AbstractAsyncContextManager["Application"]]
+
+
+@dataclass
+class Application:
+    """A container, a tenant in it, and shorthands for tests."""
+
+    container: Container
+    tenant: TenantId
+
+    async def submit(self, text: str, *, key: str, **fields: Any) -> Submitted:
+        options = ProcessingOptions(chunking=ChunkingOptions(chunk_size=48, overlap=0))
+        upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options, **fields)
+        return await self.container.ingestion.submit(self.tenant, upload)
+
+    async def job(self, job: Job | None) -> Job:
+        assert job is not None
+        return await self.container.catalogue.jobs.job(self.tenant, job.id)
+
+    async def ended(self, job: Job | None) -> Job:
+        """Wait until the job has ended and return it."""
+        held = await self.until(lambda: self.job(job), lambda held: held.state.ended)
+        assert isinstance(held, Job)
+        return held
+
+    async def until(self, ask: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
+        async with asyncio.timeout(60):
+            while not holds(answer := await ask()):
+                await asyncio.sleep(0.01)
+        return answer
+
+    async def held(self) -> tuple[GraphCounts, int, int]:
+        """Return what graph and vectors hold of the tenant."""
+        vectors = self.container.vectors
+        return (
+            await self.container.graph.counts(self.tenant),
+            await vectors.count(self.tenant, Collection.CHUNKS),
+            await vectors.count(self.tenant, Collection.NODES),
+        )
+
+
+@pytest.fixture
+def opens(tmp_path: Path) -> Opens:
+    """Return what opens the application on one folder, again and again."""
+
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Application]:
+        settings = Settings(data_dir=tmp_path / "data", _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02)
+        async with open_container(settings) as container:
+            known = await container.catalogue.tenants.tenant_by_name("acme")
+            tenant = known or await container.catalogue.tenants.create("acme")
+            yield Application(container, tenant.id)
+
+    return opened
+
+
+@pytest.fixture
+async def application(opens: Opens) -> AsyncIterator[Application]:
+    async with opens() as opened:
+        yield opened

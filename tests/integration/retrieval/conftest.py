@@ -1,0 +1,143 @@
+"""A small hand-written corpus on the real embedded application: two tenants' worth of documents, communities built."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.settings import Settings
+
+STRATEGIES = ("dense", "sparse", "hybrid", "graph", "community", "dual_level", "auto")
+
+CORPUS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "tidal": (
+        "Tidal Array",
+        "The Tidal Array is a power plant in Carrow Bay. The Tidal Array was designed by the Halden Institute. "
+        "It feeds four villages.",
+        {"topic": "energy", "year": 2019},
+    ),
+    "halden": (
+        "Halden Institute",
+        "The Halden Institute was founded by Mira Voss in Brennmoor. "
+        "The Halden Institute employs sixty people and owns two boats.",
+        {"topic": "science", "year": 2014},
+    ),
+    "voss": (
+        "Mira Voss",
+        "Mira Voss grew up on a lighthouse and studied hydrology. Mira Voss later joined the Lantern Museum as a trustee.",
+        {"topic": "people", "year": 2016, "valid_from": "2016", "valid_to": "2020"},
+    ),
+    "museum": (
+        "Lantern Museum",
+        "The Lantern Museum in Westerhall shows the Glass Atlas. Petra Okafor directs the Lantern Museum.",
+        {"topic": "art", "year": 2021},
+    ),
+    "atlas": (
+        "Glass Atlas",
+        "The Glass Atlas was engraved by Tomas Rehn. Tomas Rehn lived in Westerhall and taught Petra Okafor.",
+        {"topic": "art", "year": 2022},
+    ),
+    "report": (
+        "Carrow Bay Report",
+        "The Carrow Bay Report praised the Tidal Array. "
+        "Osric Lindqvist and Mira Voss wrote the Carrow Bay Report for the Halden Institute.",
+        {"topic": "energy", "year": 2020},
+    ),
+    "seals": (
+        "Seals of Carrow Bay",
+        "Seals rest on the sand banks of Carrow Bay in winter. Osric Lindqvist counted four hundred seals.",
+        {"topic": "nature", "year": 2018},
+    ),
+    "bread": (
+        "Bread",
+        "Sourdough needs flour, water, salt and patience. The dough rests overnight before it is baked in a hot oven.",
+        {"topic": "food", "year": 2017},
+    ),
+}
+"""Key → (title, text, metadata). Who founded the designer of the Tidal Array takes two of them."""
+
+
+@dataclass
+class Corpus:
+    """The application, and tenants in it whose documents are known by key."""
+
+    container: Container
+    documents: dict[TenantId, dict[str, str]] = field(default_factory=dict)
+
+    async def tenant(self, name: str, keys: Sequence[str] = tuple(CORPUS), *, communities: bool = True) -> TenantId:
+        """Create a tenant that holds the documents of ``keys``, handed in in that order."""
+        tenant = (await self.container.catalogue.tenants.create(name)).id
+        self.documents[tenant] = {}
+        texts = {key: f"# {CORPUS[key][0]}\n\n{CORPUS[key][1]}" for key in keys}
+        await self.add_all(tenant, {key: (texts[key], {"title": CORPUS[key][0], "metadata": CORPUS[key][2]}) for key in keys})
+        if communities:
+            await self.rebuild(tenant)
+        return tenant
+
+    async def add_all(self, tenant: TenantId, documents: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+        """Hand in texts with the fields of their uploads by key, and wait until all can be found."""
+        jobs = []
+        for key, (text, fields) in documents.items():
+            upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, **fields)
+            submitted = await self.container.ingestion.submit(tenant, upload)
+            self.documents[tenant][key] = submitted.document.id
+            jobs.append(submitted.job)
+        for job in jobs:
+            await self.ended(tenant, job)
+
+    async def rebuild(self, tenant: TenantId) -> None:
+        options = RebuildOptions(mode="full", min_community_size=2)
+        await self.ended(tenant, await self.container.communities.request_rebuild(tenant, options))
+
+    async def tombstone(self, tenant: TenantId, key: str) -> None:
+        """Hide a document as its delete does at once; its purge does not run."""
+        await self.container.catalogue.documents.tombstone(tenant, self.documents[tenant][key], lambda *_: None)
+
+    async def ended(self, tenant: TenantId, job: Job | None) -> None:
+        assert job is not None
+        async with asyncio.timeout(60):
+            while not (held := await self.container.catalogue.jobs.job(tenant, job.id)).state.ended:
+                await asyncio.sleep(0.01)
+        assert held.state is JobState.SUCCEEDED, held.error
+
+    async def ask(self, tenant: TenantId, text: str, strategy: str = "graph", **fields: Any) -> Retrieval:
+        """Ask as a request does: with the tenant as it is now, dual-level switched on."""
+        current = await self.container.catalogue.tenants.tenant(tenant)
+        query = Query(tenant=current, text=text, **{"dual_level": True, "high_limit": 10, **fields})
+        return await self.container.retrievers.get(strategy).retrieve(query)
+
+
+Opens = Callable[[Path], AbstractAsyncContextManager[Corpus]]
+
+
+@asynccontextmanager
+async def _opened(folder: Path) -> AsyncIterator[Corpus]:
+    settings = Settings(data_dir=folder, _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02)
+    async with open_container(settings) as container:
+        yield Corpus(container)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def corpus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Corpus]:
+    """Return the application, open for the whole module."""
+    async with _opened(tmp_path_factory.mktemp("retrieval") / "data") as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def acme(corpus: Corpus) -> TenantId:
+    """Return a tenant that nobody changes."""
+    return await corpus.tenant("acme")

@@ -1,0 +1,225 @@
+"""Every strategy on the embedded stores, over one small corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.domain.query import Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest
+from agentic_rag_backend.retrieval.filters import parse_filter
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+CHUNKS = ("dense", "sparse", "hybrid", "graph", "dual_level", "auto")
+EVERY = (*CHUNKS, "community")
+TWO_HOPS = "Who founded the organisation that designed the Tidal Array?"
+
+
+def keys(found: Retrieval) -> list[str | None]:
+    return [hit.visible.document_key for hit in found.hits]
+
+
+def documents(found: Retrieval) -> set[str]:
+    """Return every document that anything of a retrieval rests on or shows."""
+    chunks = {hit.visible.chunk.document_id for hit in found.hits} | {fact.document_id for fact in found.facts}
+    return chunks | {source.document_id for theme in found.themes for finding in theme.findings for source in finding.sources}
+
+
+def everything_said(found: Retrieval) -> str:
+    parts: list[str] = [hit.visible.chunk.text for hit in found.hits]
+    parts += [f"{step.source} {step.target}" for hit in found.hits for step in hit.graph_path]
+    parts += [fact.fact for fact in found.facts]
+    for theme in found.themes:
+        parts += [theme.summary, *theme.keywords, *(finding.statement for finding in theme.findings)]
+    return "\n".join(parts)
+
+
+def falling(scores: Iterable[float]) -> bool:
+    values = list(scores)
+    return values == sorted(values, reverse=True) and all(0.0 <= value <= 1.0 for value in values)
+
+
+def bare(found: Retrieval) -> dict[str, Any]:
+    """Return everything of a retrieval but how long it took."""
+    trace = found.trace
+    return {
+        "found": (found.hits, found.facts, found.themes, found.weights, found.relevance),
+        "trace": (trace.strategy, trace.methods_used, trace.fallback_reason, trace.warnings, dict(trace.details)),
+    }
+
+
+@pytest.mark.parametrize("strategy", CHUNKS)
+async def test_the_passage_that_says_it_comes_first(corpus, acme: TenantId, strategy: str) -> None:
+    found = await corpus.ask(acme, "Who engraved the Glass Atlas?", strategy, limit=3)
+    assert keys(found)[0] == "atlas"
+    assert 1 <= len(found.hits) <= 3
+    assert len({hit.id for hit in found.hits}) == len(found.hits)
+    assert falling(hit.score for hit in found.hits)
+    assert falling(fact.score for fact in found.facts)
+    assert falling(theme.score for theme in found.themes)
+    assert 0.0 < found.relevance <= 1.0
+    assert {"Glass Atlas", "Tomas Rehn"} <= {entity.name for entity in found.hits[0].entities}
+    assert found.trace.strategy == strategy
+    assert found.trace.processing_time_ms["retrieval"] > 0
+
+
+async def test_themes_tell_what_their_passages_say(corpus, acme: TenantId) -> None:
+    found = await corpus.ask(acme, "What is the Lantern Museum known for?", "community", high_limit=2)
+    assert found.hits == ()
+    assert 1 <= len(found.themes) <= 2
+    assert falling(theme.score for theme in found.themes)
+    assert "Lantern Museum" in everything_said(found)
+    assert found.relevance == found.themes[0].score
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+async def test_the_themes_of_one_level(corpus, acme: TenantId, level: int) -> None:
+    listed = (await corpus.container.communities.list(acme, level=level)).items
+    searched = [view for view in listed if view.entity_count >= 3]
+    for limit in (1, 100):
+        found = await corpus.ask(acme, "Lantern Museum", "community", high_limit=limit, options={"level": level})
+        assert {theme.level for theme in found.themes} <= {level}
+        assert len(found.themes) == min(limit, len(searched))
+
+
+async def test_the_second_hop_finds_what_the_question_does_not_name(corpus, acme: TenantId) -> None:
+    hybrid = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8)
+    graph = await corpus.ask(acme, TWO_HOPS, "graph", limit=8)
+    assert keys(hybrid)[0] != "halden"
+    assert keys(graph).index("halden") < 3
+    share = {
+        name: {hit.visible.document_key: hit.score for hit in found.hits}
+        for name, found in (("hybrid", hybrid), ("graph", graph))
+    }
+    assert share["graph"]["halden"] > share["hybrid"]["halden"]
+    path = graph.hits[keys(graph).index("halden")].graph_path
+    assert [(step.relation) for step in path] == ["mentions", "mentioned_in"]
+    assert path[0].target == path[1].source == "Halden Institute"
+    assert path[1].target == "Halden Institute"
+    named = graph.hits[keys(graph).index("tidal")].graph_path
+    assert [(step.source, step.relation, step.target) for step in named] == [("Tidal Array", "mentioned_in", "Tidal Array")]
+    texts = {hit.id: hit.visible.chunk.text for hit in graph.hits}
+    for hit in graph.hits:
+        for step in hit.graph_path:
+            bridge = step.target if step.relation == "mentions" else step.source
+            assert bridge in texts.get(step.chunk_id, bridge)
+            assert 0.0 < step.weight <= 1.0
+
+
+@pytest.mark.parametrize("strategy", ["graph", "dual_level"])
+async def test_facts_are_sentences_of_their_chunks(corpus, acme: TenantId, strategy: str) -> None:
+    found = await corpus.ask(acme, "Who founded the Halden Institute?", strategy)
+    assert found.facts
+    assert "Mira Voss" in found.facts[0].fact
+    for fact in found.facts:
+        shown = (await corpus.container.catalogue.documents.hydrate(acme, [fact.chunk_id]))[fact.chunk_id]
+        assert fact.fact in shown.chunk.text
+        assert shown.chunk.document_id == fact.document_id
+
+
+async def test_a_question_of_no_known_name_falls_back_and_says_so(corpus, acme: TenantId) -> None:
+    question = "how long does dough rest overnight"
+    found = await corpus.ask(acme, question, "graph", limit=3)
+    assert keys(found)[0] == "bread"
+    assert found.trace.fallback_used
+    assert found.trace.fallback_reason == "the question names no entity of the graph"
+
+
+async def test_entities_may_be_named_beside_the_question(corpus, acme: TenantId) -> None:
+    question = "what happened in winter"
+    assert (await corpus.ask(acme, question, "graph")).trace.details["linked_entities"] == 0
+    options = {"entities": ["Glass Atlas", "Nobody Known"]}
+    found = await corpus.ask(acme, question, "graph", options=options, limit=8)
+    assert found.trace.details["linked_entities"] == 1
+    assert found.trace.warnings == ("options.entities: the graph knows no 'Nobody Known'",)
+    assert "atlas" in keys(found)
+    glass = next(entity for hit in found.hits for entity in hit.entities if entity.name == "Glass Atlas")
+    by_id = await corpus.ask(acme, question, "graph", options={"entities": [glass.id, "Nobody Known"]}, limit=8)
+    assert bare(by_id) == bare(found)
+
+
+async def test_an_entity_named_beside_the_question_is_not_made_weaker_by_how_it_is_written(corpus, acme: TenantId) -> None:
+    plain = await corpus.ask(acme, "Is Bread old?", "graph", limit=8)
+    named = await corpus.ask(acme, "Is Bread old?", "graph", limit=8, options={"entities": ["bread"]})
+    assert bare(named) == bare(plain)
+
+
+async def test_fusions_differ_in_scores_not_in_what_they_know(corpus, acme: TenantId) -> None:
+    one = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8)
+    other = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8, options={"fusion": "rrf"})
+    assert (one.trace.fusion, other.trace.fusion) == ("min_max", "rrf")
+    assert set(keys(one)) == set(keys(other))
+    with pytest.raises(InvalidRequest, match="min_max, rrf"):
+        await corpus.ask(acme, TWO_HOPS, "hybrid", options={"fusion": "sum"})
+
+
+async def test_dual_level_asks_both_levels(corpus, acme: TenantId) -> None:
+    found = await corpus.ask(acme, "Tell me about the Lantern Museum", "dual_level")
+    low = await corpus.ask(acme, "Tell me about the Lantern Museum", "graph")
+    high = await corpus.ask(acme, "Tell me about the Lantern Museum", "community")
+    assert found.hits == low.hits
+    assert found.facts == low.facts
+    assert set(found.themes) <= set(high.themes)
+    assert found.themes
+    assert not found.trace.fallback_used
+    with pytest.raises(FeatureDisabled):
+        await corpus.ask(acme, "Tell me", "dual_level", dual_level=False)
+    assert (await corpus.ask(acme, "Tell me", "auto", dual_level=False)).trace.methods_used[0] == "graph"
+
+
+FILTERS = [
+    ({"topic": "art"}, {"museum", "atlas"}),
+    ({"year": {"gte": 2020}}, {"museum", "atlas", "report"}),
+    ({"not": {"topic": {"in": ["art", "food", "energy"]}}}, {"halden", "voss", "seals"}),
+    ({"key": "bread"}, {"bread"}),
+    ({"title": {"contains": "carrow"}}, {"report", "seals"}),
+    ({"unknown": 1}, set()),
+]
+
+
+@pytest.mark.parametrize("strategy", EVERY)
+@pytest.mark.parametrize(("filters", "allowed"), FILTERS)
+@pytest.mark.parametrize("question", [TWO_HOPS, "Westerhall and Carrow Bay"])
+async def test_filters_hold_for_everything_that_is_shown(
+    corpus, acme: TenantId, strategy: str, filters: dict[str, Any], allowed: set[str], question: str
+) -> None:
+    found = await corpus.ask(acme, question, strategy, limit=8, filters=parse_filter(filters))
+    known = corpus.documents[acme]
+    assert documents(found) <= {known[key] for key in allowed}
+    if strategy in {"dense", "hybrid", "graph"}:
+        assert set(keys(found)) == allowed
+    hidden = {fact.fact for key in set(known) - allowed for fact in await said_by(corpus, acme, key)}
+    assert not [fact for fact in hidden if fact in everything_said(found)]
+
+
+async def said_by(corpus, tenant: TenantId, key: str) -> list[Any]:
+    """Return the facts that a document states."""
+    title = next(
+        hit.visible.document_title
+        for hit in (await corpus.ask(tenant, key, "dense", limit=100)).hits
+        if hit.visible.document_key == key
+    )
+    found = await corpus.ask(tenant, title, "graph", limit=100, filters=parse_filter({"key": key}))
+    return [fact for fact in found.facts if fact.document_id == corpus.documents[tenant][key]]
+
+
+@pytest.mark.parametrize("strategy", EVERY)
+@pytest.mark.parametrize(("year", "valid"), [(2015, False), (2016, True), (2020, True), (2021, False)])
+async def test_as_of_holds_for_everything_but_themes(corpus, acme: TenantId, strategy: str, year: int, valid: bool) -> None:
+    found = await corpus.ask(acme, "Mira Voss", strategy, limit=8, as_of=datetime(year, 6, 1, tzinfo=UTC))
+    if strategy != "community":
+        assert ("voss" in keys(found)) is valid
+    shown = {hit.visible.chunk.document_id for hit in found.hits} | {fact.document_id for fact in found.facts}
+    assert valid or corpus.documents[acme]["voss"] not in shown
+
+
+@pytest.mark.parametrize("strategy", EVERY)
+async def test_the_same_question_has_the_same_answer(corpus, acme: TenantId, strategy: str) -> None:
+    for question in (TWO_HOPS, "Westerhall", "seals and bread"):
+        one, other = [await corpus.ask(acme, question, strategy, limit=8) for _ in range(2)]
+        assert bare(one) == bare(other)

@@ -1,0 +1,70 @@
+"""Every statement of the graph store is bound to one tenant, in every table that it touches."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+
+import pytest
+
+from agentic_rag_backend.stores import graph
+from agentic_rag_backend.stores.graph.statements import load_statements
+
+_TABLE = re.compile(r"\b(?:FROM|JOIN|(?<!DO )UPDATE|INTO)\s+(\w+)", re.IGNORECASE)
+_PREDICATE = re.compile(r"\btenant\s*=\s*(?::tenant\b|\w+\.tenant\b)")
+_COMMENT = re.compile(r"--[^\n]*")
+
+
+def unbound(statement: str) -> str | None:
+    """Return what is wrong with a statement: a table that it reads or writes without naming the tenant; None if nothing is.
+
+    Each mention of a table needs one condition on its tenant, directly or through a table that has one; an INSERT binds it
+    as its first value.
+    """
+    sql = _COMMENT.sub("", statement)
+    tables = [name for name in _TABLE.findall(sql) if name.lower() != "json_each"]
+    inserted = re.match(r"\s*INSERT INTO \w+\s*\(\s*tenant\s*,[^)]*\)\s*VALUES\s*\(\s*:tenant\s*,", sql)
+    bound = len(_PREDICATE.findall(sql)) + (1 if inserted else 0)
+    if ":tenant" not in sql:
+        return "the tenant is not bound"
+    return None if bound >= len(tables) else f"{len(tables)} tables, {bound} bound to a tenant"
+
+
+@pytest.mark.parametrize(("name", "statement"), sorted(load_statements().items()))
+def test_a_statement_binds_the_tenant_in_every_table(name: str, statement: str) -> None:
+    assert unbound(statement) is None, name
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT id FROM entities WHERE id = :id",
+        "SELECT id FROM entities -- tenant = :tenant",
+        "DELETE FROM mentions WHERE document_id = :document",
+        "SELECT e.id FROM entities AS e JOIN mentions AS m ON m.entity_id = e.id WHERE e.tenant = :tenant",
+        "DELETE FROM entities WHERE tenant = :tenant AND NOT EXISTS (SELECT 1 FROM mentions AS m WHERE m.entity_id = id)",
+        "INSERT INTO entities (tenant, id) VALUES ('t', :id)",
+        "UPDATE entities SET name = :tenant WHERE id = :id",
+    ],
+)
+def test_a_statement_that_reaches_other_tenants_is_found(statement: str) -> None:
+    assert unbound(statement) is not None
+
+
+def test_every_table_is_keyed_by_its_tenant_first() -> None:
+    folder = files(graph).joinpath("migrations")
+    schema = "\n".join(file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
+    tables = re.findall(r"CREATE TABLE (\w+)\s*\((.*?)\n\)", schema, re.DOTALL)
+
+    assert tables
+    for name, columns in tables:
+        assert re.search(r"PRIMARY KEY \(tenant\b", columns), name
+
+
+def test_every_index_begins_with_the_tenant() -> None:
+    folder = files(graph).joinpath("migrations")
+    schema = "\n".join(file.read_text(encoding="utf-8") for file in folder.iterdir() if file.name.endswith(".sql"))
+    indexes = re.findall(r"CREATE (?:UNIQUE )?INDEX (\w+)\s+ON \w+\s*\((\w+)", schema)
+
+    assert indexes
+    assert {first for _, first in indexes} == {"tenant"}

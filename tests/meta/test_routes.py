@@ -1,0 +1,72 @@
+"""The routes of the application and ``docs/reference/http.md`` are the same: method, path and scope."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+from fastapi.routing import APIRoute
+
+from agentic_rag_backend.api import routers
+from agentic_rag_backend.api.app import BASE_PATH, create_app
+from agentic_rag_backend.api.dependencies import Operator
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.tenant import Scope
+from agentic_rag_backend.settings import Settings
+
+Rows = Sequence[Sequence[str]]
+
+
+def served() -> dict[tuple[str, str], str]:
+    """Return the summary of every (method, path) of the application; no store is opened for it."""
+    container = cast(Container, SimpleNamespace(settings=Settings(_env_file=None)))  # type: ignore[call-arg]
+    paths = create_app(container).openapi()["paths"]
+    return {(method.upper(), path): route["summary"] for path, methods in paths.items() for method, route in methods.items()}
+
+
+def scopes() -> dict[tuple[str, str], str]:
+    """Return what each (method, path without base) asks of the caller's key: a scope, `operator` or `none`."""
+    found: dict[tuple[str, str], str] = {}
+    for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}."):
+        for route in import_module(module.name).router.routes:
+            assert isinstance(route, APIRoute)
+            asked = {scope for call in _calls(route.dependant) if (scope := _scope_of(call))}
+            assert len(asked) <= 1, f"{route.path} asks for {asked}"
+            found |= {(method, route.path): asked.pop() if asked else "none" for method in route.methods}
+    return found
+
+
+def _calls(dependant: Any) -> Iterator[Callable[..., Any]]:
+    for inner in dependant.dependencies:
+        yield inner.call
+        yield from _calls(inner)
+
+
+def _scope_of(call: Callable[..., Any]) -> str | None:
+    if call is Operator.dependency:
+        return "operator"
+    scope = inspect.getclosurevars(call).nonlocals.get("scope") if inspect.isfunction(call) else None
+    return scope.value if isinstance(scope, Scope) else None
+
+
+def test_every_route_has_its_row_and_every_row_its_route(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    rows = table_rows(root / "docs" / "reference" / "http.md")
+    described = {(row[0].strip("`"), row[1].strip("`")) for row in rows if row[0].strip("`").isupper()}
+
+    assert described == {(method, path.removeprefix(BASE_PATH)) for method, path in served()}
+
+
+def test_the_rows_name_the_scope_that_the_route_asks_for(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    rows = table_rows(root / "docs" / "reference" / "http.md")
+    described = {(row[0].strip("`"), row[1].strip("`")): row[2].strip("`") for row in rows if row[0].strip("`").isupper()}
+
+    assert described == scopes()
+
+
+def test_only_health_is_open_to_callers_without_a_key() -> None:
+    assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready"}

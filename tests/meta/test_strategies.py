@@ -1,0 +1,50 @@
+"""Strategies, presets, flags, generators and filter operators are in the reference, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from agentic_rag_backend.domain.filters import OPERATORS
+from agentic_rag_backend.generation.service import GENERATORS
+from agentic_rag_backend.retrieval.dual_level import PRESETS
+from agentic_rag_backend.retrieval.registry import STRATEGIES
+
+Rows = Sequence[Sequence[str]]
+
+
+def names_in(cell: str) -> set[str]:
+    """Return what stands in backticks."""
+    return set(re.findall(r"`([^`]+)`", cell))
+
+
+def by_name(rows: Rows, width: int) -> dict[str, Sequence[str]]:
+    """Return the rows of the tables with ``width`` columns by the name in the first."""
+    return {row[0].strip("`"): row for row in rows if len(row) == width}
+
+
+def test_every_strategy_has_its_row_with_aliases_and_options(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    rows = by_name(table_rows(root / "docs/reference/strategies.md"), 4)
+
+    assert {name: (names_in(row[1]), names_in(row[2])) for name, row in rows.items()} == {
+        name: (set(strategy.aliases), set(strategy.options)) for name, strategy in STRATEGIES.items()
+    }
+
+
+def test_presets_are_described_with_their_weights(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    rows = by_name(table_rows(root / "docs/reference/strategies.md"), 3)
+
+    assert {name: (float(row[1]), float(row[2])) for name, row in rows.items()} == {
+        name: (weights.low, weights.high) for name, weights in PRESETS.items()
+    }
+
+
+def test_generators_are_described(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    assert set(by_name(table_rows(root / "docs/reference/strategies.md"), 2)) == set(GENERATORS)
+
+
+def test_every_operator_of_the_filter_grammar_has_its_row(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    rows = table_rows(root / "docs/reference/filters.md")
+
+    assert set().union(*(names_in(row[0]) for row in rows)) == {*OPERATORS, "default"}

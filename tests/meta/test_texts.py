@@ -1,0 +1,121 @@
+"""Links of the documentation lead somewhere; no file names a package registry's host or a folder of one machine."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+_LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
+_FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
+
+# Spelled in parts, so that this file does not name what it forbids.
+_HOSTS = [
+    "pypi" + ".org",
+    "python" + "hosted.org",
+    "npm" + "js.org",
+    "npm" + "js.com",
+    "docker" + ".io",
+    "ghcr" + ".io",
+    "maven" + ".org",
+]
+_FOLDERS = ["work", "root", "home", "Users", "opt", "tmp"]
+FORBIDDEN_HOST = re.compile("|".join(map(re.escape, _HOSTS)), re.IGNORECASE)
+FORBIDDEN_FOLDER = re.compile(rf"(?<![\w.$}}*/:-])/(?:{'|'.join(_FOLDERS)})/[\w.]")
+# Files whose business is paths that do not exist here: inputs that must be refused.
+_PATHS_AS_INPUT = {"tests/unit/stores/blob/test_obstore.py"}
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as the usual renderers make it."""
+    plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", plain))
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a Markdown text."""
+    return {slug(found) for found in re.findall(r"^#{1,6}\s+(.+?)\s*#*$", _FENCE.sub("", text), re.MULTILINE)}
+
+
+def broken_links(path: Path) -> list[str]:
+    """Return the links of a Markdown file that lead nowhere inside the repository."""
+    text = path.read_text(encoding="utf-8")
+    broken = []
+    for found in _LINK.finditer(_FENCE.sub("", text)):
+        target = found[1] or found[2]
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        other = (path.parent / name).resolve() if name else path
+        if not other.exists() or (anchor and other.suffix == ".md" and anchor not in anchors(other.read_text(encoding="utf-8"))):
+            broken.append(target)
+    return broken
+
+
+def test_every_link_inside_the_repository_resolves(documents: list[Path], root: Path) -> None:
+    broken = {str(path.relative_to(root)): found for path in documents if (found := broken_links(path))}
+
+    assert not broken
+
+
+def test_a_link_that_leads_nowhere_is_found(tmp_path: Path) -> None:
+    (tmp_path / "there.md").write_text("# Some Heading\n")
+    page = tmp_path / "page.md"
+    page.write_text("[a](there.md) [b](there.md#some-heading) [c](there.md#none) [d](absent.md)\n```\n[e](absent.md)\n```\n")
+
+    assert broken_links(page) == ["there.md#none", "absent.md"]
+
+
+def test_no_page_of_the_documentation_is_orphaned(documents: list[Path], root: Path) -> None:
+    pages = {path for path in documents if path.is_relative_to(root / "docs")}
+    reached, waiting = set(), [root / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md" or not page.is_file():
+            continue
+        reached.add(page)
+        found = _LINK.finditer(page.read_text(encoding="utf-8"))
+        waiting += [(page.parent / (link[1] or link[2]).partition("#")[0]).resolve() for link in found]
+
+    assert sorted(pages - reached) == []
+
+
+def test_no_file_names_a_registry_or_a_machine(own_files: list[Path], root: Path) -> None:
+    hits = []
+    for path in own_files:
+        name = path.relative_to(root).as_posix()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            if FORBIDDEN_HOST.search(line) or (FORBIDDEN_FOLDER.search(line) and name not in _PATHS_AS_INPUT):
+                hits.append(f"{name}:{number}: {line.strip()[:120]}")
+
+    assert not hits
+
+
+@pytest.mark.parametrize("line", ["see " + "/wo" + "rk/main", "--find-links " + "/op" + "t/wheels", "'" + "/ro" + "ot/.cache'"])
+def test_folders_of_a_machine_are_recognised(line: str) -> None:
+    assert FORBIDDEN_FOLDER.search(line)
+
+
+@pytest.mark.parametrize("line", ["$API/op" + "t/items", "a/tmp/b", "https://example.org/home/page", "file:///opt/data", "/opt"])
+def test_other_paths_are_let_through(line: str) -> None:
+    assert not FORBIDDEN_FOLDER.search(line)
+
+
+def test_the_licence_is_the_one_that_the_package_declares(root: Path) -> None:
+    project = tomllib.loads((root / "backend" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    text = (root / "LICENSE").read_text(encoding="utf-8")
+
+    assert project["license"] == "Apache-2.0"
+    assert "Apache License\n                           Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+    assert (root / "backend" / project["readme"]).is_file()
+
+
+def test_decisions_are_numbered_without_gaps_and_say_what_a_decision_must(root: Path) -> None:
+    files = sorted(path for path in (root / "docs" / "decisions").glob("[0-9]*.md"))
+
+    assert [int(path.name[:4]) for path in files] == list(range(1, len(files) + 1))
+    for path in files:
+        assert {"context", "decision", "consequences", "alternatives"} <= anchors(path.read_text(encoding="utf-8")), path.name

@@ -1,0 +1,45 @@
+"""The name under which a browser saves an original: whatever the document is called, one file in one folder."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+
+from agentic_rag_backend.api.attachments import MAX_NAME_CHARACTERS, content_disposition
+
+NAMES = [
+    ("minutes.md", 'attachment; filename="minutes.md"'),
+    ("../../etc/passwd", 'attachment; filename="_.._etc_passwd"'),
+    ('a"b\\c.txt', 'attachment; filename="a_b_c.txt"'),
+    ("one\r\nSet-Cookie: x=1.txt", 'attachment; filename="one Set-Cookie_ x=1.txt"'),
+    ("", 'attachment; filename="document"'),
+    ("...", 'attachment; filename="document"'),
+    ("Straße 9.txt", "attachment; filename=\"Strae 9.txt\"; filename*=UTF-8''Stra%C3%9Fe%209.txt"),
+    ("港.md", "attachment; filename=\"document.md\"; filename*=UTF-8''%E6%B8%AF.md"),
+    ("\u202egpj.md", 'attachment; filename="_gpj.md"'),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), NAMES, ids=[ascii(name) for name, _ in NAMES])
+def test_names(name: str, value: str) -> None:
+    assert content_disposition(name) == value
+
+
+@pytest.mark.parametrize("char", [chr(code) for code in range(0x250)] + ["\u2028", "\ufeff", "\ud800", "\U0001f41f"], ids=ascii)
+def test_no_character_leaves_the_header_or_the_folder(char: str) -> None:
+    value = content_disposition(f"a{char}b.txt")
+    assert value.isascii()
+    assert value.isprintable()
+    ascii_name = value.split('"')[1]
+    assert value.count('"') == 2
+    name = unquote(value.partition("UTF-8''")[2]) or ascii_name
+    assert not set("/\\") & {*ascii_name, *name}
+    assert name.startswith("a")
+    assert name.endswith("b.txt")
+
+
+def test_a_long_name_keeps_its_suffix() -> None:
+    name = content_disposition("x" * 500 + ".markdown").split('"')[1]
+    assert len(name) == MAX_NAME_CHARACTERS
+    assert name.endswith("x.markdown")

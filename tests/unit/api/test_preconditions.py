@@ -1,0 +1,30 @@
+"""``If-Match`` as RFC 9110 has it."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.api.preconditions import _if_match
+from agentic_rag_backend.errors import InvalidRequest
+
+GOOD = [
+    (None, None),
+    ("*", {"*"}),
+    ('"a1"', {"a1"}),
+    (' "a1" ,"b2",  "c,3"', {"a1", "b2", "c,3"}),
+    ('W/"a1"', set()),
+    ('W/"a1", "b2"', {"b2"}),
+    ('"*"', set()),
+    ('""', {""}),
+]
+
+
+@pytest.mark.parametrize(("header", "expected"), GOOD)
+def test_tags(header: str | None, expected: set[str] | None) -> None:
+    assert _if_match(header) == expected
+
+
+@pytest.mark.parametrize("header", ["", "a1", '"a1', '"a1" "b2"', '"a1",', '*, "a1"', 'w/"a1"', '"a\t1"'])
+def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
+    with pytest.raises(InvalidRequest, match="If-Match"):
+        _if_match(header)

@@ -1,0 +1,189 @@
+"""How invocations end: usage errors, settings, help; and what they do not load."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from agentic_rag_backend.cli.app import app, run
+from agentic_rag_backend.cli.demo import find_examples
+from agentic_rag_backend.cli.serve import is_loopback, listen, url_of
+from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
+
+GROUPS = {
+    "documents": {"list", "show", "delete"},
+    "jobs": {"list", "show", "cancel", "retry", "watch"},
+    "communities": {"list", "show", "rebuild"},
+    "tenants": {"create", "list", "delete", "keys"},
+    "features": {"show", "set"},
+}
+ALONE = {"serve", "demo", "ingest", "search", "ask", "status", "doctor", "config"}
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("OPERATOR_KEY", "AGENTIC_RAG_URL", "AGENTIC_RAG_API_KEY", "LOG_LEVEL", "DATA_DIR", "HOST", "PORT"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_every_command_is_there_and_explains_itself() -> None:
+    root = get_command(app)
+    assert set(root.commands) == ALONE | set(GROUPS)  # type: ignore[attr-defined]
+    for name, commands in GROUPS.items():
+        assert set(root.commands[name].commands) == commands  # type: ignore[attr-defined]
+
+
+def _leaves(command: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        return [path]
+    return [leaf for name, each in inner.items() for leaf in _leaves(each, (*path, name))]
+
+
+@pytest.mark.parametrize("path", _leaves(get_command(app)), ids=" ".join)
+def test_every_command_has_help_and_json(path: tuple[str, ...]) -> None:
+    shown = CliRunner(env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).invoke(app, [*path, "--help"])
+    assert shown.exit_code == 0, shown.output
+    assert "--json" in shown.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nope"], "nope"),
+        (["search"], "QUESTION"),
+        (["ask", "q", "--limit", "many"], "'--limit': Input should be a valid integer"),
+        (["search", "q", "--filter", "{"], "--filter is not JSON"),
+        (["search", "q", "--filter", "[1]"], "--filter must be a JSON object"),
+        (["ingest", "nowhere"], "no file or folder 'nowhere'"),
+        (["ingest", "nowhere/*.md"], "holds no document"),
+        (["search", "q", "--url", "ftp://x"], "--url must be an address"),
+        (["serve", "--host", "0.0.0.0"], "set OPERATOR_KEY (32 characters or more) first"),
+        (["serve", "--port", "70000"], "PORT"),
+        (["demo", "--corpus", "nowhere"], "no folder 'nowhere'"),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(arguments) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert told in shown.err
+    assert shown.err.count("\n") == 1
+    assert run([*arguments, "--json"]) == 2
+    shown = capsys.readouterr()
+    assert told in json.loads(shown.out)["error"]["message"]
+    assert shown.err == ""
+
+
+def test_nothing_is_written_where_a_path_is_missing(tmp_path: Path) -> None:
+    assert run(["ingest", "nowhere", "--data-dir", str(tmp_path / "data")]) == 2
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_server_that_is_not_there_is_exit_code_1(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["status", "--url", "http://127.0.0.1:1", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["error"]["code"] == "server_unreachable"
+
+
+def test_config_tells_values_sources_and_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / ".env").write_text("PORT=8123\nOPENAI_API_KEY=sk-in-dotenv\n")
+    monkeypatch.setenv("OPERATOR_KEY", "k" * 40)
+    monkeypatch.setenv("HOST", "localhost")
+    assert run(["config", "--json", "--data-dir", "elsewhere"]) == 0
+    shown = capsys.readouterr().out
+    rows = {row["name"]: (row["value"], row["source"]) for row in json.loads(shown)}
+    assert rows["PORT"] == ("8123", ".env")
+    assert rows["HOST"] == ("localhost", "environment")
+    assert rows["DATA_DIR"] == ("elsewhere", "option")
+    assert rows["LLM"] == ("extractive", "default")
+    assert rows["OPERATOR_KEY"] == ("********", "environment")
+    assert rows["OPENAI_API_KEY"] == ("********", ".env")
+    assert "k" * 40 not in shown
+    assert "sk-in-dotenv" not in shown
+
+
+def test_a_setting_outside_its_limits_is_named_and_a_secret_is_not_shown(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DUAL_LEVEL_LOW_WEIGHT", "3")
+    monkeypatch.setenv("OPERATOR_KEY", "short-secret")
+    assert run(["config"]) == 2
+    shown = capsys.readouterr().err
+    assert "DUAL_LEVEL_LOW_WEIGHT: Input should be less than or equal to 1; got '3'" in shown
+    assert "OPERATOR_KEY must have at least 32 characters; it has 12" in shown
+    assert "short-secret" not in shown
+
+
+def test_help_and_config_load_neither_model_runtime_nor_job_engine() -> None:
+    code = (
+        "import sys; from agentic_rag_backend.cli.app import run; "
+        "run(['--help']); run(['config']); "
+        "heavy = {'onnxruntime', 'dbos', 'qdrant_edge', 'sqlalchemy', 'fastapi', 'numpy', 'openai', 'httpx'} & set(sys.modules); "
+        "sys.exit(f'loaded: {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("host", "expected"), [("127.0.0.1", True), ("127.8.0.1", True), ("::1", True), ("localhost", True)])
+def test_loopback(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "example.org", ""])
+def test_everything_else_can_be_reached_from_outside(host: str) -> None:
+    assert not is_loopback(host)
+
+
+def test_a_port_in_use_and_an_address_of_another_machine_are_told() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        assert url_of(taken) == f"http://127.0.0.1:{port}"
+        with pytest.raises(Conflict, match=f"port {port} on 127.0.0.1 is in use"):
+            listen("127.0.0.1", port)
+    with pytest.raises(ConfigurationError, match=r"cannot listen on 192\.0\.2\.1"):
+        listen("192.0.2.1", 0)
+
+
+def test_an_unspecified_address_is_reached_by_loopback() -> None:
+    with socket.socket() as listening:
+        listening.bind(("0.0.0.0", 0))
+        assert url_of(listening) == f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_the_demo_finds_its_examples_and_needs_questions(tmp_path: Path) -> None:
+    examples = find_examples(None, [])
+    assert len(examples.questions) == 3
+    assert len(list(examples.folder.iterdir())) >= 30
+    with pytest.raises(InvalidRequest, match=r"no questions\.jsonl"):
+        find_examples(tmp_path, [])
+    assert find_examples(tmp_path, ["why?"]).questions == ("why?",)
+
+
+def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["status", "--data-dir", str(tmp_path / "file" / "data")]) == 1
+    shown = capsys.readouterr()
+    assert shown.err.startswith(f"error: DATA_DIR {tmp_path / 'file' / 'data'} cannot be used")
+    assert shown.err.count("\n") == 1
+
+
+def test_the_doctor_names_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+    assert run(["doctor", "--json", "--data-dir", str(tmp_path / "file" / "data")]) == 1
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
+    assert checks["settings"]["ok"]
+    assert not checks["folder"]["ok"]
+    assert str(tmp_path / "file") in checks["folder"]["detail"]
+    assert os.listdir(tmp_path) == ["file"]  # noqa: PTH208

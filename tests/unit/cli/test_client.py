@@ -1,0 +1,118 @@
+"""The contract from the caller's side: pages, problems, and replies of something else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httpx
+import pytest
+
+from agentic_rag_backend.cli.client import Client
+from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
+from agentic_rag_backend.cli.following import JobFollower
+from agentic_rag_backend.cli.remote import open_remote
+from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, NotFound, StoreLocked
+
+
+def client_of(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
+    http = httpx.AsyncClient(transport=httpx.MockTransport(answer), base_url="http://server")
+    return Client(http, where="http://server", in_process=False)
+
+
+def _page(request: httpx.Request) -> httpx.Response:
+    start = int(request.url.params.get("cursor", 0))
+    end = min(start + int(request.url.params["limit"]), 250)
+    data = [{"number": number} for number in range(start, end)]
+    return httpx.Response(200, json={"data": data, "meta": {"nextCursor": str(end) if end < 250 else None}})
+
+
+@pytest.mark.parametrize(("limit", "count"), [(1, 1), (100, 100), (130, 130), (1000, 250)])
+async def test_a_list_is_read_over_as_many_pages_as_it_takes(limit: int, count: int) -> None:
+    items = await client_of(_page).every("/things", limit=limit)
+    assert [item["number"] for item in items] == list(range(count))
+
+
+async def test_a_limit_below_one_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="limit must be at least 1; got 0"):
+        await client_of(_page).every("/things", limit=0)
+
+
+@pytest.mark.parametrize(
+    "error", [NotFound("no document 'x'"), FeatureDisabled("off"), StoreLocked("in use"), InvalidRequest("too long")]
+)
+async def test_a_problem_comes_back_as_the_error_it_was(error: AgenticRagError) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(error.status, json={"code": error.code, "detail": error.message, "title": error.title})
+
+    with pytest.raises(type(error)) as raised:
+        await client_of(answer).get("/documents/x")
+    assert type(raised.value) is type(error)
+    assert raised.value.message == error.message
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(200, text="<html>"),
+        httpx.Response(200, json=[1]),
+        httpx.Response(502, text="bad gateway"),
+        httpx.Response(404, json={"detail": "Not Found"}),
+    ],
+)
+async def test_a_reply_of_something_else_is_told_as_one(response: httpx.Response) -> None:
+    with pytest.raises(UnexpectedReply, match="http://server answered"):
+        await client_of(lambda request: response).get("/status")
+
+
+async def test_no_answer_names_the_address() -> None:
+    def refuse(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    with pytest.raises(ServerUnreachable, match="http://server does not answer: refused"):
+        await client_of(refuse).get("/status")
+
+
+async def test_an_error_event_of_a_stream_is_raised() -> None:
+    events = 'event: token\ndata: {"text": "a"}\n\n: heartbeat\n\nevent: error\ndata: {"code": "not_found", "detail": "gone"}\n\n'
+    client = client_of(lambda request: httpx.Response(200, text=events))
+    stream = client.events("/answers", {})
+    assert await anext(stream) == ("token", {"text": "a"})
+    with pytest.raises(NotFound, match="gone"):
+        await anext(stream)
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "server:8000", "not an address", ""])
+async def test_an_address_must_be_one_of_http(url: str) -> None:
+    with pytest.raises(InvalidRequest, match="--url must be an address"):
+        async with open_remote(url, None, None):
+            pass
+
+
+async def test_a_follower_hands_over_jobs_as_they_end_with_one_request_a_look() -> None:
+    looks: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        looks.append(request.url.path)
+        ended = looks.count("/api/v1/jobs") > 2
+        if request.url.path.endswith("/jobs"):
+            state = "succeeded" if ended else "running"
+            jobs = [{"id": "a", "state": state, "stage": "embed"}]
+            return httpx.Response(200, json={"data": jobs, "meta": {}})
+        return httpx.Response(200, json={"data": {"id": "old", "state": "failed", "stage": ""}, "meta": {}})
+
+    seen: list[str] = []
+    async with JobFollower(client_of(answer), lambda job: seen.append(job["stage"])) as follower:
+        jobs = await asyncio.gather(follower.ended("old"), follower.ended("a"))
+    assert [job["state"] for job in jobs] == ["failed", "succeeded"]
+    assert seen == ["embed", "embed"]
+    assert looks.count("/api/v1/jobs/old") == 1
+
+
+async def test_whoever_waits_learns_that_the_server_is_gone() -> None:
+    def gone(request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("refused", request=request)
+
+    async with JobFollower(client_of(gone)) as follower:
+        with pytest.raises(ServerUnreachable):
+            await follower.ended("a")

@@ -1,0 +1,175 @@
+"""Handing in: how much is under way at once, what is kept, and how often jobs are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.cli import following, intake
+from agentic_rag_backend.cli.client import Client
+from agentic_rag_backend.cli.intake import FAILURES, IN_FLIGHT, LISTED, SENDING, SENDING_BYTES, Intake, Processing
+from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
+from agentic_rag_backend.sources.reading import Document, Problem
+
+
+class Jobs(Client):
+    """A server whose jobs end at the second look, and which counts."""
+
+    def __init__(self, *, foreign: int = 0) -> None:
+        self.calls: Counter[str] = Counter()
+        self.open: dict[str, int] = {}
+        self.most: Counter[str] = Counter()
+        self.sending = self.sending_bytes = 0
+        self.foreign = foreign
+        self.pause_s = 0.001
+
+    async def post(self, path: str, body: Any = None) -> Any:
+        self.calls["POST"] += 1
+        size = len(body["text"])
+        self.sending, self.sending_bytes = self.sending + 1, self.sending_bytes + size
+        self._note()
+        await asyncio.sleep(self.pause_s)
+        self.sending, self.sending_bytes = self.sending - 1, self.sending_bytes - size
+        if body["key"].startswith("refused"):
+            raise InvalidRequest("refused")
+        self.open[body["key"]] = 0
+        self._note()
+        return {"document_id": body["key"], "job_id": body["key"], "state": "pending"}
+
+    async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
+        self.calls["page"] += 1
+        # Jobs of others fill the page.
+        return [self._job(job_id) for job_id in list(self.open)[self.foreign :]]
+
+    async def get(self, path: str, **parameters: Any) -> Any:
+        self.calls["GET"] += 1
+        return self._job(path.removeprefix("/jobs/"))
+
+    def _job(self, job_id: str) -> dict[str, Any]:
+        self.open[job_id] += 1
+        if self.open[job_id] < 2:
+            return {"id": job_id, "state": "running", "stage": "embed"}
+        del self.open[job_id]
+        return {"id": job_id, "state": "succeeded", "stage": "done"}
+
+    def _note(self) -> None:
+        self.most["open"] = max(self.most["open"], len(self.open))
+        self.most["sending"] = max(self.most["sending"], self.sending)
+        self.most["bytes"] = max(self.most["bytes"], self.sending_bytes if self.sending > 1 else 0)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "LOOK_S", 0.005)
+
+
+def _rows(count: int, *, content: bytes = b"text", key: str = "k") -> Iterator[Document]:
+    for number in range(count):
+        yield Document(path=Path("a.csv"), key=f"{key}{number}", row=number, content=content)
+
+
+async def test_what_is_under_way_is_bounded_however_many_there_are() -> None:
+    jobs, read = Jobs(), 0
+
+    def counted() -> Iterator[Document]:
+        nonlocal read
+        for document in _rows(2000):
+            read += 1
+            assert read - ended <= IN_FLIGHT + intake._AHEAD + 1
+            yield document
+
+    ended = 0
+
+    def note(*_: object) -> None:
+        nonlocal ended
+        ended += 1
+
+    results = await Intake(jobs, Processing(), wait=True, on_ended=note).take(counted())
+    assert results.counts == {"ready": 2000}
+    assert results.fine
+    assert 1 < jobs.most["open"] <= IN_FLIGHT
+    assert jobs.most["sending"] <= SENDING
+    assert len(results.first) == LISTED
+    assert [item.key for item in results.first] == [f"k{number}" for number in range(LISTED)]
+
+
+async def test_jobs_are_asked_for_by_the_page_not_one_by_one() -> None:
+    jobs = Jobs()
+    await Intake(jobs, Processing(), wait=True).take(_rows(1000))
+    assert jobs.calls["GET"] <= 20
+    assert jobs.calls["page"] <= 1000 / IN_FLIGHT * 8
+
+
+async def test_jobs_that_others_push_off_the_page_still_end() -> None:
+    jobs = Jobs(foreign=IN_FLIGHT)
+    results = await Intake(jobs, Processing(), wait=True).take(_rows(200))
+    assert results.counts == {"ready": 200}
+    assert jobs.calls["GET"] <= jobs.calls["page"] * following.ALONE
+
+
+async def test_large_documents_are_sent_few_at_a_time() -> None:
+    jobs = Jobs()
+    jobs.pause_s = 0.05
+    content = b"x" * (SENDING_BYTES // 3)
+    await Intake(jobs, Processing(), wait=False).take(_rows(12, content=content))
+    assert jobs.most["bytes"] <= SENDING_BYTES
+    assert 2 <= jobs.most["sending"] <= 3
+    jobs = Jobs()
+    jobs.pause_s = 0.05
+    await Intake(jobs, Processing(), wait=False).take(_rows(3, content=b"x" * (SENDING_BYTES + 1)))
+    assert jobs.most["sending"] == 1
+
+
+async def test_failures_are_counted_all_and_kept_few() -> None:
+    problem = Problem(code="bad_row", message="row 1: no")
+    bad = (Document(path=Path("a.csv"), key=f"b{number}", row=number, problem=problem) for number in range(1000))
+
+    def documents() -> Iterator[Document]:
+        yield from _rows(1500)
+        yield from bad
+        yield from _rows(5, key="refused")
+
+    results = await Intake(Jobs(), Processing(), wait=False).take(documents())
+    assert results.counts == {"queued": 1500, "refused": 1005}
+    assert not results.fine
+    assert (len(results.failures), len(results.first)) == (FAILURES, LISTED)
+    assert results.failures[0].error == {"code": "bad_row", "message": "row 1: no"}
+
+
+async def test_what_ends_the_reading_or_the_server_ends_the_intake() -> None:
+    def broken() -> Iterator[Document]:
+        yield from _rows(3)
+        raise InvalidRequest("two files")
+
+    with pytest.raises(InvalidRequest, match="two files"):
+        await Intake(Jobs(), Processing(), wait=True).take(broken())
+
+    class Gone(Jobs):
+        async def post(self, path: str, body: Any = None) -> Any:
+            raise StoreUnavailable("gone")
+
+    with pytest.raises(StoreUnavailable):
+        await Intake(Gone(), Processing(), wait=True).take(_rows(500))
+
+
+def test_processing_is_said_alike_in_forms_and_bodies() -> None:
+    processing = Processing(chunking={"unit": "tokens"}, extraction="rules")
+    assert processing.members() == {"chunking": {"unit": "tokens"}, "extraction": "rules"}
+    assert processing.fields() == {"chunking": '{"unit": "tokens"}', "extraction": "rules"}
+    assert Processing(chunking={}).members() == {}
+
+
+async def test_jobs_that_take_long_do_not_keep_those_behind_them_from_being_seen() -> None:
+    class Slow(Jobs):
+        def _job(self, job_id: str) -> dict[str, Any]:
+            late = int(job_id.removeprefix("k")) < following.ALONE and len(self.open) > following.ALONE
+            return {"id": job_id, "state": "running", "stage": "embed"} if late else super()._job(job_id)
+
+    async with asyncio.timeout(20):
+        results = await Intake(Slow(foreign=IN_FLIGHT), Processing(), wait=True).take(_rows(40))
+    assert results.counts == {"ready": 40}

@@ -1,0 +1,94 @@
+"""What a document contains is shown, never obeyed: not as markup, not by the terminal."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentic_rag_backend.cli.output import Output, fields, plain, table
+from agentic_rag_backend.cli.rendering import show_answer, show_search
+
+ESCAPES = "\x1b[31mred\x1b]0;title\x07 \x9b2J \x08\x7f \u202eevil\u2066"
+MARKUP = "[bold]not bold[/bold] [link=http://x]y[/link] :smile:"
+TRACE = {
+    "strategy": "graph",
+    "processing_time_ms": {"retrieval": 1.0},
+    "fallback_used": False,
+    "fallback_reason": None,
+    "warnings": [],
+}
+
+
+def _controls(shown: str) -> set[str]:
+    return {character for character in shown if not character.isprintable() and character not in "\n\t"}
+
+
+def test_control_and_direction_characters_are_taken_out_and_the_rest_stays() -> None:
+    assert plain(ESCAPES) == "[31mred]0;title 2J  evil"
+    assert plain("tab\tand\nline, Åse, 潮") == "tab\tand\nline, Åse, 潮"
+
+
+def test_tables_show_markup_as_it_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).show(table(["name"], [[MARKUP], [ESCAPES]]), fields({"key": MARKUP}))
+    shown = capsys.readouterr().out
+    assert shown.count(MARKUP) == 2
+    assert not _controls(shown)
+
+
+def test_an_answer_is_shown_word_for_word_with_its_numbered_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    citation = {"marker": 1, "title": MARKUP, "quote": f"{MARKUP} {ESCAPES}", "start_char": 3, "end_char": 9, "chunk_id": "c1"}
+    answer = {
+        "answer": f"{MARKUP} [1]",
+        "grounded": True,
+        "citations": [citation],
+        "confidence": 0.5,
+        "generator": "attributed",
+        "model": "extractive",
+        "trace": TRACE,
+    }
+    show_answer(Output(as_json=False), answer)
+    shown = capsys.readouterr().out
+    assert f"{MARKUP} [1]" in shown
+    assert f"[1] {MARKUP}" in shown
+    assert "characters 3-9" in shown
+    assert not _controls(shown)
+
+
+def test_a_search_shows_scores_titles_and_places(capsys: pytest.CaptureFixture[str]) -> None:
+    location = {"start_line": 4, "end_line": 6, "path": ["Minutes", "Item 2"]}
+    step = {"source": "Vey", "relation": "leads", "target": ESCAPES}
+    result = {
+        "title": MARKUP,
+        "score": 0.8123,
+        "location": location,
+        "document_id": "d1",
+        "content": "text",
+        "graph_path": [step],
+    }
+    show_search(Output(as_json=False), {"results": [result], "facts": [], "themes": [], "trace": TRACE})
+    shown = capsys.readouterr()
+    assert f"1. {MARKUP}" in shown.out
+    assert "score 0.812 · lines 4-6 · Minutes › Item 2 · document d1" in shown.out
+    assert "Vey -leads-> [31mred" in shown.out
+    assert not _controls(shown.out + shown.err)
+
+
+def test_json_is_escaped_to_ascii_and_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=True).result({"quote": ESCAPES})
+    shown = capsys.readouterr().out
+    assert shown.isascii()
+    assert not _controls(shown)
+    assert json.loads(shown) == {"quote": ESCAPES}
+
+
+def test_an_error_is_one_line_or_an_object_with_its_code(capsys: pytest.CaptureFixture[str]) -> None:
+    Output(as_json=False).error("not_found", f"no document\n{ESCAPES}")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert shown.err.count("\n") == 1
+    assert shown.err.startswith("error: no document")
+    Output(as_json=True).error("not_found", "no document")
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == {"error": {"code": "not_found", "message": "no document"}}
+    assert shown.err == ""

@@ -1,0 +1,333 @@
+"""Detection: everything is covered, nothing depends on the order of the input, and the hierarchy is well formed."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import defaultdict
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentic_rag_backend.communities.absorption import Context
+from agentic_rag_backend.communities.detection import (
+    Detection,
+    DetectionOptions,
+    EntityName,
+    detect,
+)
+from agentic_rag_backend.domain.graph import WeightedEdge
+
+
+def edge(source: str, target: str, weight: float = 1.0) -> WeightedEdge:
+    return WeightedEdge(source, target, weight)
+
+
+def names(*ids: str) -> dict[str, EntityName]:
+    return {each: EntityName(f"Name {each}", "thing") for each in ids}
+
+
+def names_of(edges: list[WeightedEdge]) -> dict[str, EntityName]:
+    return names(*sorted({end for each in edges for end in (each.source_id, each.target_id)}))
+
+
+def planted(groups: int, size: int, *, seed: int = 1, degree: int = 4, between: int = 1) -> list[WeightedEdge]:
+    """A graph of ``groups`` dense groups with few edges between them."""
+    generator = random.Random(seed)
+    edges = []
+    for group in range(groups):
+        members = [f"{group:03d}-{member:03d}" for member in range(size)]
+        for index, member in enumerate(members):
+            edges += [edge(member, other, 2.0) for other in generator.sample(members[:index], min(index, degree))]
+        for _ in range(between):
+            other = generator.randrange(groups)
+            if other != group:
+                edges.append(
+                    edge(
+                        generator.choice(members),
+                        f"{other:03d}-{generator.randrange(size):03d}",
+                    )
+                )
+    return edges
+
+
+def roots(detection: Detection) -> list[frozenset[str]]:
+    return [frozenset(each.members) for each in detection.communities if each.parent is None]
+
+
+def shape(detection: Detection) -> list[tuple[object, ...]]:
+    return [(each.level, each.parent, each.members, each.base) for each in detection.communities]
+
+
+def check_hierarchy(detection: Detection, entities: dict[str, EntityName], options: DetectionOptions) -> None:
+    covered = [member for root in roots(detection) for member in root]
+    assert sorted(covered) == sorted(entities), "every entity is in exactly one root"
+    children: dict[int, list[str]] = defaultdict(list)
+    for index, each in enumerate(detection.communities):
+        assert 0 <= each.level < options.max_levels
+        assert len(set(each.members)) == len(each.members) > 0
+        if each.parent is None:
+            assert each.level == 0
+        else:
+            assert each.parent < index
+            assert detection.communities[each.parent].level == each.level - 1
+            children[each.parent] += each.members
+    for parent, members in children.items():
+        assert sorted(members) == sorted(detection.communities[parent].members), "children divide their parent"
+    sets = [frozenset(each.members) for each in detection.communities]
+    assert len(set(sets)) == len(sets), "no community repeats another"
+
+
+@st.composite
+def graphs(
+    draw: st.DrawFn,
+) -> tuple[list[WeightedEdge], dict[str, EntityName], list[Context]]:
+    count = draw(st.integers(1, 25))
+    ids = [f"e{number}" for number in range(count)]
+    entities = {
+        each: EntityName(
+            draw(st.sampled_from(["Ada", "Bo", "Cy"])) + each * draw(st.integers(0, 1)),
+            "x",
+        )
+        for each in ids
+    }
+    pair = st.tuples(st.sampled_from(ids), st.sampled_from(ids), st.floats(0.01, 10))
+    edges = [edge(*each) for each in draw(st.lists(pair, max_size=60))]
+    contexts = draw(st.lists(st.lists(st.sampled_from(ids), unique=True, max_size=6), max_size=6))
+    return edges, entities, [Context(1, tuple(members)) for members in contexts]
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.randoms(use_true_random=False), st.integers(1, 4), st.integers(3, 8))
+def test_hierarchy_is_whole_and_independent_of_order(
+    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]],
+    generator: random.Random,
+    levels: int,
+    largest: int,
+) -> None:
+    edges, entities, contexts = graph
+    options = DetectionOptions(max_cluster_size=largest, max_levels=levels, max_roots=2)
+    found = detect(edges, entities=entities, options=options, contexts=contexts)
+    check_hierarchy(found, entities, options)
+    shuffled = [edge(e.target_id, e.source_id, e.weight) if generator.random() < 0.5 else e for e in edges]
+    generator.shuffle(shuffled)
+    ids = list(entities)
+    generator.shuffle(ids)
+    turned = [Context(each.weight, tuple(reversed(each.members))) for each in reversed(contexts)]
+    again = detect(
+        shuffled,
+        entities={each: entities[each] for each in ids},
+        options=options,
+        contexts=turned,
+    )
+    assert shape(again) == shape(found)
+
+
+def test_ids_do_not_matter() -> None:
+    """Two tenants with the same graph get the same communities, whatever their ids sort like."""
+    edges = planted(12, 40)
+    entities = names_of(edges)
+    generator = random.Random(5)
+    other = {each: f"{generator.random()}" for each in entities}
+    first = detect(edges, entities=entities, options=DetectionOptions())
+    second = detect(
+        [edge(other[e.source_id], other[e.target_id], e.weight) for e in edges],
+        entities={other[each]: name for each, name in entities.items()},
+        options=DetectionOptions(),
+    )
+    back = {renamed: each for each, renamed in other.items()}
+    assert [tuple(back[m] for m in c.members) for c in second.communities] == [c.members for c in first.communities]
+    assert second.modularity == first.modularity
+
+
+def test_planted_groups_are_found() -> None:
+    edges = planted(8, 15)
+    found = detect(edges, entities=names_of(edges), options=DetectionOptions())
+    base = [each for each in found.communities if each.base]
+    assert len(base) == 8
+    assert all(len({member[:3] for member in each.members}) == 1 for each in base)
+    assert found.modularity > 0.8
+
+
+def test_empty_graph_has_no_communities() -> None:
+    assert detect([], entities={}, options=DetectionOptions()) == Detection()
+
+
+def test_entities_without_edges_are_kept() -> None:
+    found = detect([], entities=names("a", "b"), options=DetectionOptions())
+    assert sorted(map(sorted, roots(found))) == [["a"], ["b"]]
+    assert found.modularity == 0
+
+
+def test_disconnected_components_stay_apart() -> None:
+    edges = [
+        edge("a", "b"),
+        edge("b", "c"),
+        edge("a", "c"),
+        edge("x", "y"),
+        edge("y", "z"),
+        edge("x", "z"),
+        edge("p", "q"),
+    ]
+    found = detect(edges, entities=names_of(edges), options=DetectionOptions())
+    assert sorted(map(sorted, roots(found))) == [
+        ["a", "b", "c"],
+        ["p", "q"],
+        ["x", "y", "z"],
+    ]
+
+
+def test_an_entity_without_edges_joins_those_it_occurs_with_most() -> None:
+    edges = [
+        edge("a", "b"),
+        edge("b", "c"),
+        edge("a", "c"),
+        edge("x", "y"),
+        edge("y", "z"),
+        edge("x", "z"),
+    ]
+    entities = names("a", "b", "c", "x", "y", "z", "lone")
+    contexts = [
+        Context(1, ("lone", "a")),
+        Context(1, ("lone", "x", "y")),
+        Context(1, ("lone", "z")),
+    ]
+    found = detect(edges, entities=entities, options=DetectionOptions(), contexts=contexts)
+    assert sorted(map(sorted, roots(found))) == [
+        ["a", "b", "c"],
+        ["lone", "x", "y", "z"],
+    ]
+
+
+def test_entities_without_edges_gather_by_context() -> None:
+    contexts = [Context(1, ("a", "b", "c")), Context(1, ("x", "y"))]
+    found = detect(
+        [],
+        entities=names("a", "b", "c", "x", "y", "lone"),
+        options=DetectionOptions(),
+        contexts=contexts,
+    )
+    assert sorted(map(sorted, roots(found))) == [["a", "b", "c"], ["lone"], ["x", "y"]]
+
+
+def test_large_clusters_are_divided_and_depth_is_bounded() -> None:
+    edges = planted(1, 400, degree=3)
+    entities = names_of(edges)
+    for levels in (1, 2, 3):
+        options = DetectionOptions(max_levels=levels, max_cluster_size=8)
+        found = detect(edges, entities=entities, options=options)
+        check_hierarchy(found, entities, options)
+        assert max(each.level for each in found.communities) == levels - 1
+    parents = {each.parent for each in found.communities}
+    divided = [each for index, each in enumerate(found.communities) if index in parents]
+    assert all(len(each.members) > 8 for each in divided)
+    assert all(len(each.members) >= 3 for each in found.communities)
+
+
+def test_many_roots_get_a_coarser_level() -> None:
+    edges = planted(80, 8, between=3)
+    entities = names_of(edges)
+    grouped = detect(edges, entities=entities, options=DetectionOptions())
+    check_hierarchy(grouped, entities, DetectionOptions())
+    flat = detect(edges, entities=entities, options=DetectionOptions(max_roots=1_000))
+    assert len(roots(flat)) > 50 >= len(roots(grouped))
+    assert {each.members for each in flat.communities if each.base} == {each.members for each in grouped.communities if each.base}
+
+
+def test_weights_decide() -> None:
+    ends = [("a", "b"), ("c", "d"), ("a", "c"), ("b", "d")]
+    strong = DetectionOptions(min_size=1)
+    first = detect(
+        [edge(s, t, 9.0 if n < 2 else 1.0) for n, (s, t) in enumerate(ends)],
+        entities=names(*"abcd"),
+        options=strong,
+    )
+    second = detect(
+        [edge(s, t, 1.0 if n < 2 else 9.0) for n, (s, t) in enumerate(ends)],
+        entities=names(*"abcd"),
+        options=strong,
+    )
+    assert sorted(map(sorted, roots(first))) == [["a", "b"], ["c", "d"]]
+    assert sorted(map(sorted, roots(second))) == [["a", "c"], ["b", "d"]]
+
+
+def test_parallel_edges_add_up_and_loops_are_ignored() -> None:
+    single = [edge("a", "b", 3.0), edge("b", "c", 1.0)]
+    parallel = [
+        edge("b", "a", 1.0),
+        edge("a", "b", 2.0),
+        edge("c", "b", 1.0),
+        edge("a", "a", 50.0),
+    ]
+    options = DetectionOptions()
+    assert shape(detect(single, entities=names(*"abc"), options=options)) == shape(
+        detect(parallel, entities=names(*"abc"), options=options)
+    )
+
+
+@pytest.mark.parametrize("weight", [math.nan, math.inf, -1.0, 0.0])
+def test_weights_must_be_finite_and_positive(weight: float) -> None:
+    with pytest.raises(ValueError, match="finite number above 0"):
+        detect(
+            [edge("a", "b", weight)],
+            entities=names("a", "b"),
+            options=DetectionOptions(),
+        )
+
+
+def test_edges_must_name_known_entities() -> None:
+    with pytest.raises(ValueError, match="not given"):
+        detect([edge("a", "b")], entities=names("a"), options=DetectionOptions())
+
+
+def test_namesakes_are_ordered_by_whom_they_are_linked_to() -> None:
+    entities = {each: EntityName("John Smith", "person") for each in ("s1", "s2", "s3")} | names(*"abcdef")
+    edges = [
+        edge("s1", "a"),
+        edge("a", "b"),
+        edge("s2", "c"),
+        edge("c", "d"),
+        edge("s3", "e"),
+        edge("e", "f"),
+    ]
+    renamed = {"s1": "s3", "s2": "s1", "s3": "s2"}
+    turned = [edge(renamed.get(e.source_id, e.source_id), e.target_id, e.weight) for e in edges]
+    first = detect(edges, entities=entities, options=DetectionOptions())
+    second = detect(turned, entities=entities, options=DetectionOptions())
+    expected = [tuple(renamed.get(member, member) for member in each.members) for each in first.communities]
+    assert [each.members for each in second.communities] == expected
+
+
+def test_starting_from_its_own_result_changes_nothing() -> None:
+    edges = planted(30, 30, between=40)
+    entities = names_of(edges)
+    found = detect(edges, entities=entities, options=DetectionOptions())
+    base = [each for each in found.communities if each.base]
+    starting = {member: number for number, each in enumerate(base) for member in each.members}
+    again = detect(edges, entities=entities, options=DetectionOptions(), starting=starting)
+    assert {each.members for each in again.communities} == {each.members for each in found.communities}
+
+
+def test_starting_from_before_a_change_keeps_most_communities() -> None:
+    edges = planted(30, 30, between=40)
+    before = detect(edges[:-4], entities=names_of(edges), options=DetectionOptions())
+    base = [each for each in before.communities if each.base]
+    starting = {member: number for number, each in enumerate(base) for member in each.members}
+    after = detect(edges, entities=names_of(edges), options=DetectionOptions(), starting=starting)
+    old = {each.members for each in before.communities}
+    assert sum(each.members in old for each in after.communities) > 0.9 * len(after.communities)
+
+
+def test_time_grows_with_edges_about_linearly() -> None:
+    def seconds(groups: int) -> float:
+        edges = planted(groups, 20)
+        entities = names_of(edges)
+        started = time.perf_counter()
+        detect(edges, entities=entities, options=DetectionOptions())
+        return time.perf_counter() - started
+
+    seconds(5)
+    small, large = min(seconds(20) for _ in range(3)), seconds(130)
+    assert large < 6.5 * 8 * small, f"6.5 × the edges (10,000) took {large / small:.1f} × the time"

@@ -1,0 +1,164 @@
+"""Extractive summaries: what is chosen, how it reads, and that it is verbatim."""
+
+from __future__ import annotations
+
+import random
+
+from agentic_rag_backend.communities.detection import EntityName
+from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, merge_facts, telling_facts
+from agentic_rag_backend.communities.publication import embedded_text, searchable_text
+from agentic_rag_backend.communities.summaries import community_name, extractive_summary, keywords, rating
+from agentic_rag_backend.domain.graph import Support
+
+
+def fact(statement: str, *entities: str, chunk: str = "c") -> Fact:
+    return Fact(statement, (Support("d", 1, chunk),), frozenset(entities))
+
+
+def central(*pairs: tuple[str, float]) -> tuple[CentralEntity, ...]:
+    return tuple(CentralEntity(name.casefold(), name, "thing", share) for name, share in pairs)
+
+
+FACTS = [
+    fact("Mira Voss founded the Halden Institute in Brennmoor.", "mira", "halden", "brennmoor", chunk="c1"),
+    fact("Mira Voss founded the Halden Institute in 2014 in Brennmoor.", "mira", "halden", chunk="c2"),
+    fact("The Halden Institute built the Tidal Array for the town of Carrow Bay.", "halden", "tidal", "carrow", chunk="c3"),
+    fact("He liked the Tidal Array and Carrow Bay.", "tidal", "carrow", chunk="c4"),
+    fact("Osric sails.", "osric", chunk="c5"),
+]
+ENTITIES = (
+    CentralEntity("halden", "Halden Institute", "organisation", 0.5),
+    CentralEntity("mira", "Mira Voss", "person", 0.3),
+    CentralEntity("tidal", "Tidal Array", "work", 0.2),
+    CentralEntity("carrow", "Carrow Bay", "place", 0.1),
+    CentralEntity("osric", "Osric", "person", 0.05),
+    CentralEntity("brennmoor", "Brennmoor", "place", 0.05),
+)
+
+
+def evidence(facts: list[Fact] | None = None) -> Evidence:
+    chosen = telling_facts(FACTS if facts is None else facts, ENTITIES, limit=8)
+    return Evidence(fingerprint="f", entity_count=9, entities=ENTITIES, facts=chosen, passages=50)
+
+
+def test_facts_cover_the_central_entities_without_repeating() -> None:
+    chosen = telling_facts(FACTS, ENTITIES, limit=8)
+    statements = [each.statement for each in chosen]
+    assert statements[0] == FACTS[0].statement
+    assert FACTS[1].statement not in statements, "says the same as the first"
+    assert statements.index(FACTS[2].statement) < statements.index(FACTS[3].statement), "a dangling pronoun counts less"
+
+
+def test_choice_does_not_depend_on_the_order_given() -> None:
+    generator = random.Random(3)
+    expected = telling_facts(FACTS, ENTITIES, limit=8)
+    for _ in range(10):
+        shuffled = list(FACTS)
+        generator.shuffle(shuffled)
+        assert telling_facts(shuffled, ENTITIES, limit=8) == expected
+
+
+def test_one_wording_in_several_passages_is_one_fact_with_all_sources() -> None:
+    merged = merge_facts(
+        [fact("A met B.", "a", chunk="c1"), fact("A  met B.", "b", chunk="c2"), fact("A met B.", "a", chunk="c1")]
+    )
+    assert len(merged) == 1
+    assert [each.chunk_id for each in merged[0].sources] == ["c1", "c2"]
+    assert merged[0].entity_ids == {"a", "b"}
+    assert merged[0].statement == "A met B."
+
+
+def test_summary_is_verbatim_and_its_sources_are_those_of_its_sentences() -> None:
+    summary = extractive_summary(evidence(), {})
+    assert summary.summary.startswith(FACTS[0].statement)
+    used = [each for each in FACTS if each.statement in summary.summary]
+    assert len(used) >= 2
+    assert set(summary.sources) == {source for each in used for source in each.sources}
+    assert {finding.statement for finding in summary.findings} <= {each.statement for each in FACTS}
+    assert all(finding.sources for finding in summary.findings)
+    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@2", "f")
+
+
+def test_sentences_end_and_are_on_one_line() -> None:
+    summary = extractive_summary(evidence([fact("the Halden Institute\nmet Mira Voss", "halden", "mira")]), {})
+    assert summary.summary == "The Halden Institute met Mira Voss."
+    assert summary.findings[0].statement == "the Halden Institute\nmet Mira Voss"
+
+
+def test_without_facts_the_members_are_listed() -> None:
+    summary = extractive_summary(evidence([]), {})
+    assert summary.summary == "Halden Institute, Mira Voss, Tidal Array, Carrow Bay, Osric and 4 more."
+    assert (summary.findings, summary.sources) == ((), ())
+
+
+def test_name_takes_the_entities_that_stand_out() -> None:
+    assert community_name(central(("Halden Institute", 0.5), ("Mira Voss", 0.4), ("Tidal Array", 0.3), ("X", 0.3))) == (
+        "Halden Institute, Mira Voss and Tidal Array"
+    )
+    assert (
+        community_name(central(("Halden Institute", 0.5), ("Halden", 0.4), ("Mira Voss", 0.3)))
+        == "Halden Institute and Mira Voss"
+    )
+    assert (
+        community_name(central(("Halden Institute", 0.9), ("Mira Voss", 0.3), ("Tidal Array", 0.1)))
+        == "Halden Institute and Mira Voss"
+    )
+    assert community_name(central(("Halden Institute", 1.0))) == "Halden Institute"
+    assert community_name(()) == ""
+
+
+def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:
+    facts = [fact(f"The council praised turbine number {n} near Carrow Bay.", "carrow", chunk=str(n)) for n in range(3)]
+    given = Evidence(fingerprint="f", entity_count=4, entities=ENTITIES[:4], facts=tuple(facts), passages=3)
+    found = keywords(given, "Halden Institute", {"council": 0.1, "turbin": 5.0, "prais": 0.1, "near": 0.1, "numb": 0.1})
+    assert found[:3] == ("Mira Voss", "Tidal Array", "Carrow Bay")
+    assert "Halden Institute" not in found
+    assert found.index("turbine") < found.index("council")
+    assert len(found) <= 8
+
+
+def test_central_entities_by_weight_inside() -> None:
+    names = {each: EntityName(each.upper(), "x") for each in "abc"}
+    found = central_entities(["c", "b", "a"], names, [("a", "b", 3.0), ("b", "c", 1.0)], limit=2)
+    assert [each.name for each in found] == ["B", "A"]
+    assert [each.share for each in found] == [0.5, 0.375]
+
+
+def test_rating_grows_and_stays_below_ten() -> None:
+    assert rating(0) == 0
+    assert rating(10) < rating(50) < rating(500) < 10
+
+
+def test_lists_rows_and_headings_are_told_only_where_nothing_else_is() -> None:
+    present = fact("Present: Mira Voss (chair), Ola Brandt, Tor Lund, Ada Finch.", "mira", "halden", "tidal", "carrow")
+    row = fact("| Halden Institute | Mira Voss | Tidal Array |.", "mira", "halden", "tidal")
+    said = fact("The town of Carrow Bay paid for all of it.", "carrow")
+    assert telling_facts([present, row, said], ENTITIES, limit=1) == (said,)
+    assert telling_facts([present], ENTITIES, limit=1) == (present,)
+
+
+def test_a_theme_is_called_by_what_a_reader_knows() -> None:
+    central = (
+        CentralEntity("f", "archive-of-the-sea-transcripts", "other", 0.4),
+        CentralEntity("t", "Technical note 7: the flow package", "work", 0.4),
+        CentralEntity("c", "load_wind()", "code", 0.4),
+        CentralEntity("o", "Memory", "other", 0.3),
+        CentralEntity("h", "Halden Institute", "organisation", 0.2),
+    )
+    assert community_name(central) == "Halden Institute"
+    assert community_name(central[:1]) == "archive-of-the-sea-transcripts"
+
+
+def test_prose_is_shown_without_marks_of_emphasis() -> None:
+    said = fact("- **Mira Voss**, of the *Halden Institute*, built snake_case_names for Carrow Bay.", "mira")
+    given = Evidence(fingerprint="f", entity_count=9, entities=ENTITIES, facts=(said,), passages=5)
+    assert extractive_summary(given, {}).summary == "Mira Voss, of the Halden Institute, built snake_case_names for Carrow Bay."
+
+
+def test_what_is_embedded_is_the_beginning() -> None:
+    summary = extractive_summary(evidence(), {})
+    text = embedded_text(summary)
+    assert text.startswith(summary.name)
+    assert FACTS[0].statement in text
+    assert FACTS[2].statement not in text
+    assert FACTS[2].statement in searchable_text(summary)

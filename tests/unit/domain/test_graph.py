@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.graph import community_point_id, name_words, normalise_name
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        ("The I.B.M.'s", "ibm"),
+        ("Mira Voss's", "mira voss"),
+        ("Mira Voss’s", "mira voss"),
+        ("An A-Team", "team"),
+        ("Vitamin A-Z", "vitamin a z"),
+        ("the", "the"),
+        ("The The", "the"),
+        ("STRASSE", "strasse"),
+        ("Straße", "strasse"),
+        ("Cafe\u0301", "café"),
+        ("ﬁne  \t print", "fine print"),
+        ("C++ & C#", "c++ c#"),
+        ("—", ""),
+        ("", ""),
+    ],
+)
+def test_the_form_under_which_names_are_compared(name: str, form: str) -> None:
+    assert normalise_name(name) == form
+
+
+@given(st.text(max_size=40))
+def test_words_of_a_name_are_those_of_its_parts(text: str) -> None:
+    assert [word for part in text.split() for word in name_words(part)] == name_words(text)
+
+
+@given(st.uuids(version=4), st.integers(1, 1_000_000))
+def test_a_communitys_point_leads_back_to_it(id: uuid.UUID, generation: int) -> None:
+    point = community_point_id(str(id), generation)
+    assert point != str(id)
+    assert community_point_id(point, generation) == str(id)
+    assert community_point_id(str(id), generation + 1) != point

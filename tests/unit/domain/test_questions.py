@@ -1,0 +1,53 @@
+"""What a question asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.domain.questions import Asked, asked_for, may_answer, measured, related
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("Who founded the Halden Institute?", Asked.NAME),
+        ("In which village did the director grow up?", Asked.NAME),
+        ("On what date was the quay opened?", Asked.TIME),
+        ("In which year was the yard founded?", Asked.TIME),
+        ("How many elvers were counted when the river rose?", Asked.NUMBER),
+        ("What is the capacity of the pump?", Asked.NUMBER),
+        ("How far is Sund from Halden?", Asked.NUMBER),
+        ("Why do projects finish late?", Asked.THEME),
+        ("How far do the services rest on volunteers?", Asked.THEME),
+        ("What part does local knowledge play?", Asked.THEME),
+        ("What part of the state is Rochester in?", Asked.OTHER),
+        ("", Asked.OTHER),
+    ],
+)
+def test_the_kind_of_answer(question: str, asked: Asked) -> None:
+    assert asked_for(question) is asked
+
+
+def test_an_answer_is_not_what_the_question_says_itself() -> None:
+    question = "How many people came to Sund in 2021?"
+    assert may_answer("In 2021 they were 640.", Asked.NUMBER, question)
+    assert not may_answer("In 2021 they came to Sund.", Asked.NUMBER, question)
+    assert may_answer("It was opened by Mira Voss.", Asked.NAME, "Who opened Sund?")
+    assert not may_answer("It was opened in Sund.", Asked.NAME, "Who opened Sund?")
+    assert may_answer("It opened on 3 March.", Asked.TIME, "When did it open?")
+    assert not may_answer("It opened late.", Asked.TIME, "When did it open?")
+
+
+def test_what_is_counted() -> None:
+    assert measured("How many passengers did it carry?") == {"passenger"}
+    assert measured("What salary does she get?") == {"salari"}
+    assert measured("How many times did it call?") == frozenset()
+    assert measured("Who is she?") == frozenset()
+
+
+def test_related_words_share_a_stem_and_numbers_are_equal() -> None:
+    assert related("doctorat", ["doctoral"])
+    assert related("director", ["direct"])
+    assert related("grow", ["grew"])
+    assert not related("harbour", ["harvest"])
+    assert not related("38460", ["384601"])

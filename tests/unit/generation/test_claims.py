@@ -1,0 +1,91 @@
+"""Reading what a model wrote, whole and in pieces."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.generation.claims import MOST_MARKERS, ClaimReader, read_claims
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Tides rise. [1]", [("Tides rise.", (1,))]),
+        ("Tides rise [1].", [("Tides rise.", (1,))]),
+        ("Tides rise. [1] Boats leave [2].", [("Tides rise.", (1,)), ("Boats leave.", (2,))]),
+        ("Tides rise [1, 2]. Boats leave.[1][3]", [("Tides rise.", (1, 2)), ("Boats leave.", (1, 3))]),
+        ("Tides rise [1-3].", [("Tides rise.", (1, 2, 3))]),
+        ("Tides rise [2–3; 5].", [("Tides rise.", (2, 3, 5))]),
+        ("Tides rise 【4】. Moss [passage 2] grows.", [("Tides rise.", (4,)), ("Moss grows.", (2,))]),
+        ("Tides [1] rise [1].", [("Tides rise.", (1,))]),
+        ("Yes. Both are towns [1][2].", [("Yes. Both are towns.", (1, 2))]),
+        ("Dr. A. Voss left the U.S. in 1994 [1].", [("Dr. A. Voss left the U.S. in 1994.", (1,))]),
+        ("It is [sic] a town.", [("It is [sic] a town.", ())]),
+        ("Yes.", [("Yes.", ())]),
+        ("", []),
+        ("[1]", []),
+    ],
+)
+def test_claims_and_markers(text: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:
+    assert [(claim.text, claim.markers) for claim in read_claims(text)] == expected
+
+
+def test_a_range_makes_no_work() -> None:
+    (claim,) = read_claims("All of it [1-999999].")
+    assert len(claim.markers) == MOST_MARKERS
+
+
+def test_lists_keep_their_lines() -> None:
+    claims = read_claims("Main points:\n- Tides rise. [1]\n- Boats leave. [2]")
+    assert [(claim.separator, claim.text, claim.markers) for claim in claims][1:] == [
+        ("\n- ", "Tides rise.", (1,)),
+        ("\n- ", "Boats leave.", (2,)),
+    ]
+
+
+_PIECES = st.lists(
+    st.sampled_from(
+        [
+            "Tides rise",
+            ".",
+            " [1]",
+            "[2, 3]",
+            " ",
+            "\n",
+            "\n- ",
+            "Yes.",
+            " Dr. A. Voss",
+            " U.S.",
+            " The",
+            "odore",
+            " [",
+            "4",
+            "]",
+            "! Then",
+            " 3.5",
+            "Inc. ",
+        ]
+    ),
+    max_size=30,
+)
+
+
+@given(_PIECES)
+def test_pieces_give_the_claims_of_the_whole(pieces: list[str]) -> None:
+    reader = ClaimReader()
+    claims = [claim for piece in pieces for claim in reader.feed(piece)] + reader.finish()
+    assert claims == read_claims("".join(pieces))
+
+
+def test_a_sentence_is_given_as_soon_as_the_next_has_begun() -> None:
+    reader = ClaimReader()
+    assert reader.feed("Tides rise. [1") == []
+    assert reader.feed("] ") == []
+    assert [claim.markers for claim in reader.feed("Boats leave ")] == [(1,)]
+    assert [claim.text for claim in reader.finish()] == ["Boats leave"]
+
+
+def test_a_marker_between_two_words_does_not_join_them() -> None:
+    assert [claim.text for claim in read_claims("In the U.S. The[1]tide rises.")] == ["In the U.S.", "The tide rises."]

@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import codecs
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
+from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
+from agentic_rag_backend.ingestion.parsing.registry import MARKDOWN, TEXT, media_type_of, parse, title_of
+from agentic_rag_backend.ingestion.parsing.text import encode_text, parse_text
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (b"", "utf-8"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+    ],
+)
+def test_encodings(mark: bytes, encoding: str) -> None:
+    assert parse_text(mark + "Grüße, 東京 🎉".encode(encoding)).text == "Grüße, 東京 🎉"
+
+
+def test_line_ends_and_nul_are_normalised() -> None:
+    assert parse_text(b"one\r\ntwo\rthree\x00\n").text == "one\ntwo\nthree\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"good \xe4 bad", r"0xe4 at offset 5"),
+        (codecs.BOM_UTF8 + b"ab\xff", r"offset 5"),
+        (b"%PDF-1.7 ...", "PDF"),
+        (b"PK\x03\x04rest", "ZIP"),
+        (bytes(range(1, 9)) * 40, "control characters"),
+        ("text".encode("utf-16-le") * 9, "control characters"),
+        (b"", "no text"),
+        (b" \n\t ", "no text"),
+        ("\u200b \ufeff".encode(), "no text"),
+        (b"\x00\x00", "no text"),
+    ],
+)
+def test_what_is_not_text_is_refused(content: bytes, message: str) -> None:
+    with pytest.raises(UnreadableDocument, match=message):
+        parse_text(content)
+
+
+def test_the_beginning_of_a_file_may_end_inside_a_character() -> None:
+    content = "äöü".encode()
+    assert parse_text(content[:5], partial=True).text == "äö"
+    with pytest.raises(UnreadableDocument):
+        parse_text(content[:5])
+
+
+def test_unpaired_surrogates_cannot_be_encoded() -> None:
+    assert encode_text("ü") == "ü".encode()
+    with pytest.raises(InvalidRequest, match=r"U\+D800.*character 1"):
+        encode_text("a\ud800")
+
+
+def test_front_matter_becomes_title_and_metadata() -> None:
+    parsed = parse_markdown(
+        b"---\ntitle: A study\nauthors: [Ann, Bob]\npublished: 2024-02-03\nscore: .5\nnested: {a: 1}\nbig: 99999999999999999999\n"
+        b"nan: .nan\nkey: reserved\n---\n\n# Heading\n\nText.\n"
+    )
+    assert parsed.title == "A study"
+    assert parsed.metadata == {"authors": ["Ann", "Bob"], "published": "2024-02-03", "score": 0.5}
+    assert parsed.text == "\n# Heading\n\nText.\n"
+    assert parsed.text[parsed.headings[0].start_char :].startswith("# Heading")
+
+
+@pytest.mark.parametrize(
+    "text", ["---\n\nA break, not front matter.\n\n---\n", "---\ntitle: open\n\nText", "--- title\nText\n---\n"]
+)
+def test_what_only_looks_like_front_matter_stays_text(text: str) -> None:
+    assert parse_markdown(text.encode()).text == text
+
+
+@pytest.mark.parametrize(
+    ("front", "message"),
+    [
+        ("a: [1, 2", "not valid YAML in line"),
+        ("a: &x [1]\nb: *x", "aliases"),
+        ("a: !!python/object/apply:os.system [echo]", "not valid YAML"),
+        ("a: 2024-13-45", "not valid YAML"),
+        ("a: " + "[" * 5000, "nested more than 20 deep"),
+        ("\n".join(f"key{number}: 1" for number in range(65)), "65 keys; the limit is 64"),
+        ("a: " + "x" * 9000, "longer than 8192"),
+    ],
+)
+def test_front_matter_is_bounded(front: str, message: str) -> None:
+    with pytest.raises(UnreadableDocument, match=message):
+        parse_markdown(f"---\n{front}\n---\nText".encode())
+
+
+def test_front_matter_alone_is_no_document() -> None:
+    with pytest.raises(UnreadableDocument, match="besides its front matter"):
+        parse_markdown(b"---\na: 1\n---\n")
+
+
+def test_headings_with_exact_offsets() -> None:
+    text = (
+        "Title\n=====\n\n# One #\n\n```python\n# a comment\n```\n\n~~~\n## no\n```\n~~~\n\n"
+        "   ### **Bold** [link](http://x) `code` ###\n"
+        "\nUnder\n-----\n\n#no space\n    # code\n\n- item\n---\n\n#\n\ntext\nmore\n---\n####### seven\n## snake_case_name\n"
+    )
+    headings = list(headings_of(text))
+    assert [(each.level, each.title) for each in headings] == [
+        (1, "Title"),
+        (1, "One"),
+        (3, "Bold link code"),
+        (2, "Under"),
+        (2, "snake_case_name"),
+    ]
+    for each in headings:
+        assert text[each.start_char :].lstrip("# ").startswith(each.title[:4].replace("Bold", "**Bo"))
+        assert each.start_char == 0 or text[each.start_char - 1] == "\n"
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["# a", "```", "~~~~", "====", "---", "text", "", " ", "#", "- x", "## b ##"]), max_size=30))
+def test_headings_are_in_order_and_begin_lines(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    starts = [each.start_char for each in headings_of(text)]
+    assert starts == sorted(set(starts))
+    assert all(start == 0 or text[start - 1] == "\n" for start in starts)
+
+
+def test_an_unclosed_fence_hides_the_rest() -> None:
+    assert [each.title for each in headings_of("# a\n```\n# b\n")] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "name", "expected"),
+    [
+        (None, None, TEXT),
+        (None, "a.md", MARKDOWN),
+        ("text/plain; charset=utf-8", "A.MD", MARKDOWN),
+        ("application/octet-stream", "a.txt", TEXT),
+        ("text/x-markdown", "a.txt", MARKDOWN),
+        ("text/plain", "notes", TEXT),
+        ("text/plain", "log.2024", TEXT),
+    ],
+)
+def test_media_types(declared: str | None, name: str | None, expected: str) -> None:
+    assert media_type_of(declared, name) == expected
+
+
+@pytest.mark.parametrize(
+    ("declared", "name"), [("application/pdf", "a.txt"), (None, "a.pdf"), ("application/octet-stream", None)]
+)
+def test_unsupported_types_name_what_is_supported(declared: str | None, name: str | None) -> None:
+    with pytest.raises(UnsupportedMediaType, match=r"text/plain \(\.txt, \.text\), text/markdown \(\.md, \.markdown\)"):
+        media_type_of(declared, name)
+
+
+def test_titles() -> None:
+    assert title_of(parse(b"# Heading\n\ntext", MARKDOWN), "file.md") == "Heading"
+    assert title_of(parse(b"text", TEXT), "C:\\docs\\My notes.txt") == "My notes"
+    assert title_of(parse(b"\n  First line \nSecond", TEXT), None) == "First line"
+    long = title_of(parse(b"word " * 100, TEXT), None)
+    assert len(long) <= 80
+    assert long.endswith("word…")
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({f"k{number}": 1 for number in range(65)}, "65 keys; the limit is 64"),
+        ({"k" * 129: 1}, "129 characters; the limit is 128"),
+        ({"a": {"b": 1}}, "it is dict"),
+        ({"a": [1, [2]]}, "it is list"),
+        ({"a": float("nan")}, "nan is not a JSON number"),
+        ({"a": 2**63}, "beyond"),
+        ({"a": "x" * 9000}, "bytes as JSON; the limit is 8192"),
+        ({"title": "x"}, "fields of every document"),
+        ({"": 1}, "not empty"),
+        ({"a": "\x00"}, "NUL"),
+        ({"a": "\ud800"}, "surrogate"),
+    ],
+)
+def test_metadata_outside_its_limits(value: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        metadata.checked(value)
+
+
+def test_metadata_of_scalars_and_lists() -> None:
+    value = {"a": 1, "b": 1.5, "c": True, "d": None, "e": "text", "f": ["x", 2]}
+    assert metadata.checked({**value, "g": ("y",)}) == {**value, "g": ["y"]}

@@ -1,0 +1,195 @@
+"""What is particular to DBOS: one a process, what cannot be run, what is old."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
+from agentic_rag_backend.jobs import queue as module
+from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.running import RunningNote
+
+TENANT = TenantId.new()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    opened = create_engine(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    yield opened
+    opened.dispose()
+
+
+class _Ended:
+    """Collects what `on_failed` is told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int, str]] = []
+
+    async def __call__(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+        assert tenant == TENANT
+        self.told.append((job_id, attempt, str(error)))
+
+
+def _queue(engine: Engine, workflow: Workflow, *, name: str = "work_v1", ended: _Ended | None = None) -> DbosQueue:
+    queue = DbosQueue(engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.02, on_failed=ended)
+    queue.register(name, QueueName.COMMIT, workflow)
+    return queue
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def _nothing(tenant: TenantId, job_id: str, attempt: int) -> None: ...
+
+
+async def test_a_process_launches_one_queue_at_a_time(engine: Engine) -> None:
+    first, second = _queue(engine, _nothing), _queue(engine, _nothing)
+    await first.launch()
+    with pytest.raises(ConfigurationError, match="in this process already"):
+        await second.launch()
+    await first.ping()
+    await first.shutdown()
+    await second.launch()
+    await second.ping()
+    await second.shutdown()
+    await second.shutdown()
+
+
+async def test_a_database_that_does_not_open_is_named_unavailable(tmp_path: Path) -> None:
+    missing = create_engine(f"sqlite:///{tmp_path / 'no' / 'folder' / 'catalogue.db'}")
+    queue = _queue(missing, _nothing)
+    with pytest.raises(StoreUnavailable):
+        await queue.launch()
+    queue = _queue(missing, _nothing)
+    with pytest.raises(StoreUnavailable):
+        await queue.migrate()
+    await queue.shutdown()
+    missing.dispose()
+
+
+async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:
+    ran: list[str] = []
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+        ran.append(job_id)
+
+    outside = _queue(engine, work)
+    await outside.migrate()
+    await outside.enqueue("work_v1", TENANT, "job", 1)
+    await outside.shutdown()
+    inside = _queue(engine, work)
+    await inside.launch()
+    await _until(lambda: ran == ["job"])
+    await inside.shutdown()
+
+
+async def test_an_unexpected_error_is_told(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    async def fails(tenant: TenantId, job_id: str, attempt: int) -> None:
+        raise ValueError("on purpose")
+
+    ended = _Ended()
+    queue = _queue(engine, fails, ended=ended)
+    await queue.launch()
+    await queue.enqueue("work_v1", TENANT, "job", 2)
+    await _until(lambda: bool(ended.told))
+    await queue.shutdown()
+    assert ended.told == [("job", 2, "on purpose")]
+    assert all(record.levelno >= logging.WARNING for record in caplog.records if record.name == "dbos")
+
+
+async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_HOUSEKEEPING_S", 0.05)
+    old = _queue(engine, _nothing, name="gone_v1")
+    await old.migrate()
+    await old.enqueue("gone_v1", TENANT, "lost", 4)
+    await old.shutdown()
+    ended = _Ended()
+    queue = _queue(engine, _nothing, ended=ended)
+    await queue.launch()
+    await _until(lambda: bool(ended.told))
+    assert ended.told == [("lost", 4, "workflow 'gone_v1' is not known to this release")]
+    await asyncio.sleep(0.2)
+    assert len(ended.told) == 1
+    await queue.shutdown()
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a shutdown leave what a killed process would."""
+    monkeypatch.setattr(module, "_DRAIN_S", 0.01)
+    monkeypatch.setattr(DbosQueue, "_hand_back", lambda self: None)
+    monkeypatch.setattr(RunningNote, "ended", lambda self, workflow: None)
+
+
+class _Hangs:
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    async def __call__(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        self.started.append(job_id)
+        await asyncio.sleep(60)
+
+
+@pytest.mark.usefixtures("killed")
+async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> None:
+    hangs, ended = _Hangs(), _Ended()
+    for run in range(GIVEN_UP_AFTER):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        if run == 0:
+            await queue.enqueue("work_v1", TENANT, "poison", 1)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        if run == GIVEN_UP_AFTER - 1:  # earlier, either of the two could be the first to run after a kill
+            await queue.enqueue("work_v1", TENANT, "behind", 1)
+        await queue.shutdown()
+    assert (ended.told, set(hangs.started)) == ([], {"poison"})
+    queue = _queue(engine, hangs, ended=ended)
+    await queue.launch()
+    assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
+    assert "was running 6 times when the process was killed, the last 2 of them with nothing beside it" in ended.told[0][2]
+    await _until(lambda: hangs.started[-1] == "behind")
+    await queue.shutdown()
+    assert queue._note.kills == {"work_v1:poison:1": GIVEN_UP_AFTER}
+    queue = _queue(engine, hangs, ended=ended)
+    await queue.launch()
+    await queue.shutdown()
+    assert (len(ended.told), queue._note.kills) == (1, {"work_v1:behind:1": 1})
+
+
+async def test_handing_back_does_not_count_as_killing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DRAIN_S", 0.01)
+    hangs, ended = _Hangs(), _Ended()
+    for run in range(3):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        await queue.enqueue("work_v1", TENANT, "long", 1)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        await queue.shutdown()
+        assert queue._note.kills == {}
+
+
+async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = _queue(engine, _nothing)
+    await queue.launch()
+    await queue.enqueue("work_v1", TENANT, "job", 1)
+    listed = lambda: queue._client.list_workflows(status="SUCCESS")  # noqa: E731
+    await _until(lambda: len(listed()) == 1)
+    await asyncio.to_thread(queue._delete_old)
+    assert len(listed()) == 1
+    monkeypatch.setattr(module, "_RETENTION", timedelta(seconds=-5))
+    await asyncio.to_thread(queue._delete_old)
+    assert listed() == []
+    await queue.shutdown()

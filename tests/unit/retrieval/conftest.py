@@ -1,0 +1,112 @@
+"""Builders for graphs, queries and found chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.graph import Entity, Mention, Support
+from agentic_rag_backend.domain.query import Hit, Query
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph, build_tenant_graph
+
+ABOUT = "*"
+"""Before an entity's name in `graph_of`: the chunk is about it."""
+
+
+@pytest.fixture
+def tenant() -> Tenant:
+    return Tenant(TenantId("t_" + "0" * 32), "acme", TenantState.ACTIVE, 1, datetime(2026, 1, 1, tzinfo=UTC))
+
+
+@pytest.fixture
+def query(tenant: Tenant) -> Callable[..., Query]:
+    """Return a function that makes a query of the tenant."""
+
+    def make(text: str = "who built the array", **fields: Any) -> Query:
+        return Query(tenant=fields.pop("tenant", tenant), text=text, **fields)
+
+    return make
+
+
+@pytest.fixture
+def graph_of() -> Callable[..., TenantGraph]:
+    """Return a function that builds a graph from ``{chunk id: [entity names]}``; a name with `ABOUT` before it is the topic.
+
+    ``aliases`` adds other names; every entity of ``extra`` exists and is mentioned nowhere.
+    """
+
+    def build(
+        chunks: Mapping[str, Sequence[str]],
+        *,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        extra: Sequence[str] = (),
+    ) -> TenantGraph:
+        names = sorted({name.removeprefix(ABOUT) for held in chunks.values() for name in held} | set(extra))
+        entities = [
+            Entity(id=f"e:{name}", name=name, type="thing", aliases=tuple((aliases or {}).get(name, ()))) for name in names
+        ]
+        mentions = [
+            Mention(f"e:{name.removeprefix(ABOUT)}", Support(f"d:{chunk}", 1, chunk), about=name.startswith(ABOUT))
+            for chunk, held in chunks.items()
+            for name in held
+        ]
+        return build_tenant_graph(entities, mentions, {f"d:{chunk}": 1 for chunk in chunks})
+
+    return build
+
+
+@pytest.fixture
+def random_graph() -> Callable[..., TenantGraph]:
+    """Return a function that builds a graph of given size; entities are named with the skew that names of a corpus have."""
+
+    def build(*, chunks: int, entities: int, per_chunk: int = 6, seed: int = 7) -> TenantGraph:
+        random = np.random.default_rng(seed)
+        popularity = 1.0 / np.arange(1, entities + 1) ** 0.7
+        chosen = random.choice(entities, size=(chunks, per_chunk), p=popularity / popularity.sum())
+        about = random.random((chunks, per_chunk)) < 0.15
+        mentions = [
+            Mention(f"e{entity}", Support(f"d{chunk}", 1, f"c{chunk:06d}"), about=bool(about[chunk, column]))
+            for chunk in range(chunks)
+            for column, entity in enumerate(chosen[chunk].tolist())
+            if entity not in chosen[chunk, :column].tolist()
+        ]
+        known = [Entity(id=f"e{number}", name=f"Name {number}", type="thing") for number in range(entities)]
+        return build_tenant_graph(known, mentions, {f"d{chunk}": 1 for chunk in range(chunks)})
+
+    return build
+
+
+@pytest.fixture
+def visible() -> Callable[..., VisibleChunk]:
+    """Return a function that makes a chunk as the catalogue shows it."""
+
+    def make(id: str, text: str = "", *, document_id: str | None = None, **metadata: Any) -> VisibleChunk:
+        document = document_id or f"d:{id}"
+        chunk = Chunk(
+            id=id,
+            document_id=document,
+            version=1,
+            ordinal=0,
+            text=text or f"text of {id}",
+            start_char=0,
+            end_char=len(text),
+            start_line=1,
+            end_line=1,
+            size_tokens=1,
+            content_hash=id,
+        )
+        return VisibleChunk(chunk=chunk, document_title=f"Title of {id}", document_key=id, metadata=metadata)
+
+    return make
+
+
+@pytest.fixture
+def hit(visible: Callable[..., VisibleChunk]) -> Callable[..., Hit]:
+    """Return a function that makes a hit."""
+    return lambda id, score=1.0: Hit(visible=visible(id), score=score)

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import matches
+from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.retrieval.filters import parse_filter
+from agentic_rag_backend.retrieval.hydration import entities_of, filter_fields, visible_chunks
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+
+Make = Callable[..., Any]
+
+
+class Shown:
+    """A catalogue that shows some chunks."""
+
+    def __init__(self, *chunks: VisibleChunk) -> None:
+        self._chunks = {found.chunk.id: found for found in chunks}
+
+    async def hydrate(self, tenant: TenantId, ids: Sequence[str]) -> Mapping[str, VisibleChunk]:
+        return {id: self._chunks[id] for id in ids if id in self._chunks}
+
+
+async def shown(query: Query, *chunks: VisibleChunk, ids: Sequence[str] = ("c1", "c2", "c3")) -> set[str]:
+    found = await visible_chunks(Shown(*chunks), query, ids)  # type: ignore[arg-type]
+    assert all(id == each.chunk.id for id, each in found.items())
+    return set(found)
+
+
+async def test_only_what_the_catalogue_shows_is_shown(query: Make, visible: Make) -> None:
+    assert await shown(query(), visible("c1"), visible("c4")) == {"c1"}
+    assert await shown(query(), visible("c1"), ids=[]) == set()
+
+
+async def test_only_what_passes_the_filter_is_shown(query: Make, visible: Make) -> None:
+    chunks = [visible("c1", year=2019), visible("c2", year=2021), visible("c3")]
+    assert await shown(query(filters=parse_filter({"year": {"gte": 2020}})), *chunks) == {"c2"}
+    assert await shown(query(filters=parse_filter({"not": {"year": 2019}})), *chunks) == {"c2", "c3"}
+
+
+async def test_confidence_counts_as_one_where_it_is_absent(query: Make, visible: Make) -> None:
+    chunks = [visible("c1", confidence=0.4), visible("c2", confidence=0.9), visible("c3")]
+    assert await shown(query(filters=parse_filter({"confidence": {"gte": 0.8}})), *chunks) == {"c2", "c3"}
+
+
+def test_a_documents_own_fields_win_over_metadata_of_the_same_name(visible: Make) -> None:
+    fields = filter_fields(visible("c1", document_id="d9", title="forged", key="forged", author="Mara"))
+    assert fields == {"document_id": "d9", "key": "c1", "title": "Title of c1", "author": "Mara"}
+    assert matches(parse_filter({"metadata.title": "Title of c1"}), fields)  # type: ignore[arg-type]
+
+
+MOMENT = datetime(2020, 6, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "valid"),
+    [
+        ({}, True),
+        ({"valid_from": "2020-06-01T12:00:00+00:00"}, True),
+        ({"valid_from": "2020-06-01T12:00:01Z"}, False),
+        ({"valid_to": "2020-06-01T12:00:00Z"}, False),
+        ({"valid_to": "2020-06-01T12:00:01Z"}, True),
+        ({"valid_from": "2020-01-01", "valid_to": "2021-01-01"}, True),
+        ({"valid_from": "2020-06-02"}, False),
+        ({"valid_from": "2020-06-01T13:30:00+02:00"}, True),
+        ({"valid_from": "2020-06-01T11:30:00-02:00"}, False),
+        ({"valid_from": "2020-06-01T12:30:00"}, False),
+        ({"valid_from": "soon", "valid_to": None}, True),
+        ({"valid_from": "2020"}, True),
+        ({"valid_from": "2021"}, False),
+        ({"valid_to": "2020"}, True),
+        ({"valid_to": "2019"}, False),
+        ({"valid_from": 2021}, False),
+        ({"valid_to": 2019}, False),
+        ({"valid_from": 2020, "valid_to": 2020}, True),
+        ({"valid_from": "2020-06", "valid_to": "2020-06"}, True),
+        ({"valid_from": "2020-07"}, False),
+        ({"valid_to": "2020-05"}, False),
+        ({"valid_from": "2020-06-01", "valid_to": "2020-06-01"}, True),
+        ({"valid_to": "2020-05-31"}, False),
+        ({"valid_to": "9999"}, True),
+        ({"valid_to": "9999-12-31"}, True),
+        ({"valid_from": "0000"}, True),
+        ({"valid_from": "2020-13"}, True),
+        ({"valid_to": "2020-06-31"}, True),
+        ({"valid_from": "0001-01-01T00:00:00+23:59"}, True),
+        ({"valid_to": "9999-12-31T23:59:59-23:59"}, True),
+        ({"valid_from": True}, True),
+        ({"valid_from": 10**9}, True),
+        ({"valid_from": -5}, True),
+        ({"valid_from": ["2021"]}, True),
+    ],
+)
+async def test_as_of(query: Make, visible: Make, metadata: dict[str, Any], valid: bool) -> None:
+    assert await shown(query(as_of=MOMENT), visible("c1", **metadata)) == ({"c1"} if valid else set())
+    assert await shown(query(), visible("c1", **metadata)) == {"c1"}
+
+
+async def test_as_of_in_another_zone_is_the_same_moment(query: Make, visible: Make) -> None:
+    moment = MOMENT.astimezone(timezone(timedelta(hours=9)))
+    assert await shown(query(as_of=moment), visible("c1", valid_from="2020-06-01T12:00:00Z")) == {"c1"}
+
+
+def test_a_chunks_entities_come_rarest_first(graph_of: Callable[..., TenantGraph]) -> None:
+    graph = graph_of({"c1": ["Everywhere", "Twice", "Once", "Again"], "c2": ["Everywhere", "Twice"], "c3": ["Everywhere"]})
+    assert [ref.name for ref in entities_of(graph, "c1")] == ["Again", "Once", "Twice", "Everywhere"]
+    assert [ref.name for ref in entities_of(graph, "c1", limit=2)] == ["Again", "Once"]
+    assert entities_of(graph, "unknown") == ()
+    (first, *_) = entities_of(graph, "c1")
+    assert (first.id, first.type) == ("e:Again", "thing")

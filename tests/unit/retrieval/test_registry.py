@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.retrieval.auto import Auto
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.community import CommunityRetriever
+from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.graph import GraphRetriever
+from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
+from agentic_rag_backend.retrieval.hybrid import Hybrid
+from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
+from agentic_rag_backend.retrieval.single_leg import SingleLeg
+
+
+@pytest.fixture
+def registry() -> RetrieverRegistry:
+    """Return a registry whose strategies are built but never asked."""
+    nothing = cast("Any", None)
+    stores = Stores(nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing))
+    return RetrieverRegistry(Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions()))
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "kind"),
+    [
+        ("auto", "auto", Auto),
+        ("dense", "dense", SingleLeg),
+        ("basic", "dense", SingleLeg),
+        ("semantic", "dense", SingleLeg),
+        ("vector", "dense", SingleLeg),
+        ("sparse", "sparse", SingleLeg),
+        ("bm25", "sparse", SingleLeg),
+        ("hybrid", "hybrid", Hybrid),
+        ("graph", "graph", GraphRetriever),
+        ("graphrag", "graph", GraphRetriever),
+        ("local", "graph", GraphRetriever),
+        ("community", "community", CommunityRetriever),
+        ("dual_level", "dual_level", DualLevel),
+    ],
+)
+def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
+    assert registry.canonical(name) == canonical
+    retriever = registry.get(name)
+    assert isinstance(retriever, kind)
+    assert registry.get(canonical) is retriever
+    if isinstance(retriever, SingleLeg):
+        assert retriever.name == canonical
+
+
+def test_no_alias_stands_for_two() -> None:
+    names = [name for key, strategy in STRATEGIES.items() for name in (key, *strategy.aliases)]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("name", ["", "Dense", "nonsense", "x" * 500])
+def test_unknown_names_are_refused_with_the_known_ones(registry: RetrieverRegistry, name: str) -> None:
+    with pytest.raises(InvalidRequest, match="known are auto, basic, bm25") as error:
+        registry.get(name)
+    assert len(error.value.message) < 400
+
+
+@pytest.mark.parametrize("switched_on", [True, False])
+def test_the_description_says_what_is_available(registry: RetrieverRegistry, switched_on: bool) -> None:
+    rows = {row["name"]: row for row in registry.describe(dual_level=switched_on)}
+    assert list(rows) == list(STRATEGIES)
+    for name, row in rows.items():
+        assert row["available"] is (switched_on or name != "dual_level")
+        assert (row["why_not"] is None) is row["available"]
+        assert row["description"]
+        assert row["options"]["additionalProperties"] is False
+    assert rows["dense"]["aliases"] == ["basic", "semantic", "vector"]
+    assert rows["hybrid"]["options"]["properties"]["fusion"]["enum"] == ["min_max", "rrf"]
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("dense", {}),
+        ("hybrid", {"fusion": "rrf"}),
+        ("graph", {"entities": []}),
+        ("graph", {"entities": ["x" * 512] * 20}),
+        ("community", {"level": 0}),
+        ("community", {"level": 9}),
+        ("dual_level", {"level": 1, "entities": ["Mira"]}),
+    ],
+)
+def test_options_within_their_schema(name: str, options: dict[str, Any]) -> None:
+    check_options(name, options)
+
+
+def nested() -> list[Any]:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    return deep
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("dense", {"fusion": "rrf"}, "strategy 'dense' has no option 'fusion'; it has none"),
+        ("hybrid", {"x" * 500: 1}, "it has fusion"),
+        ("auto", {"entities": []}, "has no option 'entities'"),
+        ("hybrid", {"fusion": "sum"}, "must be one of min_max, rrf; got 'sum'"),
+        ("hybrid", {"fusion": None}, "got None"),
+        ("hybrid", {"fusion": ["rrf"]}, "got ['rrf']"),
+        ("hybrid", {"fusion": {}}, "got {}"),
+        ("hybrid", {"fusion": nested()}, "must be one of"),
+        ("community", {"level": -1}, "from 0 to 9; got -1"),
+        ("community", {"level": 10}, "got 10"),
+        ("community", {"level": 1.0}, "got 1.0"),
+        ("community", {"level": True}, "got True"),
+        ("community", {"level": "1"}, "got '1'"),
+        ("community", {"level": nested()}, "from 0 to 9"),
+        ("graph", {"entities": "Mira"}, "a list of at most 20 names; got 'Mira'"),
+        ("graph", {"entities": ["x"] * 21}, "at most 20 names"),
+        ("graph", {"entities": ["Mira", 5]}, "at most 20 names"),
+        ("graph", {"entities": nested()}, "at most 20 names"),
+        ("graph", {"entities": ["x" * 513]}, "at most 512 characters; got 513"),
+        ("dual_level", {"level": 10, "entities": []}, "got 10"),
+    ],
+)
+def test_options_outside_their_schema(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidRequest) as error:
+        check_options(name, options)
+    assert message in error.value.message
+    assert len(error.value.message) < 300

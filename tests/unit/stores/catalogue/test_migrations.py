@@ -1,0 +1,57 @@
+"""The migrations and the tables say the same, and the tables keep tenants apart."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Table, inspect
+
+from agentic_rag_backend.stores.catalogue import tenants
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.tables import metadata
+
+
+async def test_migrations_make_the_tables(tmp_path: Path) -> None:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await catalogue.migrate()
+    with catalogue.sync_engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert set(inspect(connection).get_table_names()) == {*metadata.tables, "alembic_version"}
+    await catalogue.downgrade("base")
+    with catalogue.sync_engine.connect() as connection:
+        assert inspect(connection).get_table_names() == ["alembic_version"]
+    await catalogue.migrate()
+    await catalogue.tenants.create("first")
+    await catalogue.close()
+
+
+async def test_two_processes_migrate_at_once(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    first, second = await SqlCatalogue.open(url), await SqlCatalogue.open(url)
+    await asyncio.gather(first.migrate(), second.migrate())
+    made = await first.tenants.create("first")
+    assert await second.tenants.tenant(made.id) == made
+    await first.close()
+    await second.close()
+
+
+@pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
+def test_tenants_are_apart_in_every_table(table: Table) -> None:
+    assert next(iter(table.primary_key.columns)).name == "tenant_id"
+    for constraint in table.foreign_key_constraints:
+        assert constraint.column_keys[0] == "tenant_id"
+    for index in table.indexes:
+        assert index.columns[0].name == "tenant_id"
+
+
+async def test_removing_a_tenant_visits_every_table(tmp_path: Path) -> None:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await catalogue.migrate()
+    made = await catalogue.tenants.create("first")
+    assert set(await catalogue.tenants.remove(made.id)) == set(metadata.tables)
+    assert tenants.metadata is metadata
+    await catalogue.close()

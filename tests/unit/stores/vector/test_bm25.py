@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
+
+
+def test_documents_saturate_and_weigh_length_as_the_parameters_say() -> None:
+    parameters = Bm25Parameters(k=1.2, b=0.5, average_tokens=4)
+    vector = Bm25Encoder(parameters).document("harbour harbour lighthouse")
+    assert vector is not None
+    weights = sorted(vector.values)
+    for weight, frequency in zip(weights, (1, 2), strict=True):
+        expected = frequency * (1.2 + 1) / (frequency + 1.2 * (1 - 0.5 + 0.5 * 3 / 4))
+        assert weight == pytest.approx(expected, rel=1e-5)
+
+
+def test_queries_hold_each_stemmed_term_once_with_weight_1() -> None:
+    encoder = Bm25Encoder(Bm25Parameters())
+    query, document = encoder.query("The harbours and a harbour"), encoder.document("harbour")
+    assert query is not None
+    assert document is not None
+    assert list(query.values) == [1.0]
+    assert list(query.indices) == list(document.indices)
+
+
+@pytest.mark.parametrize("text", [None, "", "  ", "the of and", "?!"])
+def test_texts_without_terms_have_no_vector(text: str | None) -> None:
+    encoder = Bm25Encoder(Bm25Parameters())
+    assert encoder.query(text) is None
+    assert encoder.document(text) is None
+
+
+def test_odd_characters_are_text() -> None:
+    assert Bm25Encoder(Bm25Parameters()).document("harbour\x00 \ud800 night") is not None
+
+
+def test_every_parameter_is_in_the_fingerprint() -> None:
+    others = [
+        Bm25Parameters(k=1.3), Bm25Parameters(b=0.7), Bm25Parameters(average_tokens=99), Bm25Parameters(language="german"),
+        Bm25Parameters(tokenizer="multilingual"), Bm25Parameters(),
+    ]  # fmt: skip
+    assert len({parameters.fingerprint for parameters in others}) == len(others)
+
+
+@pytest.mark.parametrize(
+    "parameters", [Bm25Parameters(b=2), Bm25Parameters(average_tokens=0), Bm25Parameters(language="klingon")]
+)
+def test_parameters_outside_their_range_are_refused(parameters: Bm25Parameters) -> None:
+    with pytest.raises(ValueError):
+        Bm25Encoder(parameters)

@@ -1,0 +1,141 @@
+"""The scriptable model server, by plain HTTP, as a user's test would meet it."""
+
+from __future__ import annotations
+
+import base64
+import json
+import struct
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from agentic_rag_backend.testing.model_behaviour import active, parse_name, prompt_hash
+from agentic_rag_backend.testing.model_server import ModelServer
+
+QUESTION = {"role": "user", "content": 'x\n<passage id="2" title="T">\nSund is a town. It rains.\n</passage>'}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: ModelServer) -> Iterator[httpx.Client]:
+    server.reset()
+    with httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=10) as client:
+        yield client
+
+
+def chat(client: httpx.Client, model: str, **fields: object) -> httpx.Response:
+    return client.post("/v1/chat/completions", json={"model": model, "messages": [QUESTION], **fields})
+
+
+def text_of(response: httpx.Response) -> str:
+    return str(response.json()["choices"][0]["message"]["content"])
+
+
+def test_names_are_parsed() -> None:
+    parts = parse_name("cite+latency-200ms+status-500x2+nonsense")
+    assert [(part.kind, part.value, part.times) for part in parts] == [
+        ("cite", 0.0, None),
+        ("latency", 0.2, None),
+        ("status", 500.0, 2),
+    ]
+    assert "status" in active(parts, 1)
+    assert "status" not in active(parts, 2)
+    assert parse_name("gpt-4o-mini") == ()
+    assert active(parse_name("broken-jsonx1+cite"), 0).keys() == {"broken-json"}
+    assert active(parse_name("broken-jsonx1+cite"), 1).keys() == {"cite"}
+
+
+def test_content(client: httpx.Client) -> None:
+    assert text_of(chat(client, "any-model")) == QUESTION["content"]
+    assert text_of(chat(client, "cite")) == "Sund is a town. [2]"
+    assert "[99]" in text_of(chat(client, "cite-wrong"))
+    assert text_of(chat(client, "empty")) == ""
+    assert "do not answer" in text_of(chat(client, "refuse"))
+
+
+def test_streams_end_with_usage_and_done(client: httpx.Client) -> None:
+    lines = chat(client, "cite", stream=True, stream_options={"include_usage": True}).text.split("\n\n")
+    events = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
+    assert "".join(event["choices"][0]["delta"].get("content", "") for event in events[:-1]) == "Sund is a town. [2]"
+    assert events[-1]["usage"]["completion_tokens"] == 8
+    assert lines[-2] == "data: [DONE]"
+
+
+def test_counts_per_model_and_prompt(client: httpx.Client, server: ModelServer) -> None:
+    for model in ("cite", "cite", "status-500"):
+        chat(client, model)
+    stats = client.get("/_stats").json()
+    assert stats["models"]["cite"]["calls"] == 2
+    assert stats["models"]["status-500"]["failures"] == {"500": 1}
+    assert stats["prompts"] == {prompt_hash([QUESTION]): 2}
+    assert stats["total"]["calls"] == 3
+    assert stats["total"]["prompt_tokens"] == server.stats().total.prompt_tokens > 0
+    client.post("/_reset")
+    assert server.stats().total.calls == 0
+
+
+def test_recorded_replies(client: httpx.Client, server: ModelServer) -> None:
+    missing = chat(client, "recorded")
+    assert missing.status_code == 404
+    assert prompt_hash([QUESTION]) in missing.text
+    server.replies[prompt_hash([QUESTION])] = "by hash"
+    server.matchers.append((lambda prompt: "other" in prompt, lambda prompt: prompt.upper()))
+    try:
+        assert text_of(chat(client, "recorded")) == "by hash"
+        other = client.post(
+            "/v1/chat/completions", json={"model": "recorded", "messages": [{"role": "user", "content": "other"}]}
+        )
+        assert text_of(other) == "OTHER"
+        assert chat(client, "recorded+status-500").status_code == 500
+    finally:
+        server.replies.clear()
+        server.matchers.clear()
+
+
+def test_faults(client: httpx.Client) -> None:
+    limited = chat(client, "rate-limited-7s")
+    assert (limited.status_code, limited.headers["retry-after"]) == (429, "7")
+    assert [chat(client, "status-503x2").status_code for _ in range(3)] == [503, 503, 200]
+    with pytest.raises(httpx.RemoteProtocolError):
+        chat(client, "drop")
+    with pytest.raises(httpx.RemoteProtocolError):
+        chat(client, "cut-stream", stream=True)
+
+
+def test_schemas_are_answered(client: httpx.Client) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
+    asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    assert json.loads(text_of(chat(client, "cite", response_format=asked))) == {"a": [1]}
+    assert chat(client, "json-object-only", response_format=asked).status_code == 400
+    with pytest.raises(json.JSONDecodeError):
+        json.loads(text_of(chat(client, "broken-json", response_format=asked)))
+
+
+def test_embeddings(client: httpx.Client) -> None:
+    body = {"model": "e", "input": ["red fish", "red fishes", "stone"], "dimensions": 32}
+    vectors = [item["embedding"] for item in client.post("/v1/embeddings", json=body).json()["data"]]
+    assert vectors[0] == vectors[1] != vectors[2]
+    assert all(abs(sum(value * value for value in vector) - 1) < 1e-9 for vector in vectors)
+    packed = client.post("/v1/embeddings", json={**body, "encoding_format": "base64"}).json()["data"][2]["embedding"]
+    assert struct.unpack("<32f", base64.b64decode(packed)) == pytest.approx(vectors[2], abs=1e-6)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"messages": []}'])
+def test_bad_requests(client: httpx.Client, body: bytes) -> None:
+    assert client.post("/v1/chat/completions", content=body).status_code == 400
+    assert client.get("/v1/nothing").status_code == 404
+
+
+def test_it_listens_on_loopback_only_and_stops() -> None:
+    with ModelServer() as server:
+        url = server.base_url
+        assert url.startswith("http://127.0.0.1:")
+        assert httpx.get(f"{url}/models").json()["data"]
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(f"{url}/models")
