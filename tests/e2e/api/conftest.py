@@ -185,6 +185,14 @@ class World:
         """Return an administrator of a new tenant."""
         return (await add_tenant(self.operator.http, name, "admin"))[0]
 
+    async def held(self) -> dict[str, Any]:
+        """Return everything that a half-written request could have left."""
+        status = await self.alpha.data("GET", "/status")
+        jobs = (await self.alpha.get("/jobs", params={"limit": 100})).json()["data"]
+        blobs = self.container.settings.data_dir / "blobs"
+        originals = sorted(str(path.relative_to(blobs)) for path in blobs.rglob("*") if path.is_file())
+        return {"counts": status["counts"], "version": status["state_version"], "jobs": len(jobs), "originals": originals}
+
 
 async def fill(client: Client, tenant: str) -> dict[str, dict[str, Any]]:
     """Hand in a tenant's documents and build its communities."""
