@@ -98,7 +98,7 @@ def test_a_short_text_is_one_chunk() -> None:
 
 
 def test_a_section_is_not_crossed_where_it_need_not_be() -> None:
-    parsed = markdown("\n\n".join(f"## Part {number}\n\n{PARAGRAPH * 4}" for number in range(5)))
+    parsed = markdown("\n\n".join(f"## Part {number}\n\n{PARAGRAPH * 6}" for number in range(5)))
     chunks = chunk(parsed)
     assert [each.headings for each in chunks] == [(f"Part {number}",) for number in range(5)]
     assert all(each.text.startswith("## Part") for each in chunks)
@@ -120,7 +120,7 @@ def test_a_bare_heading_goes_with_what_it_heads() -> None:
 
 
 def test_the_heading_path_is_outermost_first_and_closed_by_level() -> None:
-    big = PARAGRAPH * 4
+    big = PARAGRAPH * 6
     chunks = chunk(markdown(f"# A\n\n{big}\n\n### C\n\n{big}\n\n## B\n\n{big}\n\n# D\n\n{big}"))
     assert [each.headings for each in chunks] == [("A",), ("A", "C"), ("A", "B"), ("D",)]
 
@@ -157,11 +157,11 @@ def test_characters_as_unit() -> None:
 
 
 def test_equal_passages_have_ids_of_their_own_and_versions_share_ids() -> None:
-    big = f"## Same\n\n{PARAGRAPH * 4}"
+    big = f"## Same\n\n{PARAGRAPH * 6}"
     first = chunk(markdown(f"{big}\n\n{big}\n\n{big}"))
     assert len({each.content_hash for each in first}) == 1
     assert len({each.id for each in first}) == 3
-    second = chunk(markdown(f"## New\n\n{PARAGRAPH * 5}\n\n{big}\n\n{big}\n\n{big}"), version=2)
+    second = chunk(markdown(f"## New\n\n{PARAGRAPH * 7}\n\n{big}\n\n{big}\n\n{big}"), version=2)
     assert [each.id for each in second[1:]] == [each.id for each in first]
     other = chunks_of(TenantId("t_" + "2" * 32), "document-1", 1, markdown(big), OPTIONS, tokenizer=TOKENIZER)
     assert other[0].id != first[0].id

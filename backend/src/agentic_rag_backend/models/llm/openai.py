@@ -12,7 +12,7 @@ import json
 import random
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import openai
@@ -31,11 +31,12 @@ _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One request to one model; ``deadline`` is on the loop's clock."""
+    """One request to one model; ``deadline`` is on the loop's clock, ``failures`` are the attempts that went wrong so far."""
 
     request: ModelRequest
     model: str
     deadline: float
+    failures: list[Failure] = field(default_factory=list)
 
 
 class OpenAIModel:
@@ -138,7 +139,8 @@ class OpenAIModel:
                     refused.add(parameter)
                     continue
                 attempt += 1
-                await asyncio.sleep(self._pause_s(call, _failure(error), attempt))
+                call.failures.append(_failure(error))
+                await asyncio.sleep(self._pause_s(call, call.failures[-1], attempt))
 
     def _pause_s(self, call: _Call, failure: Failure, attempt: int) -> float:
         """Return how long to wait before trying again, or raise what the caller is told."""
@@ -185,7 +187,8 @@ class OpenAIModel:
         yield ModelDelta("", usage or _estimate(messages, "".join(written)))
 
     def _too_late(self, call: _Call) -> ModelUnavailable:
-        return ModelUnavailable(f"model {call.model!r} did not answer within {self._timeout_s:g} s (LLM_TIMEOUT_S)")
+        before = f"; before that {_reason(call.failures[-1])}" if call.failures else ""
+        return ModelUnavailable(f"model {call.model!r} did not answer within {self._timeout_s:g} s (LLM_TIMEOUT_S){before}")
 
 
 async def _next(chunks: openai.AsyncStream[ChatCompletionChunk], deadline: float) -> ChatCompletionChunk | None:
