@@ -31,10 +31,11 @@ async def bundled() -> AsyncIterator[BundledEmbedder]:
     await embedder.close()
 
 
-@pytest.fixture
-async def remote(server: ModelServer) -> AsyncIterator[OpenAIEmbedder]:
+@pytest.fixture(params=["words", "words+latency-5ms", "rate-limited-20msx2+words", "status-503x1+dropx2+words"])
+async def remote(server: ModelServer, request: pytest.FixtureRequest) -> AsyncIterator[OpenAIEmbedder]:
+    server.reset()
     embedder = OpenAIEmbedder(
-        api_key="any", base_url=server.base_url, model="words", dimensions=64, timeout_s=10, max_concurrency=4
+        api_key="any", base_url=server.base_url, model=request.param, dimensions=64, timeout_s=20, max_concurrency=4
     )
     yield embedder
     await embedder.close()

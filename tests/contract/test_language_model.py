@@ -20,7 +20,8 @@ from agentic_rag_backend.models.llm.base import (
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.testing.language_model import LanguageModelContract
-from agentic_rag_backend.testing.model_server import ModelServer, embed_text
+from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.model_vectors import embed_text
 
 
 class WordEmbedder:
@@ -52,7 +53,16 @@ class TestExtractive(LanguageModelContract):
 
 
 class TestOpenAI(LanguageModelContract):
-    @pytest.fixture(params=["cite", "cite+no-usage", "cite+slow-stream-1ms", "status-503x1+cite"])
+    @pytest.fixture(
+        params=[
+            "cite",
+            "cite+no-usage",
+            "cite+slow-stream-1ms",
+            "cite+latency-5ms",
+            "status-503x1+cite",
+            "rate-limited-20msx1+cite",
+        ]
+    )
     async def model(self, server: ModelServer, request: pytest.FixtureRequest) -> AsyncIterator[LanguageModel]:
         server.reset()
         model = OpenAIModel(

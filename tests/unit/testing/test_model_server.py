@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from agentic_rag_backend.testing.model_behaviour import active, parse_name, prompt_hash
+from agentic_rag_backend.testing.model_counts import text_hash
 from agentic_rag_backend.testing.model_server import ModelServer
 
 QUESTION = {"role": "user", "content": 'x\n<passage id="2" title="T">\nSund is a town. It rains.\n</passage>'}
@@ -73,7 +75,9 @@ def test_counts_per_model_and_prompt(client: httpx.Client, server: ModelServer) 
     stats = client.get("/_stats").json()
     assert stats["models"]["cite"]["calls"] == 2
     assert stats["models"]["status-500"]["failures"] == {"500": 1}
-    assert stats["prompts"] == {prompt_hash([QUESTION]): 2}
+    assert stats["prompts"] == {prompt_hash([QUESTION]): {"calls": 2, "prompt_tokens": 52, "completion_tokens": 16}}
+    assert stats["passages"] == {text_hash("Sund is a town. It rains."): 2}, "a prompt that met a fault is not paid for"
+    assert server.stats().paid_again() == {text_hash("Sund is a town. It rains."): 2}
     assert stats["total"]["calls"] == 3
     assert stats["total"]["prompt_tokens"] == server.stats().total.prompt_tokens > 0
     client.post("/_reset")
@@ -108,6 +112,37 @@ def test_faults(client: httpx.Client) -> None:
         chat(client, "cut-stream", stream=True)
 
 
+def test_one_poisoned_text_is_refused(client: httpx.Client, server: ModelServer) -> None:
+    model = "poison-zebra+hashed"
+    refused = client.post("/v1/embeddings", json={"model": model, "input": ["a horse", "a Zebra"]})
+    assert (refused.status_code, server.stats().texts) == (400, {})
+    assert client.post("/v1/embeddings", json={"model": model, "input": ["a horse"]}).status_code == 200
+    assert chat(client, "poison-town").status_code == 400
+    assert chat(client, "poison-city").status_code == 200
+    assert server.stats().models[model].failures == {"400": 1}
+
+
+def test_replies_of_a_length(client: httpx.Client) -> None:
+    assert len(text_of(chat(client, "length-300")).split()) == 300
+    assert text_of(chat(client, "length-2+cite")) == "Sund is"
+    cut = chat(client, "cite", max_tokens=3).json()
+    assert cut["choices"][0] == {"index": 0, "finish_reason": "length", "message": {"role": "assistant", "content": "Sund is a"}}
+    assert cut["usage"]["completion_tokens"] == 3
+    streamed = chat(client, "cite", stream=True, max_tokens=3).text
+    assert '"finish_reason": "length"' in streamed
+    assert text_of(chat(client, "cite", max_tokens=8)) == "Sund is a town. [2]"
+
+
+def test_latency_holds_a_reply_back_and_notices_who_leaves(client: httpx.Client, server: ModelServer) -> None:
+    with pytest.raises(httpx.ReadTimeout):
+        client.post("/v1/embeddings", json={"model": "latency-60s", "input": ["text"]}, timeout=0.2)
+    until = time.monotonic() + 10
+    while not server.stats().cancelled and time.monotonic() < until:
+        time.sleep(0.01)
+    stats = server.stats()
+    assert (stats.cancelled, stats.in_flight, stats.texts) == (1, 0, {})
+
+
 def test_schemas_are_answered(client: httpx.Client) -> None:
     schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "integer"}}}}
     asked = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
@@ -117,13 +152,72 @@ def test_schemas_are_answered(client: httpx.Client) -> None:
         json.loads(text_of(chat(client, "broken-json", response_format=asked)))
 
 
+def embed(client: httpx.Client, model: str, *texts: str, **fields: object) -> list[list[float]]:
+    reply = client.post("/v1/embeddings", json={"model": model, "input": list(texts), **fields})
+    assert reply.status_code == 200, reply.text
+    return [item["embedding"] for item in reply.json()["data"]]
+
+
 def test_embeddings(client: httpx.Client) -> None:
-    body = {"model": "e", "input": ["red fish", "red fishes", "stone"], "dimensions": 32}
-    vectors = [item["embedding"] for item in client.post("/v1/embeddings", json=body).json()["data"]]
+    vectors = embed(client, "e", "red fish", "red fishes", "stone", dimensions=32)
     assert vectors[0] == vectors[1] != vectors[2]
     assert all(abs(sum(value * value for value in vector) - 1) < 1e-9 for vector in vectors)
-    packed = client.post("/v1/embeddings", json={**body, "encoding_format": "base64"}).json()["data"][2]["embedding"]
+    body = {"model": "e", "input": ["stone"], "dimensions": 32, "encoding_format": "base64"}
+    packed = client.post("/v1/embeddings", json=body).json()["data"][0]["embedding"]
     assert struct.unpack("<32f", base64.b64decode(packed)) == pytest.approx(vectors[2], abs=1e-6)
+
+
+@pytest.mark.parametrize("model", ["words", "hashed", "hashed+dimensions-24", "dimensions-24"])
+def test_equal_texts_have_equal_vectors(client: httpx.Client, model: str) -> None:
+    one, other, again = embed(client, model, "a red fish", "a red stone", "a red fish")
+    assert one == again != other
+    assert len(one) == (24 if "24" in model else 64)
+    assert embed(client, model, "a red fish", dimensions=40)[0] == embed(client, model, "a red fish", dimensions=40)[0]
+    assert len(embed(client, model, "a red fish", dimensions=40)[0]) == 40
+    assert abs(sum(value * value for value in one) - 1) < 1e-9
+
+
+def test_each_embedded_text_is_counted(client: httpx.Client, server: ModelServer) -> None:
+    embed(client, "words", "one", "two")
+    embed(client, "hashed", "two ", "three")
+    stats = server.stats()
+    assert stats.texts == {text_hash("one"): 1, text_hash("two"): 2, text_hash("three"): 1}
+    assert stats.paid_again() == {text_hash("two"): 2}
+    assert stats.embedded_texts == 4
+
+
+@pytest.mark.parametrize(
+    ("model", "answered"),
+    [
+        ("rate-limited-3sx2+hashed", [429, 429, 200]),
+        ("status-500x1", [500, 200]),
+        ("status-400", [400, 400]),
+        ("latency-1ms+status-503x1", [503, 200]),
+    ],
+)
+def test_embeddings_meet_faults(client: httpx.Client, server: ModelServer, model: str, answered: list[int]) -> None:
+    body = {"model": model, "input": ["text"]}
+    replies = [client.post("/v1/embeddings", json=body) for _ in answered]
+    assert [reply.status_code for reply in replies] == answered
+    assert server.stats().texts.get(text_hash("text"), 0) == answered.count(200), "what failed was not paid"
+    if 429 in answered:
+        assert replies[0].headers["retry-after"] == "3"
+
+
+def test_embeddings_that_break(client: httpx.Client, server: ModelServer) -> None:
+    body = {"model": "wrong-schema", "input": ["one", "two"]}
+    assert len(client.post("/v1/embeddings", json=body).json()["data"]) == 1
+    assert client.post("/v1/embeddings", json={**body, "model": "empty"}).json()["data"] == []
+    with pytest.raises(json.JSONDecodeError):
+        client.post("/v1/embeddings", json={**body, "model": "broken-json"}).json()
+    with pytest.raises(httpx.RemoteProtocolError):
+        client.post("/v1/embeddings", json={**body, "model": "drop"})
+    assert server.stats().texts == {text_hash("one"): 1}
+
+
+@pytest.mark.parametrize("fields", [{"input": [""]}, {"input": [3]}, {"input": ["x"], "dimensions": -1}])
+def test_bad_embedding_requests(client: httpx.Client, fields: dict[str, object]) -> None:
+    assert client.post("/v1/embeddings", json={"model": "words", **fields}).status_code == 400
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'{"messages": []}'])

@@ -11,18 +11,27 @@ part                         effect
 ``refuse``                   the sentence that says the documents do not answer
 ``empty``                    a reply without text
 ``recorded``                 only recorded replies; a prompt without one is a 404 that names the prompt's hash
+``recorded-musique``         what a model once extracted from the passages of the evaluation set of that name, found in the
+                             prompt by their words; a prompt without any is a 404, too
 ``broken-json``              half of a JSON object
 ``wrong-schema``             a JSON object that holds to no schema
 ``json-object-only``         400 for ``response_format: json_schema``, as servers that lack it answer
 ``no-usage``                 no token counts
 ``latency-500ms``            waits before it answers (``ms`` or ``s``)
 ``slow-stream-50ms``         waits between the pieces of a stream
+``length-200``               a reply of so many words: what it would say, repeated or cut
 ``status-500``               that status, any from 400 to 599
 ``rate-limited-1s``          429 with ``Retry-After: 1``
 ``drop``                     closes the connection without an answer
 ``cut-stream``               closes the connection in the middle of a stream
 ``short-stream``             ends a stream in the middle as if it were whole, but for its finish reason
+``poison-zebra``             400 for a request with that word (letters and digits) in a prompt or in a text to embed
+``hashed``                   embeddings that come of a text's hash, in place of its words: fast, and near to nothing else
+``dimensions-384``           length of embeddings, where a request names none (64)
 ============================ ==========================================================================================
+
+A request's ``max_tokens`` cuts the reply, with ``finish_reason: length``. Embeddings heed latency, statuses, limits,
+``drop``, ``broken-json``, ``wrong-schema`` (half of the vectors) and ``empty``.
 
 A fault may end: ``status-500x2`` fails twice, then the model answers (also ``rate-limited-1sx2``, ``dropx1``,
 ``broken-jsonx1`` …). Where a JSON schema is asked for, ``echo`` and ``cite`` answer with an object that holds to it.
@@ -33,7 +42,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,20 +53,50 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 _PASSAGE = re.compile(r"<passage id=\"(\d+)\"[^>]*>\n(.*?)\n</passage>", re.DOTALL)
 _NUMBERED_LINE = re.compile(r"^\[(\d+)\] (.+)$", re.MULTILINE)
 _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
+_TOKEN = re.compile(r"\w+|[^\w\s]")
 _COUNTED = re.compile(r"(?P<part>.+?)x(?P<times>\d+)\Z")
+_NUMBER = re.compile(r"(?P<kind>length|dimensions)-(?P<number>\d+)\Z")
+_NAMED = re.compile(r"(?P<kind>recorded|poison)-(?P<name>[A-Za-z0-9_.-]+)\Z")
 _DURATION = re.compile(r"(?P<kind>latency|slow-stream|rate-limited)-(?P<number>\d+)(?P<unit>ms|s)\Z")
 _STATUS = re.compile(r"status-([45]\d\d)\Z")
 _CONTENT = frozenset({"echo", "cite", "cite-wrong", "refuse", "empty", "recorded", "broken-json", "wrong-schema"})
-_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream"})
+_SWITCHES = frozenset({"json-object-only", "no-usage", "drop", "cut-stream", "short-stream", "hashed"})
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part of a name: ``kind`` with its ``value`` (seconds or a status), for the first ``times`` calls (None: all)."""
+    """One part of a name: ``kind`` with its ``value``, for the first ``times`` calls (None: all).
+
+    The value is seconds, a status, a number, or a word.
+    """
 
     kind: str
-    value: float = 0.0
+    value: float | str = 0.0
     times: int | None = None
+
+
+class Kinds(Mapping[str, float | str]):
+    """What applies to one call: kind → value."""
+
+    def __init__(self, held: Mapping[str, float | str]) -> None:
+        self._held = dict(held)
+
+    def __getitem__(self, kind: str) -> float | str:
+        return self._held[kind]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def number(self, kind: str) -> float:
+        """Return a value that is a number; 0 where the kind does not apply."""
+        return float(self._held.get(kind, 0.0))
+
+    def word(self, kind: str) -> str:
+        """Return a value that is a word; empty where the kind does not apply."""
+        return str(self._held.get(kind, "") or "")
 
 
 def parse_name(model: str) -> tuple[Part, ...]:
@@ -73,21 +112,25 @@ def _parse_part(text: str) -> Part | None:
         text, times = counted["part"], int(counted["times"])
     if text in _CONTENT or text in _SWITCHES:
         return Part(text, times=times)
-    duration = _DURATION.match(text)
+    number, named, duration = _NUMBER.match(text), _NAMED.match(text), _DURATION.match(text)
+    if number:
+        return Part(number["kind"], int(number["number"]), times)
+    if named:
+        return Part(named["kind"], named["name"], times)
     if duration:
         return Part(duration["kind"], int(duration["number"]) / (1000 if duration["unit"] == "ms" else 1), times)
     status = _STATUS.match(text)
     return Part("status", float(status[1]), times) if status else None
 
 
-def active(parts: Sequence[Part], call: int) -> dict[str, float]:
+def active(parts: Sequence[Part], call: int) -> Kinds:
     """Return what applies to the ``call``-th call (from 0) of a model: kind → value, one content behaviour at most."""
     kinds = {part.kind: part.value for part in parts if part.times is None or call < part.times}
     content = [kind for kind in kinds if kind in _CONTENT]
     # A fault that has ended gives way to what else the name says: "broken-jsonx1+cite".
     for shadowed in content[1:]:
         kinds.pop(shadowed)
-    return kinds
+    return Kinds(kinds)
 
 
 def prompt_hash(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -98,11 +141,32 @@ def prompt_hash(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def count_tokens(text: str) -> int:
     """Return the number of words and punctuation marks: a stand-in for tokens that a test can predict."""
-    return len(re.findall(r"\w+|[^\w\s]", text))
+    return sum(1 for _ in _TOKEN.finditer(text))
 
 
-def write(kinds: Mapping[str, float], messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> str:
+def write(kinds: Kinds, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> str:
     """Return the text of a reply to ``messages`` under the behaviours ``kinds``."""
+    text = _written(kinds, messages, schema)
+    return _of_length(text, int(kinds.number("length"))) if "length" in kinds else text
+
+
+def cut(text: str, tokens: int) -> tuple[str, bool]:
+    """Return the first ``tokens`` tokens of ``text``, and whether that is less than the whole."""
+    ends = [match.end() for match in _TOKEN.finditer(text)]
+    return (text, False) if len(ends) <= tokens else (text[: ends[tokens - 1]] if tokens > 0 else "", True)
+
+
+def fenced_passages(prompt: str) -> list[str]:
+    """Return the texts of the fenced passages in a prompt."""
+    return [text for _, text in _PASSAGE.findall(prompt)]
+
+
+def _of_length(text: str, words: int) -> str:
+    given = text.split() or ["word"]
+    return " ".join((given * (words // len(given) + 1))[:words])
+
+
+def _written(kinds: Kinds, messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any] | None) -> str:
     users = [str(message.get("content") or "") for message in messages if message.get("role") == "user"]
     prompt = users[-1] if users else ""
     if "empty" in kinds:
@@ -126,7 +190,7 @@ def write(kinds: Mapping[str, float], messages: Sequence[Mapping[str, Any]], sch
 def instance(schema: Mapping[str, Any], *, text: str = "text") -> Any:
     """Return a value that holds to a JSON Schema (the subset that structured outputs allow); strings are ``text``."""
     if "$ref" in schema or "$defs" in schema:
-        schema = _resolved(schema)
+        schema = without_references(schema)
     if "const" in schema:
         return schema["const"]
     if schema.get("enum"):
@@ -148,7 +212,8 @@ def instance(schema: Mapping[str, Any], *, text: str = "text") -> Any:
     return None if kind == "null" else text[: int(schema.get("maxLength", 200))]
 
 
-def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+def without_references(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a JSON Schema with its ``$ref`` written out."""
     definitions = schema.get("$defs", {})
 
     def inline(value: Any) -> Any:

@@ -7,33 +7,40 @@
 
 `testing.model_behaviour` lists the names. Replies can also be recorded, by prompt hash or by a matcher; a recorded reply
 takes the place of the text, while latency, faults and streaming stay as the name says. It counts calls, tokens and the
-most requests at once, in all, per model and per prompt: `stats`, ``GET /_stats``; `reset`, ``POST /_reset`` start again.
-Routes: ``/v1/chat/completions`` (streamed or not), ``/v1/embeddings``, ``/v1/models``. ``python -m
-agentic_rag_backend.testing.model_server --port 9000`` runs it by itself. It listens on 127.0.0.1 only and asks for no key.
+most requests at once, in all, per model, per prompt and per text: `stats`, ``GET /_stats``; `reset`, ``POST /_reset`` start
+again. Routes: ``/v1/chat/completions`` (streamed or not), ``/v1/embeddings``, ``/v1/models``. It listens on 127.0.0.1 only
+and asks for no key. `testing.model_process` runs it as a process of its own, which outlives the product that asks it.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import base64
-import hashlib
 import json
-import math
 import socket
-import struct
-import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import uvicorn
 
-from agentic_rag_backend.domain.words import words
-from agentic_rag_backend.testing.model_behaviour import active, count_tokens, parse_name, prompt_hash, write
+from agentic_rag_backend.evaluation.datasets import evaluation_data
+from agentic_rag_backend.testing.model_behaviour import (
+    Kinds,
+    active,
+    count_tokens,
+    cut,
+    fenced_passages,
+    parse_name,
+    prompt_hash,
+    write,
+)
+from agentic_rag_backend.testing.model_counts import Ledger, Stats
+from agentic_rag_backend.testing.model_recordings import load_recordings
+from agentic_rag_backend.testing.model_vectors import embed_text, hash_text, packed
 
 Reply = str | Callable[[str], str]
 """A recorded reply, or what makes one from the prompt's text."""
@@ -42,30 +49,8 @@ _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _START_S = 10.0
 _EMBEDDING_DIMENSIONS = 64
-
-
-@dataclass(slots=True)
-class Counts:
-    """What one model, or all, were asked. ``failures`` counts the scripted faults, by kind."""
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    failures: dict[str, int] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Stats:
-    """Counts since the start or the last reset. ``prompts`` is by prompt hash; ``most_at_once`` the highest concurrency."""
-
-    total: Counts = field(default_factory=Counts)
-    models: dict[str, Counts] = field(default_factory=dict)
-    prompts: dict[str, int] = field(default_factory=dict)
-    embedded_texts: int = 0
-    in_flight: int = 0
-    most_at_once: int = 0
-    cancelled: int = 0
-    """Requests whose sender went away before the end."""
+_MOST_DIMENSIONS = 65_536
+_BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[5]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +58,7 @@ class _Exchange:
     """One request and the way to answer it."""
 
     model: str
-    kinds: Mapping[str, float]
+    kinds: Kinds
     request: Mapping[str, Any]
     receive: _Receive
     send: _Send
@@ -86,13 +71,22 @@ class ModelServer:
         replies: prompt hash (`prompt_hash`) → reply.
         matchers: (predicate on the prompt's text, reply) pairs, tried in order after ``replies``.
         port: 0 picks a free one.
+        recordings: folder of the evaluation sets that ``recorded-NAME`` replays; None takes AGENTIC_RAG_EVAL_DATA, else
+            ``shared/data`` beside the checkout.
     """
 
-    def __init__(self, *, replies: Mapping[str, Reply] | None = None, matchers: Sequence[Matcher] = (), port: int = 0) -> None:
+    def __init__(
+        self,
+        *,
+        replies: Mapping[str, Reply] | None = None,
+        matchers: Sequence[Matcher] = (),
+        port: int = 0,
+        recordings: Path | None = None,
+    ) -> None:
         self.replies: dict[str, Reply] = dict(replies or {})
         self.matchers: list[Matcher] = list(matchers)
-        self._stats = Stats()
-        self._lock = threading.Lock()
+        self._recordings = recordings
+        self._ledger = Ledger()
         self._socket = socket.create_server(("127.0.0.1", port))
         # Accepted sockets inherit it; otherwise small pieces of a stream wait 40 ms for the reader's acknowledgement.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -135,22 +129,11 @@ class ModelServer:
 
     def stats(self) -> Stats:
         """Return a copy of the counts."""
-        with self._lock:
-            kept = self._stats
-            return Stats(
-                _copied(kept.total),
-                {name: _copied(counts) for name, counts in kept.models.items()},
-                dict(kept.prompts),
-                kept.embedded_texts,
-                kept.in_flight,
-                kept.most_at_once,
-                kept.cancelled,
-            )
+        return self._ledger.stats()
 
     def reset(self) -> None:
         """Forget all counts, also those that end faults such as ``status-500x2``."""
-        with self._lock:
-            self._stats = Stats(in_flight=self._stats.in_flight)
+        self._ledger.reset()
 
     # --- HTTP
 
@@ -162,7 +145,7 @@ class ModelServer:
             self.reset()
             await _json(send, 200, {})
         elif (method, path) == ("GET", "/v1/models"):
-            names = sorted({*self.stats().models, "echo", "cite"})
+            names = sorted({*self._ledger.model_names(), "echo", "cite"})
             await _json(send, 200, {"object": "list", "data": [{"id": name, "object": "model"} for name in names]})
         elif method == "POST" and path in ("/v1/chat/completions", "/v1/embeddings"):
             await self._post(path, receive, send)
@@ -172,22 +155,18 @@ class ModelServer:
     async def _post(self, path: str, receive: _Receive, send: _Send) -> None:
         try:
             request = json.loads(await _body(receive))
-            model = request["model"]
+            model = str(request["model"])
         except (ValueError, KeyError, TypeError):
             await _error(send, 400, "the body must be a JSON object with a model")
             return
-        with self._lock:
-            self._stats.in_flight += 1
-            self._stats.most_at_once = max(self._stats.most_at_once, self._stats.in_flight)
-            counts = self._stats.models.setdefault(model, Counts())
-            call, counts.calls, self._stats.total.calls = counts.calls, counts.calls + 1, self._stats.total.calls + 1
+        call = self._ledger.begin(model)
         ended = False
 
         def end() -> None:
             nonlocal ended
-            with self._lock:
-                self._stats.in_flight -= not ended
+            if not ended:
                 ended = True
+                self._ledger.end()
 
         async def counted(message: MutableMapping[str, Any]) -> None:
             # Before the last byte: a caller that has its answer may send the next request at once.
@@ -197,9 +176,8 @@ class ModelServer:
 
         try:
             kinds = active(parse_name(model), call)
-            if kinds.get("latency") and await _left_within(kinds["latency"], receive):
-                with self._lock:
-                    self._stats.cancelled += 1
+            if kinds.number("latency") and await _left_within(kinds.number("latency"), receive):
+                self._ledger.cancelled()
                 return
             exchange = _Exchange(model, kinds, request, receive, counted)
             if not await self._failed(exchange):
@@ -212,17 +190,21 @@ class ModelServer:
         model, kinds, request, send = exchange.model, exchange.kinds, exchange.request, exchange.send
         wants_schema = request.get("response_format", {}).get("type") == "json_schema"
         if "drop" in kinds:
-            self._count_failure(model, "drop")
+            self._ledger.failed(model, "drop")
             await send(_start(200, [(b"content-length", b"1000")]))  # and nothing more: uvicorn closes the connection
         elif "rate-limited" in kinds:
-            self._count_failure(model, "429")
-            seconds = kinds["rate-limited"]
+            self._ledger.failed(model, "429")
+            seconds = kinds.number("rate-limited")
             await _error(send, 429, "rate limited", headers=[(b"retry-after", f"{seconds:g}".encode())])
         elif "status" in kinds:
-            self._count_failure(model, str(int(kinds["status"])))
-            await _error(send, int(kinds["status"]), "scripted failure")
+            status = int(kinds.number("status"))
+            self._ledger.failed(model, str(status))
+            await _error(send, status, "scripted failure")
+        elif "poison" in kinds and _has_word(request, kinds.word("poison")):
+            self._ledger.failed(model, "400")
+            await _error(send, 400, f"the input is not accepted: it has the word {kinds.word('poison')}")
         elif "json-object-only" in kinds and wants_schema:
-            self._count_failure(model, "400")
+            self._ledger.failed(model, "400")
             await _error(send, 400, "response_format json_schema is not supported")
         else:
             return False
@@ -233,47 +215,53 @@ class ModelServer:
         messages = request.get("messages", [])
         digest = prompt_hash(messages)
         prompt = "\n\n".join(str(message.get("content") or "") for message in messages)
-        recorded = self._recorded(digest, prompt)
+        wanted = request.get("response_format", {}).get("json_schema", {}).get("schema")
+        try:
+            recorded = await self._recorded(kinds, digest, prompt, wanted)
+        except FileNotFoundError as error:
+            await _error(send, 404, f"there are no recordings {kinds.word('recorded')!r}: {error}")
+            return
         if recorded is None and "recorded" in kinds:
-            self._count_failure(model, "404")
+            self._ledger.failed(model, "404")
             await _error(send, 404, f"no reply is recorded for prompt {digest}")
             return
-        wanted = request.get("response_format", {}).get("json_schema", {}).get("schema")
         text = write(kinds, messages, wanted) if recorded is None else recorded
+        most = request.get("max_completion_tokens") or request.get("max_tokens")
+        text, shortened = cut(text, int(most)) if most else (text, False)
+        ending = "length" if shortened else "stop"
         tokens = count_tokens(prompt), count_tokens(text)
-        self._count(model, digest, *tokens)
+        self._ledger.chatted(model, digest, tokens, fenced_passages(prompt))
         usage = None if "no-usage" in kinds else _usage(*tokens)
         if request.get("stream"):
             asked = (request.get("stream_options") or {}).get("include_usage")
-            await self._stream(exchange, _pieces(text), usage if asked else None)
+            await self._stream(exchange, _pieces(text), usage if asked else None, ending)
             return
-        choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        choice = {"index": 0, "finish_reason": ending, "message": {"role": "assistant", "content": text}}
         reply = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "model": model, "choices": [choice]}
         await _json(send, 200, reply if usage is None else {**reply, "usage": usage})
 
-    async def _stream(self, exchange: _Exchange, pieces: Sequence[str], usage: Mapping[str, int] | None) -> None:
+    async def _stream(self, exchange: _Exchange, pieces: Sequence[str], usage: Mapping[str, int] | None, ending: str) -> None:
         send, kinds = exchange.send, exchange.kinds
-        cut = "cut-stream" in kinds or "short-stream" in kinds
+        broken = "cut-stream" in kinds or "short-stream" in kinds
         base = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 0, "model": exchange.model}
         await send(_start(200, [(b"content-type", b"text/event-stream")]))
         gone = asyncio.ensure_future(_disconnected(exchange.receive))
         try:
-            for piece in pieces[: len(pieces) // 2] if cut else pieces:
+            for piece in pieces[: len(pieces) // 2] if broken else pieces:
                 await _event(send, {**base, "choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]})
-                await asyncio.sleep(kinds.get("slow-stream", 0.0))
+                await asyncio.sleep(kinds.number("slow-stream"))
                 if gone.done():
-                    with self._lock:
-                        self._stats.cancelled += 1
+                    self._ledger.cancelled()
                     return
         finally:
             gone.cancel()
-        if cut:
+        if broken:
             kind = "cut-stream" if "cut-stream" in kinds else "short-stream"
-            self._count_failure(exchange.model, kind)
+            self._ledger.failed(exchange.model, kind)
             if kind == "short-stream":
                 await send({"type": "http.response.body", "body": b""})
             return  # without the end of the body, uvicorn closes the connection
-        await _event(send, {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        await _event(send, {**base, "choices": [{"index": 0, "delta": {}, "finish_reason": ending}]})
         if usage is not None:
             await _event(send, {**base, "choices": [], "usage": usage})
         await send({"type": "http.response.body", "body": b"data: [DONE]\n\n"})
@@ -282,55 +270,49 @@ class ModelServer:
         model, kinds, request, send = exchange.model, exchange.kinds, exchange.request, exchange.send
         given = request.get("input", [])
         texts = [given] if isinstance(given, str) else list(given)
-        size = int(request.get("dimensions") or _EMBEDDING_DIMENSIONS)
+        size = int(request.get("dimensions") or kinds.number("dimensions") or _EMBEDDING_DIMENSIONS)
+        if not 1 <= size <= _MOST_DIMENSIONS or not all(isinstance(text, str) and text for text in texts):
+            await _error(send, 400, f"input is one text or several, none empty, and dimensions are 1 to {_MOST_DIMENSIONS}")
+            return
         tokens = sum(count_tokens(text) for text in texts)
-        self._count(model, hashlib.sha256(json.dumps(texts).encode()).hexdigest(), tokens, 0, embedded=len(texts))
         if "broken-json" in kinds:
+            self._ledger.failed(model, "broken-json")
             await _raw(send, 200, b'{"data": [')
             return
-        vectors = [embed_text(text, size) for text in texts[: len(texts) // 2 if "wrong-schema" in kinds else None]]
-        packed = request.get("encoding_format") == "base64"
+        kept = 0 if "empty" in kinds else len(texts) // 2 if "wrong-schema" in kinds else len(texts)
+        if kept < len(texts):
+            self._ledger.failed(model, "empty" if "empty" in kinds else "wrong-schema")
+        make = hash_text if "hashed" in kinds else embed_text
+        vectors = [make(text, size) for text in texts[:kept]]
+        self._ledger.embedded(model, texts[:kept], tokens)
+        in_base64 = request.get("encoding_format") == "base64"
         data = [
-            {"object": "embedding", "index": index, "embedding": _base64(vector) if packed else vector}
-            for index, vector in enumerate([] if "empty" in kinds else vectors)
+            {"object": "embedding", "index": index, "embedding": packed(vector) if in_base64 else vector}
+            for index, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
         await _json(send, 200, {"object": "list", "model": model, "data": data, "usage": usage})
 
-    # --- counting
+    # --- recorded replies
 
-    def _recorded(self, digest: str, prompt: str) -> str | None:
+    async def _recorded(self, kinds: Kinds, digest: str, prompt: str, schema: Mapping[str, Any] | None) -> str | None:
         reply = self.replies.get(digest)
         if reply is None:
             reply = next((reply for matches, reply in self.matchers if matches(prompt)), None)
+        if reply is None and kinds.word("recorded"):
+            folder = self._recordings or evaluation_data(_BESIDE_THE_CHECKOUT)
+            if folder is None:
+                raise FileNotFoundError("no evaluation data")
+            recordings = await asyncio.to_thread(load_recordings, folder / kinds.word("recorded"))
+            return recordings.reply(prompt, schema)
         return reply(prompt) if callable(reply) else reply
 
-    def _count(self, model: str, digest: str, read: int, written: int, *, embedded: int = 0) -> None:
-        with self._lock:
-            self._stats.prompts[digest] = self._stats.prompts.get(digest, 0) + 1
-            self._stats.embedded_texts += embedded
-            for counts in (self._stats.total, self._stats.models.setdefault(model, Counts())):
-                counts.prompt_tokens += read
-                counts.completion_tokens += written
 
-    def _count_failure(self, model: str, kind: str) -> None:
-        with self._lock:
-            for counts in (self._stats.total, self._stats.models.setdefault(model, Counts())):
-                counts.failures[kind] = counts.failures.get(kind, 0) + 1
-
-
-def embed_text(text: str, dimensions: int) -> list[float]:
-    """Return a unit vector in which texts that share words are near each other; equal in every process."""
-    vector = [0.0] * dimensions
-    for word in words(text):
-        digest = hashlib.sha256(word.form.encode()).digest()
-        vector[int.from_bytes(digest[:4], "big") % dimensions] += 1.0 if digest[4] % 2 else -1.0
-    length = math.sqrt(sum(value * value for value in vector))
-    return [value / length for value in vector] if length else [1.0, *vector[1:]]
-
-
-def _copied(counts: Counts) -> Counts:
-    return Counts(counts.calls, counts.prompt_tokens, counts.completion_tokens, dict(counts.failures))
+def _has_word(request: Mapping[str, Any], word: str) -> bool:
+    given = request.get("input", [])
+    texts = [given] if isinstance(given, str) else [str(text) for text in given]
+    texts += [str(message.get("content") or "") for message in request.get("messages", [])]
+    return any(word.casefold() in text.casefold() for text in texts)
 
 
 def _usage(read: int, written: int) -> dict[str, int]:
@@ -352,10 +334,6 @@ async def _left_within(seconds: float, receive: _Receive) -> bool:
 async def _disconnected(receive: _Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _base64(vector: Sequence[float]) -> str:
-    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()
 
 
 def _start(status: int, headers: Sequence[tuple[bytes, bytes]]) -> MutableMapping[str, Any]:
@@ -387,20 +365,3 @@ async def _body(receive: _Receive) -> bytes:
         parts.append(message.get("body", b""))
         if not message.get("more_body"):
             return b"".join(parts)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Serve until interrupted."""
-    parser = argparse.ArgumentParser(description="A scriptable OpenAI-compatible model server, on loopback only.")
-    parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 picks a free one")
-    with ModelServer(port=parser.parse_args(arguments).port) as server:
-        sys.stdout.write(f"{server.base_url}\n")
-        sys.stdout.flush()
-        try:
-            threading.Event().wait()
-        except KeyboardInterrupt:
-            return
-
-
-if __name__ == "__main__":
-    main()

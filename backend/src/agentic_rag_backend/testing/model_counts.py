@@ -1,0 +1,192 @@
+"""What a scripted model server counts: calls and tokens in all, per model, per prompt and per text."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Generic, TypeVar
+
+MOST_COUNTED = 200_000
+"""Prompts, and texts, that are counted apart (some 60 MB each); beyond it those that were not met for longest go."""
+MOST_MODELS = 10_000
+V = TypeVar("V")
+
+
+@dataclass(slots=True)
+class Counts:
+    """What one model, or all, were asked. ``failures`` counts the scripted faults, by kind."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    failures: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class PromptCounts:
+    """The calls of one prompt that were answered, and their tokens."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+@dataclass(slots=True)
+class Stats:
+    """Counts since the start or the last reset.
+
+    ``prompts`` is by prompt hash (`model_behaviour.prompt_hash`). ``texts`` and ``passages`` are by `text_hash`: how often
+    each text was embedded, and how often each fenced passage stood in a prompt. These three count answers, so a call that
+    met a fault, or whose sender went away while it waited, is not among them. ``most_at_once`` is the highest concurrency.
+    """
+
+    total: Counts = field(default_factory=Counts)
+    models: dict[str, Counts] = field(default_factory=dict)
+    prompts: dict[str, PromptCounts] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
+    passages: dict[str, int] = field(default_factory=dict)
+    embedded_texts: int = 0
+    forgotten: int = 0
+    """Prompts and texts that are counted apart no more, there being more than `MOST_COUNTED`."""
+    in_flight: int = 0
+    most_at_once: int = 0
+    cancelled: int = 0
+    """Requests whose sender went away before the end."""
+
+    def paid_again(self) -> dict[str, int]:
+        """Return, by hash, the texts that were embedded and the passages that were read more than once."""
+        return {digest: count for counts in (self.texts, self.passages) for digest, count in counts.items() if count > 1}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Stats:
+        """Return what ``GET /_stats`` answered."""
+        return cls(
+            **{
+                **value,
+                "total": Counts(**value["total"]),
+                "models": {name: Counts(**counts) for name, counts in value["models"].items()},
+                "prompts": {digest: PromptCounts(**counts) for digest, counts in value["prompts"].items()},
+            }
+        )
+
+
+def text_hash(text: str) -> str:
+    """Return the SHA-256 (hex) under which a text is counted; white space at its ends does not matter."""
+    return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()
+
+
+class _Bounded(Generic[V]):
+    """A mapping that forgets the entry met longest ago when there are more than ``most``."""
+
+    def __init__(self, make: Callable[[], V], most: int) -> None:
+        self.held: OrderedDict[str, V] = OrderedDict()
+        self.forgotten = 0
+        self._make = make
+        self._most = most
+
+    def meet(self, key: str) -> V:
+        if key not in self.held:
+            self.held[key] = self._make()
+            if len(self.held) > self._most:
+                self.held.popitem(last=False)
+                self.forgotten += 1
+        self.held.move_to_end(key)
+        return self.held[key]
+
+
+class Ledger:
+    """Keeps the counts; may be used from any thread.
+
+    Args:
+        most: prompts, texts and passages that are counted apart.
+    """
+
+    def __init__(self, most: int = MOST_COUNTED) -> None:
+        self._lock = threading.Lock()
+        self._most = most
+        self._begin(in_flight=0)
+
+    def _begin(self, *, in_flight: int) -> None:
+        self._plain = Stats(in_flight=in_flight)
+        self._models = _Bounded(Counts, MOST_MODELS)
+        self._prompts = _Bounded(PromptCounts, self._most)
+        self._texts = _Bounded(lambda: [0], self._most)
+        self._passages = _Bounded(lambda: [0], self._most)
+
+    def reset(self) -> None:
+        """Forget all but the requests in flight."""
+        with self._lock:
+            self._begin(in_flight=self._plain.in_flight)
+
+    def begin(self, model: str) -> int:
+        """Note a request; return how many of this model came before it."""
+        with self._lock:
+            plain = self._plain
+            plain.in_flight += 1
+            plain.most_at_once = max(plain.most_at_once, plain.in_flight)
+            plain.total.calls += 1
+            counts = self._models.meet(model)
+            counts.calls += 1
+            return counts.calls - 1
+
+    def end(self) -> None:
+        """Note that a request is over."""
+        with self._lock:
+            self._plain.in_flight -= 1
+
+    def cancelled(self) -> None:
+        """Note that a sender went away."""
+        with self._lock:
+            self._plain.cancelled += 1
+
+    def failed(self, model: str, kind: str) -> None:
+        """Note a scripted fault."""
+        with self._lock:
+            for counts in (self._plain.total, self._models.meet(model)):
+                counts.failures[kind] = counts.failures.get(kind, 0) + 1
+
+    def chatted(self, model: str, prompt: str, tokens: tuple[int, int], passages: Iterable[str]) -> None:
+        """Note an answered prompt (by hash), its tokens read and written, and the passages (texts) in it."""
+        with self._lock:
+            for counts in (self._plain.total, self._models.meet(model), self._answered(prompt)):
+                counts.prompt_tokens += tokens[0]
+                counts.completion_tokens += tokens[1]
+            for passage in passages:
+                self._passages.meet(text_hash(passage))[0] += 1
+
+    def embedded(self, model: str, texts: Iterable[str], tokens: int) -> None:
+        """Note embedded texts."""
+        with self._lock:
+            for counts in (self._plain.total, self._models.meet(model)):
+                counts.prompt_tokens += tokens
+            for text in texts:
+                self._plain.embedded_texts += 1
+                self._texts.meet(text_hash(text))[0] += 1
+
+    def stats(self) -> Stats:
+        """Return a copy of the counts."""
+        with self._lock:
+            bounded = (self._prompts, self._texts, self._passages)
+            return Stats.from_json(
+                {
+                    **asdict(self._plain),
+                    "models": {name: asdict(counts) for name, counts in self._models.held.items()},
+                    "prompts": {digest: asdict(counts) for digest, counts in self._prompts.held.items()},
+                    "texts": {digest: count for digest, (count,) in self._texts.held.items()},
+                    "passages": {digest: count for digest, (count,) in self._passages.held.items()},
+                    "forgotten": sum(each.forgotten for each in bounded),
+                }
+            )
+
+    def model_names(self) -> list[str]:
+        """Return the names that were asked."""
+        with self._lock:
+            return list(self._models.held)
+
+    def _answered(self, prompt: str) -> PromptCounts:
+        counts = self._prompts.meet(prompt)
+        counts.calls += 1
+        return counts
