@@ -17,7 +17,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue import communities, documents, revisions, rows, submissions, tenants, versions
+from agentic_rag_backend.stores.catalogue import (
+    communities,
+    documents,
+    revisions,
+    rows,
+    submissions,
+    tenants,
+    versions,
+    visibility,
+)
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
@@ -93,6 +102,10 @@ STATEMENTS = [
     ("a_purge_names_versions", "DELETE FROM document_versions", "document_versions.version <= ?", "? > 0"),
     ("superseded_versions_are_dropped", "DELETE FROM chunk_texts", "NOT (EXISTS", "(1 OR EXISTS"),
     ("processing_steps_are_repeatable", "DELETE FROM prepared_chunks", "prepared_chunks.version <= ?", "? < 0"),
+    ("changes_are_told_from_any_moment", "SELECT document_changes", "document_changes.tenant_id = ?", "? <> ''"),
+    ("changes_are_told_from_any_moment", "SELECT document_changes", "BY document_changes.state_version", "BY 1, 2 DESC"),
+    ("changes_are_told_from_any_moment", "SELECT document_changes", "document_changes.state_version > ?", "? >= 0"),
+    ("changes_are_told_from_any_moment", "DELETE FROM document_changes", "- ?", "- 0 * ?"),
     ("a_job_lives_once", "UPDATE jobs", "AND jobs.state IN (?, ?)", "AND ? <> ?"),
     ("keys_open_their_tenant", "SELECT api_keys", "AND api_keys.revoked_at IS NULL", ""),
     ("keys_open_their_tenant", "SELECT api_keys", "AND tenants.state != ?", "AND 'x' != ?"),
@@ -178,6 +191,12 @@ def _credulous(patch: pytest.MonkeyPatch) -> None:
 FAULTS: dict[str, tuple[str, Fault]] = {
     "an uncounted publish": ("processing_steps_are_repeatable", _uncounted(versions)),
     "an uncounted tombstone": ("a_tombstone_hides_at_once", _uncounted(versions)),
+    "a tombstone that is not told": (
+        "changes_are_told_from_any_moment",
+        lambda patch: patch.setattr(
+            versions, "record_change", lambda c, t, d, version: version and visibility.record_change(c, t, d, version)
+        ),
+    ),
     "an uncounted metadata update": ("other_metadata_is_an_update", _uncounted(submissions)),
     "an uncounted change of metadata": ("metadata_is_merged_by_key", _uncounted(revisions)),
     "a revision that is not compared": (
@@ -208,7 +227,7 @@ async def test_faulty_catalogues_fail(tmp_path: Path, monkeypatch: pytest.Monkey
     opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     try:
-        with pytest.raises((AssertionError, AttributeError, StoreUnavailable)):
+        with pytest.raises((AssertionError, AttributeError, StoreUnavailable, SQLAlchemyError)):
             await asyncio.wait_for(contract.BY_NAME[check](opened), 20)
     finally:
         await opened.close()

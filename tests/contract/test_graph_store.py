@@ -71,6 +71,10 @@ FAULTS = [
     ("a_version_is_taken_back", "delete_relationship_supports", "AND version > :above", "AND :above >= 0"),
     ("generations_stand_side_by_side", "delete_generation", "AND generation = :generation", "AND :generation > 0"),
     ("generations_stand_side_by_side", "communities_of_generation", "entity_count DESC", "entity_count ASC"),
+    ("another_tenant_sees_nothing", "names_page", "s.tenant = :tenant", ":tenant <> ''"),
+    ("names_are_told_by_document", "names_page", "e.name, e.type", "s.name, e.type"),
+    ("names_are_told_by_document", "names_of_document_page", "AND s.document_id = :document", "AND :document <> ''"),
+    ("names_are_told_by_document", "names_of_document_page", "e.name, e.type", "s.name, e.type"),
     ("documents_are_selected", "mentions_of_document_page", "AND document_id = :document", "AND :document <> ''"),
     ("a_tenant_is_removed_whole", "delete_tenant_communities", "WHERE tenant", "WHERE 0 AND tenant"),
 ]

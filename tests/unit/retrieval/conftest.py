@@ -10,13 +10,26 @@ import numpy as np
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.graph import Entity, Mention, Support
+from agentic_rag_backend.domain.graph import Mention, Naming, Support
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.retrieval.tenant_graph import TenantGraph, build_tenant_graph
+from agentic_rag_backend.retrieval.graph_ledger import Knowledge, build_tenant_graph
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 
 ABOUT = "*"
 """Before an entity's name in `graph_of`: the chunk is about it."""
+
+
+def naming(document: str, name: str, *, entity: str | None = None, filed: str | None = None, version: int = 1) -> Naming:
+    """Return that a document calls an entity by a name."""
+    return Naming(
+        document_id=document,
+        version=version,
+        entity_id=entity or f"e:{name}",
+        name=name,
+        entity_name=filed or name,
+        entity_type="thing",
+    )
 
 
 @pytest.fixture
@@ -47,16 +60,20 @@ def graph_of() -> Callable[..., TenantGraph]:
         aliases: Mapping[str, Sequence[str]] | None = None,
         extra: Sequence[str] = (),
     ) -> TenantGraph:
-        names = sorted({name.removeprefix(ABOUT) for held in chunks.values() for name in held} | set(extra))
-        entities = [
-            Entity(id=f"e:{name}", name=name, type="thing", aliases=tuple((aliases or {}).get(name, ()))) for name in names
+        said = {f"d:{chunk}": [name.removeprefix(ABOUT) for name in held] for chunk, held in chunks.items()}
+        said["extra"] = list(extra)
+        namings = [
+            naming(document, text, entity=f"e:{name}", filed=name)
+            for document, names in said.items()
+            for name in dict.fromkeys(names)
+            for text in (name, *(aliases or {}).get(name, ()))
         ]
         mentions = [
             Mention(f"e:{name.removeprefix(ABOUT)}", Support(f"d:{chunk}", 1, chunk), about=name.startswith(ABOUT))
             for chunk, held in chunks.items()
             for name in held
         ]
-        return build_tenant_graph(entities, mentions, {f"d:{chunk}": 1 for chunk in chunks})
+        return build_tenant_graph(Knowledge(dict.fromkeys(said, 1), mentions, namings))
 
     return build
 
@@ -76,8 +93,10 @@ def random_graph() -> Callable[..., TenantGraph]:
             for column, entity in enumerate(chosen[chunk].tolist())
             if entity not in chosen[chunk, :column].tolist()
         ]
-        known = [Entity(id=f"e{number}", name=f"Name {number}", type="thing") for number in range(entities)]
-        return build_tenant_graph(known, mentions, {f"d{chunk}": 1 for chunk in range(chunks)})
+        namings = [naming(each.support.document_id, f"Name {each.entity_id[1:]}", entity=each.entity_id) for each in mentions]
+        namings += [naming("names", f"Name {number}", entity=f"e{number}") for number in range(entities)]
+        documents = ["names", *(f"d{chunk}" for chunk in range(chunks))]
+        return build_tenant_graph(Knowledge(dict.fromkeys(documents, 1), mentions, namings))
 
     return build
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -28,12 +29,10 @@ TERMS = st.frozensets(st.integers(0, 12), max_size=8)
 def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[tuple[int, int], tuple[float, int]]:
     """Return mass and strongest entity of every link, by its definition."""
     chunks_of: dict[int, dict[int, float]] = {}
-    for entity in range(len(graph.entities)):
-        start, end = graph.links.starts[entity], graph.links.starts[entity + 1]
-        chunks_of[entity] = dict(
-            zip(graph.links.columns[start:end].tolist(), graph.links.weights[start:end].tolist(), strict=True)
-        )
-    hub = max(HUB_MINIMUM, HUB_SHARE * len(graph.chunk_ids))
+    for entity in graph.entity_index.values():
+        _, chunks, weights = graph.links.gather(np.array([entity]))
+        chunks_of[entity] = dict(zip(chunks.tolist(), weights.tolist(), strict=True))
+    hub = max(HUB_MINIMUM, HUB_SHARE * graph.chunk_count)
     parts: dict[tuple[int, int], list[tuple[float, int]]] = defaultdict(list)
     for source in beam:
         for entity, holders in chunks_of.items():
@@ -41,9 +40,11 @@ def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[
                 for target, weight in holders.items():
                     if target != source:
                         parts[source, target].append((weight * graph.idf[entity], entity))
-    return {
-        key: (sum(mass for mass, _ in found), min(found, key=lambda pair: (-pair[0], pair[1]))[1]) for key, found in parts.items()
-    }
+
+    def first(pair: tuple[float, int]) -> tuple[float, int]:
+        return -pair[0], int(graph.entity_keys[pair[1]])
+
+    return {key: (sum(mass for mass, _ in found), min(found, key=first)[1]) for key, found in parts.items()}
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -58,7 +59,7 @@ def test_expand_agrees_with_its_definition(
     random_graph: Build, seed: int, chunks: int, entities: int, beam: set[int], data: st.DataObject
 ) -> None:
     graph = random_graph(chunks=chunks, entities=entities, per_chunk=3, seed=seed)
-    inside = sorted(number for number in beam if number < len(graph.chunk_ids))
+    inside = sorted(number for number in beam if number < graph.chunk_places)
     without = data.draw(st.sets(st.integers(0, entities - 1), max_size=5))
     links = expand(graph, inside, without=without)
     expected = brute_force(graph, inside, without)
@@ -84,7 +85,7 @@ def test_hubs_are_not_followed(graph_of: Build, holders: int, followed: bool) ->
 
 def test_what_the_question_names_is_not_followed(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Named", "Bridge"], "c2": ["Named"], "c3": ["Bridge"]})
-    links = expand(graph, [0], without={graph.entity_index["e:Named"]})
+    links = expand(graph, [graph.chunk_index["c1"]], without={graph.entity_index["e:Named"]})
     assert [graph.chunk_ids[link.target] for link in links] == ["c3"]
 
 
@@ -111,9 +112,9 @@ def test_prune_keeps_the_most_promising_targets_with_all_their_links() -> None:
     assert kept == [link for link in links if link.target in targets]
 
 
-def test_prune_breaks_ties_by_number() -> None:
+def test_prune_takes_the_first_of_equals() -> None:
     links = [Link(0, target, 1.0, 0) for target in reversed(range(1, CANDIDATES + 5))]
-    assert {link.target for link in prune(links, {0: 1.0}, {}, floor=0.3)} == set(range(1, CANDIDATES + 1))
+    assert {link.target for link in prune(links, {0: 1.0}, {}, floor=0.3)} == set(range(5, CANDIDATES + 5))
 
 
 def test_prune_takes_a_known_cosine_before_the_floor() -> None:

@@ -25,7 +25,7 @@ def link(graph_of: Build) -> Callable[[str], dict[str, float]]:
     graph = graph_of({"c1": list(NAMES)}, aliases={"Mira Voss": ["M. Voss", "Mira"]})
 
     def names(text: str) -> dict[str, float]:
-        return {graph.entities[number].name: weight for number, weight in link_question(graph, text).items()}
+        return {graph.entity(number).name: weight for number, weight in link_question(graph, text).items()}
 
     return names
 
@@ -77,9 +77,9 @@ def test_a_shared_name_is_shared(graph_of: Build) -> None:
 
 def test_no_word_serves_twice(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Carrow Bay", "Bay Report", "Carrow Bay Report", "Report"]})
-    found = [graph.entities[number].name for number in link_question(graph, "the Carrow Bay Report")]
+    found = [graph.entity(number).name for number in link_question(graph, "the Carrow Bay Report")]
     assert found == ["Carrow Bay Report"]
-    found = [graph.entities[number].name for number in link_question(graph, "Carrow Bay, Bay Report")]
+    found = [graph.entity(number).name for number in link_question(graph, "Carrow Bay, Bay Report")]
     assert found == ["Carrow Bay", "Bay Report"]
 
 
@@ -87,7 +87,7 @@ def test_names_longer_than_the_limit_are_not_looked_for(graph_of: Build) -> None
     long, longest = " ".join(["Word"] * (MAX_NAME_WORDS + 1)), " ".join(["Term"] * MAX_NAME_WORDS)
     graph = graph_of({"c1": [long, longest]})
     assert link_question(graph, long) == {}
-    assert [graph.entities[number].name for number in link_question(graph, f"about {longest} then")] == [longest]
+    assert [graph.entity(number).name for number in link_question(graph, f"about {longest} then")] == [longest]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

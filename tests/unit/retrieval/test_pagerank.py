@@ -15,7 +15,7 @@ Build = Callable[..., TenantGraph]
 
 
 def seeded(graph: TenantGraph, *, chunks: dict[int, float], entities: dict[int, float]) -> tuple[np.ndarray, np.ndarray]:
-    chunk_seeds, entity_seeds = np.zeros(len(graph.chunk_ids)), np.zeros(len(graph.entities))
+    chunk_seeds, entity_seeds = np.zeros(graph.chunk_places), np.zeros(graph.entity_places)
     for number, mass in chunks.items():
         chunk_seeds[number] = mass
     for number, mass in entities.items():
@@ -28,9 +28,9 @@ def seeded(graph: TenantGraph, *, chunks: dict[int, float], entities: dict[int, 
 def test_mass_is_never_negative_nor_more_than_was_given(random_graph: Build, seed: int, entities: int, chunks: int) -> None:
     graph = random_graph(chunks=chunks, entities=entities, per_chunk=3, seed=seed)
     random = np.random.default_rng(seed)
-    given_mass = random.random(len(graph.chunk_ids) + len(graph.entities))
+    given_mass = random.random(graph.chunk_places + graph.entity_places)
     given_mass /= given_mass.sum()
-    mass = personalised_pagerank(graph, given_mass[: len(graph.chunk_ids)], given_mass[len(graph.chunk_ids) :])
+    mass = personalised_pagerank(graph, given_mass[: graph.chunk_places], given_mass[graph.chunk_places :])
     assert (mass >= 0).all()
     assert mass.sum() <= 1.0 + 1e-9
 
@@ -38,12 +38,15 @@ def test_mass_is_never_negative_nor_more_than_was_given(random_graph: Build, see
 def test_it_agrees_with_the_definition(random_graph: Build) -> None:
     """The stationary mass solves m = (1 - d) s + d P m, here with dense matrices."""
     graph = random_graph(chunks=40, entities=25, per_chunk=3)
-    size = len(graph.chunk_ids) + len(graph.entities)
+    weights = np.zeros((40, 25))
+    for entity in range(25):
+        _, chunks, held = graph.links.gather(np.array([entity]))
+        weights[chunks, entity] = held
+    size = 40 + 25
     matrix = np.zeros((size, size))
-    for adjacency, rows, columns in ((graph.chunk_to_entity, 0, 40), (graph.entity_to_chunk, 40, 0)):
-        count = len(adjacency.starts) - 1
-        position, column, weight = adjacency.gather(np.arange(count, dtype=np.int32))
-        matrix[column + columns, position + rows] = weight
+    by_idf = weights * graph.idf
+    matrix[40:, :40] = (by_idf / by_idf.sum(axis=1, keepdims=True)).T
+    matrix[:40, 40:] = weights / np.maximum(weights.sum(axis=0), 1)
     seeds = np.zeros(size)
     seeds[3], seeds[41] = 0.4, 0.6
     exact = np.linalg.solve(np.eye(size) - 0.5 * matrix, 0.5 * seeds)[:40]
@@ -53,7 +56,7 @@ def test_it_agrees_with_the_definition(random_graph: Build) -> None:
 
 def test_the_cut_walk_keeps_the_best(random_graph: Build, monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(chunks=17_000, entities=8_000)
-    assert len(graph.chunk_ids) + len(graph.entities) > pagerank.DENSE_BELOW
+    assert graph.node_count > pagerank.DENSE_BELOW
     random = np.random.default_rng(3)
     shared = []
     for _ in range(8):
@@ -91,7 +94,7 @@ def test_seeds_are_not_changed(random_graph: Build) -> None:
 def test_nothing_reaches_what_is_not_connected(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Mira"], "c2": ["Mira", "Osric"], "c3": ["Osric"], "far": ["Petra"]})
     mass = personalised_pagerank(graph, *seeded(graph, chunks={}, entities={graph.entity_index["e:Mira"]: 1.0}))
-    by_id = dict(zip(graph.chunk_ids, mass.tolist(), strict=True))
+    by_id = {id: mass[number] for id, number in graph.chunk_index.items()}
     assert by_id["c1"] > by_id["c3"] > 0
     assert by_id["far"] == 0
 

@@ -6,52 +6,75 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from agentic_rag_backend.domain.graph import Entity, Mention, Support
+from agentic_rag_backend.domain.graph import Mention, Support
+from agentic_rag_backend.retrieval.graph_ledger import Knowledge, build_tenant_graph
 from agentic_rag_backend.retrieval.linking import link_question
 from agentic_rag_backend.retrieval.pagerank import personalised_pagerank
-from agentic_rag_backend.retrieval.tenant_graph import ABOUT_WEIGHT, TenantGraph, build_tenant_graph
+from agentic_rag_backend.retrieval.tenant_graph import ABOUT_WEIGHT, TenantGraph
+from agentic_rag_backend.retrieval.transitions import Edges
+
+from .conftest import naming
 
 Build = Callable[..., TenantGraph]
 
 
 def names_of(graph: TenantGraph, chunk: str) -> set[str]:
-    return {graph.entities[number].name for number in graph.entities_of(graph.chunk_index[chunk])}
+    return {graph.entity(number).name for number in graph.entities_of(graph.chunk_index[chunk])}
 
 
-def row(adjacency, number: int) -> dict[int, float]:
-    _, columns, weights = adjacency.gather(np.array([number], dtype=np.int32))
+def frequency(graph: TenantGraph, name: str) -> int:
+    number = graph.entity_index.get(f"e:{name}")
+    return 0 if number is None else int(graph.document_frequency[number])
+
+
+def row(edges: Edges, number: int) -> dict[int, float]:
+    _, columns, weights = edges.gather(np.array([number], dtype=np.int32))
     return dict(zip(columns.tolist(), weights.tolist(), strict=True))
+
+
+def shares(graph: TenantGraph, *, chunk: str = "", entity: str = "") -> dict[str, float]:
+    """Return where one step from a chunk or an entity leads, and with what share."""
+    if chunk:
+        mass = np.zeros(graph.chunk_places)
+        mass[graph.chunk_index[chunk]] = 1.0
+        reached = graph.transitions.to_entities(mass, 0.0)
+        return {graph.entity(number).name: float(reached[number]) for number in np.flatnonzero(reached).tolist()}
+    mass = np.zeros(graph.entity_places)
+    mass[graph.entity_index[f"e:{entity}"]] = 1.0
+    reached = graph.transitions.to_chunks(mass, 0.0)
+    return {graph.chunk_ids[number]: float(reached[number]) for number in np.flatnonzero(reached).tolist()}
 
 
 def test_a_chunk_leads_to_what_it_mentions(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Mira", "Osric"], "c2": ["Osric"]})
-    assert graph.chunk_ids == ("c1", "c2")
+    assert set(graph.chunk_index) == {"c1", "c2"}
     assert names_of(graph, "c1") == {"Mira", "Osric"}
     assert names_of(graph, "c2") == {"Osric"}
-    assert graph.document_frequency.tolist() == [1, 2]
+    assert [frequency(graph, name) for name in ("Mira", "Osric", "Petra")] == [1, 2, 0]
 
 
 def test_only_visible_versions_count() -> None:
-    entities = [Entity(id=name, name=name, type="person") for name in ("Mira", "Osric", "Petra")]
-    mentions = [
-        Mention("Mira", Support("d1", 1, "old")),
-        Mention("Osric", Support("d1", 2, "current")),
-        Mention("Petra", Support("d1", 3, "coming")),
-        Mention("Petra", Support("deleted", 1, "gone")),
-        Mention("unknown", Support("d1", 2, "current")),
+    said = [
+        ("d1", 1, "Mira", "old"),
+        ("d1", 2, "Osric", "current"),
+        ("d1", 3, "Petra", "coming"),
+        ("deleted", 1, "Petra", "gone"),
     ]
-    graph = build_tenant_graph(entities, mentions, {"d1": 2})
-    assert graph.chunk_ids == ("current",)
+    mentions = [Mention(f"e:{name}", Support(document, version, chunk)) for document, version, name, chunk in said]
+    mentions.append(Mention("e:unknown", Support("d1", 2, "current")))
+    namings = [naming(document, name, version=version) for document, version, name, _ in said]
+    graph = build_tenant_graph(Knowledge({"d1": 2}, mentions, namings))
+    assert set(graph.chunk_index) == {"current"}
     assert names_of(graph, "current") == {"Osric"}
-    assert graph.document_frequency.tolist() == [0, 1, 0]
+    assert set(graph.entity_index) == {"e:Osric"}
     assert set(graph.names) == {"osric"}
 
 
 def test_what_a_chunk_is_about_weighs_twice(graph_of: Build) -> None:
     graph = graph_of({"c1": ["*Mira"], "c2": ["Mira"]})
     mira = graph.entity_index["e:Mira"]
-    assert row(graph.links, mira) == {0: ABOUT_WEIGHT, 1: 1.0}
-    assert row(graph.entity_to_chunk, mira) == pytest.approx({0: 2 / 3, 1: 1 / 3})
+    assert row(graph.links, mira) == {graph.chunk_index["c1"]: ABOUT_WEIGHT, graph.chunk_index["c2"]: 1.0}
+    assert shares(graph, entity="Mira") == pytest.approx({"c1": 2 / 3, "c2": 1 / 3})
     assert graph.about.tolist() == [True]
     assert not graph_of({"c1": ["Mira"]}).about.any()
 
@@ -68,17 +91,19 @@ def test_rare_names_weigh_more(graph_of: Build) -> None:
     common, rare = graph.entity_index["e:Common"], graph.entity_index["e:Rare"]
     assert graph.idf[rare] == pytest.approx(math.log1p(9 / 1))
     assert graph.idf[common] == pytest.approx(math.log1p(9 / 9))
-    shares = row(graph.chunk_to_entity, graph.chunk_index["c0"])
-    assert shares[rare] / shares[common] == pytest.approx(graph.idf[rare] / graph.idf[common])
+    reached = shares(graph, chunk="c0")
+    assert reached["Rare"] / reached["Common"] == pytest.approx(graph.idf[rare] / graph.idf[common])
 
 
 def test_transitions_are_shares(random_graph: Build) -> None:
     graph = random_graph(chunks=200, entities=80)
-    chunk_sums = np.add.reduceat(graph.chunk_to_entity.weights, graph.chunk_to_entity.starts[:-1])
-    assert chunk_sums == pytest.approx(np.ones(len(graph.chunk_ids)))
-    for number in range(len(graph.entities)):
-        total = sum(row(graph.entity_to_chunk, number).values())
-        assert total == pytest.approx(1.0 if graph.document_frequency[number] else 0.0)
+    for chunk in list(graph.chunk_index)[:50]:
+        assert sum(shares(graph, chunk=chunk).values()) == pytest.approx(1.0)
+    for number in graph.entity_index.values():
+        mass = np.zeros(graph.entity_places)
+        mass[number] = 1.0
+        reached = graph.transitions.to_chunks(mass, 0.0).sum()
+        assert reached == pytest.approx(1.0 if graph.document_frequency[number] else 0.0)
 
 
 def test_names_and_aliases_are_compared_in_one_form(graph_of: Build) -> None:
@@ -87,18 +112,17 @@ def test_names_and_aliases_are_compared_in_one_form(graph_of: Build) -> None:
         aliases={"International Business Machines": ["IBM", "I.B.M.", "!?"], "Mira Voss": ["Mira"]},
     )
     machines, acronym = graph.entity_index["e:International Business Machines"], graph.entity_index["e:The I.B.M."]
-    assert graph.names["ibm"] == (machines, acronym)
+    assert graph.names["ibm"] == (machines, acronym)  # by id
     assert graph.names["mira"] == graph.names["mira voss"] == (graph.entity_index["e:Mira Voss"],)
     assert "" not in graph.names
 
 
 def test_an_empty_graph_works(graph_of: Build) -> None:
     graph = graph_of({}, extra=["Mira"])
-    assert graph.chunk_ids == ()
-    assert graph.names == {}
+    assert (graph.chunk_count, graph.chunk_places, dict(graph.names)) == (0, 0, {})
     assert link_question(graph, "Mira") == {}
     assert personalised_pagerank(graph, np.zeros(0), np.ones(1)).shape == (0,)
-    assert build_tenant_graph([], [], {}).size_bytes >= 0
+    assert build_tenant_graph(Knowledge({})).size_bytes >= 0
 
 
 def test_size_grows_with_the_graph(random_graph: Build) -> None:
@@ -108,23 +132,33 @@ def test_size_grows_with_the_graph(random_graph: Build) -> None:
 
 def test_gather_repeats_rows_and_keeps_their_order(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Mira"], "c2": ["Mira", "Osric"]})
-    position, columns, weights = graph.links.gather(np.array([1, 0, 1], dtype=np.int32))
+    mira, osric = graph.entity_index["e:Mira"], graph.entity_index["e:Osric"]
+    of_mira, of_osric = graph.links.of(mira).tolist(), graph.links.of(osric).tolist()
+    position, columns, weights = graph.links.gather(np.array([osric, mira, osric], dtype=np.int32))
     assert position.tolist() == [0, 1, 1, 2]
-    assert columns.tolist() == [1, 0, 1, 1]
+    assert columns.tolist() == [*of_osric, *of_mira, *of_osric]
     assert weights.tolist() == [1.0] * 4
 
 
 @pytest.mark.parametrize("floor", [0.0, 1e-12])
-def test_push_is_the_matrix_product(random_graph: Build, floor: float) -> None:
+def test_a_step_is_the_matrix_product(random_graph: Build, floor: float) -> None:
     graph = random_graph(chunks=60, entities=30)
-    mass = np.random.default_rng(1).random(60)
-    expected = np.zeros(30)
-    for chunk in range(60):
-        for entity, weight in row(graph.chunk_to_entity, chunk).items():
-            expected[entity] += weight * mass[chunk]
-    assert graph.chunk_to_entity.push(mass, floor) == pytest.approx(expected)
+    random = np.random.default_rng(1)
+    chunks, entities = random.random(graph.chunk_places), random.random(graph.entity_places)
+    weights = np.zeros((60, 30))
+    for entity in range(30):
+        for chunk, weight in row(graph.links, entity).items():
+            weights[chunk, entity] = weight
+    from_chunks = weights * graph.idf
+    from_chunks /= from_chunks.sum(axis=1, keepdims=True)
+    from_entities = weights / np.maximum(weights.sum(axis=0), 1)
+    assert graph.transitions.to_entities(chunks, floor) == pytest.approx(chunks @ from_chunks)
+    assert graph.transitions.to_chunks(entities, floor) == pytest.approx(from_entities @ entities)
 
 
-def test_push_holds_back_what_is_not_above_the_floor(graph_of: Build) -> None:
+def test_a_step_holds_back_what_is_not_above_the_floor(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Mira"], "c2": ["Osric"]})
-    assert graph.chunk_to_entity.push(np.array([0.5, 0.1]), 0.1).tolist() == [0.5, 0.0]
+    mass = np.zeros(2)
+    mass[graph.chunk_index["c1"]], mass[graph.chunk_index["c2"]] = 0.5, 0.1
+    reached = graph.transitions.to_entities(mass, 0.1)
+    assert [reached[graph.entity_index[id]] for id in ("e:Mira", "e:Osric")] == [0.5, 0.0]

@@ -145,6 +145,18 @@ class Mention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Naming:
+    """One version of a document calls an entity by ``name``; ``entity_name`` and ``entity_type`` are what it is filed under."""
+
+    document_id: str
+    version: int
+    entity_id: str
+    name: str
+    entity_name: str
+    entity_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelationshipSupport:
     """One sentence that says a relationship; offsets are within the chunk's text."""
 

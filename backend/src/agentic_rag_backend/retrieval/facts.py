@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Relationship
-from agentic_rag_backend.domain.query import EntityRef, FactHit, Hit, Query
+from agentic_rag_backend.domain.query import FactHit, Hit, Query
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.fusion import min_max
 from agentic_rag_backend.retrieval.hydration import visible_chunks
@@ -70,13 +70,11 @@ def _fact(
         return None
     chunk_id = chunk_ids[0]
     document_id = next(support.document_id for support in relationship.supports if support.chunk_id == chunk_id)
-    ends = [graph.entities[source], graph.entities[target]]
-    refs = [EntityRef(entity.id, entity.name, entity.type) for entity in ends]
     return FactHit(
         id=relationship.id,
-        source=refs[0],
+        source=graph.entity(source),
         relation=relationship.relation,
-        target=refs[1],
+        target=graph.entity(target),
         fact=said[(relationship.id, chunk_id)],
         chunk_id=chunk_id,
         document_id=document_id,

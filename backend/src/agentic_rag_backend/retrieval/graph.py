@@ -24,6 +24,7 @@ from agentic_rag_backend.retrieval.hops import BEAM, HOP_WEIGHT, Hop, cover, exp
 from agentic_rag_backend.retrieval.hybrid import LEG_LIMIT, WEIGHTS
 from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
 from agentic_rag_backend.retrieval.linking import link_question
+from agentic_rag_backend.retrieval.numbering import Keys
 from agentic_rag_backend.retrieval.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.retrieval.relevance import relevance
 from agentic_rag_backend.retrieval.single_leg import chunk_legs
@@ -77,8 +78,8 @@ def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
     named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
     share = SEED_CHUNK_SHARE if named > 0 else 1.0
     total = sum(squared.values()) or 1.0
-    chunk_seeds = np.zeros(len(graph.chunk_ids))
-    entity_seeds = np.zeros(len(graph.entities))
+    chunk_seeds = np.zeros(graph.chunk_places)
+    entity_seeds = np.zeros(graph.entity_places)
     walked: dict[str, float] = {}
     for id, square in squared.items():
         number = graph.chunk_index.get(id)
@@ -90,7 +91,7 @@ def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
     for entity, weight in evidence.linked.items():
         entity_seeds[entity] = (1 - share) * graph.idf[entity] * weight / named
     mass = personalised_pagerank(graph, chunk_seeds, entity_seeds)
-    for number in _largest(mass, WALKED):
+    for number in _largest(mass, graph.chunk_keys, WALKED):
         walked[graph.chunk_ids[number]] = float(mass[number])
     for id in evidence.hybrid:
         known = graph.chunk_index.get(id)
@@ -103,12 +104,12 @@ def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
     return {id: score / best for id, score in scores.items()}
 
 
-def _largest(mass: NDArray[np.float64], count: int) -> list[int]:
-    """Return the numbers of the ``count`` largest positive values; equal values at the limit by number."""
+def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
+    """Return the numbers of the ``count`` largest positive values; equal values at the limit by key."""
     positive = np.flatnonzero(mass > 0)
     if len(positive) <= count:
         return [int(number) for number in positive]
-    order = np.lexsort((positive, -mass[positive]))[:count]
+    order = np.lexsort((keys[positive], -mass[positive]))[:count]
     return [int(number) for number in positive[order]]
 
 
@@ -241,18 +242,18 @@ def _path(graph: TenantGraph, reading: Reading, evidence: Evidence, id: str) -> 
     if number is None:
         return ()
     own = set(graph.entities_of(number).tolist())
-    named = sorted((entity for entity in evidence.linked if entity in own), key=lambda entity: (-graph.idf[entity], entity))
+    named = sorted(
+        (entity for entity in evidence.linked if entity in own), key=lambda entity: (-graph.idf[entity], graph.entity(entity).id)
+    )
     if named:
         weight = evidence.linked[named[0]]
-        return (
-            GraphStep(source=graph.entities[named[0]].name, relation="mentioned_in", target=title, weight=weight, chunk_id=id),
-        )
+        return (GraphStep(source=graph.entity(named[0]).name, relation="mentioned_in", target=title, weight=weight, chunk_id=id),)
     hop = reading.hops.get(id)
     if hop is None or graph.chunk_ids[hop.link.source] not in reading.visible:
         return ()
     source_id = graph.chunk_ids[hop.link.source]
     source = reading.visible[source_id].document_title
-    bridge, weight = graph.entities[hop.link.entity].name, strength(hop.link)
+    bridge, weight = graph.entity(hop.link.entity).name, strength(hop.link)
     return (
         GraphStep(source=source, relation="mentions", target=bridge, weight=weight, chunk_id=source_id),
         GraphStep(source=bridge, relation="mentioned_in", target=title, weight=weight, chunk_id=id),

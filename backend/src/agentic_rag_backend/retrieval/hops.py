@@ -48,7 +48,7 @@ def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> lis
 
     The mass of a link is the idf of the shared entities, doubled where the target is *about* the entity.
     """
-    limit = min(max(HUB_MINIMUM, HUB_SHARE * len(graph.chunk_ids)), HUB_MAXIMUM)
+    limit = min(max(HUB_MINIMUM, HUB_SHARE * graph.chunk_count), HUB_MAXIMUM)
     sources: list[int] = []
     entities: list[int] = []
     for chunk in beam:
@@ -71,14 +71,16 @@ def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered:
     source, targets, entity, mass = source[other], targets[other], entity[other], mass[other]
     if not len(source):
         return []
-    key = source * len(graph.chunk_ids) + targets
-    # Heaviest first within a key, so that the first of each run names the entity that matters most.
-    order = np.lexsort((entity, -mass, key))
+    width = graph.chunk_places
+    key = source * width + targets
+    # Heaviest first within a key, so that the first of each run names the entity that matters most; what is equal comes in
+    # the order of the nodes' keys, since numbers tell when a node came.
+    keys, entity_keys = graph.chunk_keys, graph.entity_keys
+    order = np.lexsort((entity_keys[entity], -mass, key, keys[targets], keys[source]))
     key, entity, mass = key[order], entity[order], mass[order]
     first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
     total = np.add.reduceat(mass, first)
     ends = key[first]
-    width = len(graph.chunk_ids)
     return [
         Link(int(pair // width), int(pair % width), float(weight), int(strongest))
         for pair, weight, strongest in zip(ends, total, entity[first], strict=True)
@@ -91,7 +93,7 @@ def strength(link: Link) -> float:
 
 
 def prune(links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
-    """Keep the links to the `CANDIDATES` best targets by what is known without looking at their text.
+    """Keep the links to the `CANDIDATES` best targets by what is known without looking at their text; the first of equals.
 
     Args:
         direct: score of the beam's passages, best 1.0.
@@ -104,7 +106,7 @@ def prune(links: Sequence[Link], direct: Mapping[int, float], similarity: Mappin
     best: dict[int, float] = {}
     for link in links:
         best[link.target] = max(best.get(link.target, 0.0), promise(link))
-    kept = set(sorted(best, key=lambda target: (-best[target], target))[:CANDIDATES])
+    kept = set(sorted(best, key=lambda target: -best[target])[:CANDIDATES])
     return [link for link in links if link.target in kept]
 
 

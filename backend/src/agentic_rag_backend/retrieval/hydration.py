@@ -46,5 +46,5 @@ def entities_of(graph: TenantGraph, chunk_id: str, *, limit: int = 12) -> tuple[
     number = graph.chunk_index.get(chunk_id)
     if number is None:
         return ()
-    numbers = sorted(graph.entities_of(number).tolist(), key=lambda entity: (-graph.idf[entity], graph.entities[entity].id))
-    return tuple(EntityRef(entity.id, entity.name, entity.type) for entity in (graph.entities[n] for n in numbers[:limit]))
+    found = ((-graph.idf[entity], graph.entity(entity)) for entity in graph.entities_of(number).tolist())
+    return tuple(entity for _, entity in sorted(found, key=lambda pair: (pair[0], pair[1].id))[:limit])

@@ -24,16 +24,16 @@ def personalised_pagerank(
     """Return how much mass a walk from the seeds leaves on each chunk.
 
     Args:
-        chunk_seeds: shape (chunks,), entity_seeds: shape (entities,); together they sum to 1.
+        chunk_seeds: shape (chunk places,), entity_seeds: shape (entity places,); together they sum to 1.
 
     Returns:
-        Shape (chunks,), values ≥ 0.
+        Shape (chunk places,), values ≥ 0.
     """
     chunks, entities = chunk_seeds.copy(), entity_seeds.copy()
-    floor = EPSILON if len(chunks) + len(entities) > DENSE_BELOW else 0.0
+    floor = EPSILON if graph.node_count > DENSE_BELOW else 0.0
     for _ in range(iterations):
-        to_chunks = graph.entity_to_chunk.push(entities, floor)
-        to_entities = graph.chunk_to_entity.push(chunks, floor)
+        to_chunks = graph.transitions.to_chunks(entities, floor)
+        to_entities = graph.transitions.to_entities(chunks, floor)
         chunks = damping * to_chunks + (1 - damping) * chunk_seeds
         entities = damping * to_entities + (1 - damping) * entity_seeds
     return chunks

@@ -23,7 +23,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     JobCatalogue,
     TenantDirectory,
 )
-from agentic_rag_backend.testing import catalogue_directory, catalogue_documents, catalogue_revisions
+from agentic_rag_backend.testing import catalogue_directory, catalogue_documents, catalogue_revisions, catalogue_visibility
 from agentic_rag_backend.testing.catalogue_directory import SUMMARY
 from agentic_rag_backend.testing.catalogue_documents import BAD, TEXT
 from agentic_rag_backend.testing.catalogue_samples import (
@@ -50,6 +50,12 @@ UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate"}
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
 
+
+async def _told(catalogue: Catalogue, owner: TenantId) -> dict[str, int]:
+    """Return all that the catalogue says is visible."""
+    return dict((await catalogue.documents.visibility(owner)).versions)
+
+
 OPERATIONS: dict[str, Operation] = {
     "documents.document": lambda c, t, _: c.documents.document(t, VISIBLE),
     "documents.documents": lambda c, t, _: c.documents.documents(t, limit=50),
@@ -67,6 +73,7 @@ OPERATIONS: dict[str, Operation] = {
     "documents.purge": lambda c, t, ids: c.documents.purge(t, ids["deleted"], up_to_version=9),
     "documents.drop_versions": lambda c, t, _: c.documents.drop_versions(t, VISIBLE, below=9),
     "documents.visible_versions": lambda c, t, _: c.documents.visible_versions(t),
+    "documents.visibility": lambda c, t, _: _told(c, t),
     "documents.hydrate": lambda c, t, _: c.documents.hydrate(t, CHUNKS),
     "documents.chunks": lambda c, t, _: c.documents.chunks(t, VISIBLE, limit=50),
     "documents.counts": lambda c, t, _: c.documents.counts(t),
@@ -153,6 +160,7 @@ CHECKS: tuple[Check, ...] = (
     equal_ids_stay_apart,
     *catalogue_documents.CHECKS,
     *catalogue_revisions.CHECKS,
+    *catalogue_visibility.CHECKS,
     *catalogue_directory.CHECKS,
 )
 BY_NAME: dict[str, Check] = {check.__name__: check for check in CHECKS}
@@ -211,7 +219,8 @@ async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -
         "documents.chunks",
         "documents.counts",
     )
-    names += ("documents.blob_keys", "documents.visible_versions", "jobs.jobs", "tenants.tenant", "tenants.keys")
+    names += ("documents.blob_keys", "documents.visible_versions", "documents.visibility")
+    names += ("jobs.jobs", "tenants.tenant", "tenants.keys")
     names += ("tenants.flags", "communities.pointer", "communities.summaries")
     found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in names]
     staged = await catalogue.documents.prepared(owner, STAGED, 1)

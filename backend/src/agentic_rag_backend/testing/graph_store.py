@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.graph import (
     DocumentKnowledge,
     Entity,
     Mention,
+    Naming,
     Relationship,
     RelationshipSupport,
     Support,
@@ -109,6 +110,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "fact_sentences": lambda store, tenant: store.fact_sentences(tenant, RELATIONSHIPS),
     "all_entities": lambda store, tenant: _everything(store.all_entities(tenant)),
     "all_mentions": lambda store, tenant: _everything(store.all_mentions(tenant)),
+    "all_names": lambda store, tenant: _everything(store.all_names(tenant)),
     "all_relationships": lambda store, tenant: _everything(store.all_relationships(tenant)),
     "counts": lambda store, tenant: store.counts(tenant),
     "mention_counts": lambda store, tenant: store.mention_counts(tenant, ENTITIES),
@@ -238,6 +240,7 @@ async def nothing_asked_nothing_read(store: GraphStore) -> None:
     _equal(dict(await store.mention_counts(A, [])), {})
     _equal(await store.communities(A, 1, ids=[]), [])
     _equal(await _everything(store.all_mentions(A, [])), [])
+    _equal(await _everything(store.all_names(A, [])), [])
     _equal(await _everything(store.all_relationships(A, [])), [])
 
 
@@ -250,6 +253,41 @@ async def documents_are_selected(store: GraphStore) -> None:
     _equal({relationship.id for relationship in relationships}, {relationship.id for relationship in TWO.relationships})
     shared = next(relationship for relationship in relationships if relationship.id == RELATIONSHIPS[0])
     _equal({support.document_id for support in shared.supports}, {"one", "two"})
+
+
+async def names_are_told_by_document(store: GraphStore) -> None:
+    """Every name is read with each version that uses it and with what its entity is filed under; of some documents if given."""
+    await _fill(store, A)
+    newer = knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]})
+    await store.write_document(A, newer)
+    expected = {document: _namings(document) for document in (ONE, TWO, newer)}
+    found = await _everything(store.all_names(A))
+    _equal(sorted(map(repr, found)), sorted(repr(name) for names in expected.values() for name in names))
+    found = await _everything(store.all_names(A, ["two", "two", "unknown"]))
+    _equal(sorted(map(repr, found)), sorted(map(repr, expected[TWO])))
+    await store.delete_document(A, "one", up_to_version=1)
+    found = await _everything(store.all_names(A, ["one"]))
+    _equal(sorted(map(repr, found)), sorted(map(repr, expected[newer])))
+    renamed = replace(newer, version=3, entities=(replace(newer.entities[0], name="Acme Holding", aliases=()),), mentions=())
+    await store.write_document(A, replace(renamed, relationships=(), relationship_supports=()))
+    (name,) = [name for name in await _everything(store.all_names(A, ["one"])) if name.version == 3]
+    _equal((name.name, name.entity_name), ("Acme Holding", "Acme"))  # an entity keeps the name first seen
+
+
+def _namings(document: DocumentKnowledge) -> list[Naming]:
+    """Return the names that a document of this module uses."""
+    return [
+        Naming(
+            document_id=document.document_id,
+            version=document.version,
+            entity_id=entity.id,
+            name=name,
+            entity_name=entity.name,
+            entity_type=entity.type,
+        )
+        for entity in document.entities
+        for name in (entity.name, *entity.aliases)
+    ]
 
 
 async def deleting_leaves_nothing(store: GraphStore) -> None:
@@ -388,6 +426,7 @@ CHECKS: tuple[Check, ...] = (
     names_find_entities,
     nothing_asked_nothing_read,
     documents_are_selected,
+    names_are_told_by_document,
     deleting_leaves_nothing,
     deleting_keeps_what_others_say,
     aliases_go_with_their_document,

@@ -105,6 +105,18 @@ class PreparedChunk:
     extraction: Extraction
 
 
+@dataclass(frozen=True, slots=True)
+class Visibility:
+    """What is visible at ``state_version``: every visible document's version if ``whole``, else what changed, last state only.
+
+    Among changes, version 0 says that nothing of the document is visible any more.
+    """
+
+    state_version: int
+    versions: Mapping[str, int]
+    whole: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityPointer:
     """The current generation (0: none yet), and whether the graph has changed since."""
@@ -219,6 +231,12 @@ class DocumentCatalogue(Protocol):
 
     async def visible_versions(self, tenant: TenantId) -> dict[str, int]:
         """Return the visible version of every visible document."""
+
+    async def visibility(self, tenant: TenantId, *, since: int | None = None) -> Visibility:
+        """Return what changed after state_version ``since``, at the cost of that; everything where that is not on record.
+
+        One snapshot: what is visible now is what was visible at ``since`` with the changes applied.
+        """
 
     async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
         """Return the chunks that belong to a visible version; others are simply absent."""

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.filters import And, Comparison, Filter, matches
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue import chunk_rows, revisions, submissions, versions
+from agentic_rag_backend.stores.catalogue import chunk_rows, revisions, submissions, versions, visibility
 from agentic_rag_backend.stores.catalogue.base import (
     Change,
     Enqueue,
@@ -22,6 +22,7 @@ from agentic_rag_backend.stores.catalogue.base import (
     PreparedChunk,
     Submission,
     Submitted,
+    Visibility,
 )
 from agentic_rag_backend.stores.catalogue.columns import options_from_json
 from agentic_rag_backend.stores.catalogue.database import Database
@@ -122,7 +123,11 @@ class SqlDocuments:
 
     async def visible_versions(self, tenant: TenantId) -> dict[str, int]:
         """Return the visible version of every visible document."""
-        return await self._database.read(_visible_versions, require_tenant(tenant))
+        return await self._database.read(visibility.visible_versions, require_tenant(tenant))
+
+    async def visibility(self, tenant: TenantId, *, since: int | None = None) -> Visibility:
+        """Return what changed after ``since``, or everything."""
+        return await self._database.read(visibility.visibility, require_tenant(tenant), since)
 
     async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
         """Return the chunks that belong to a visible version."""
@@ -173,13 +178,6 @@ def _version(connection: Connection, tenant: TenantId, document_id: str, version
         metadata=row["metadata"],
         text=row["text"] or "",
     )
-
-
-def _visible_versions(connection: Connection, tenant: TenantId) -> dict[str, int]:
-    statement = select(documents.c.id, documents.c.current_version).where(
-        documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0
-    )
-    return {row[0]: row[1] for row in connection.execute(statement)}
 
 
 def _counts(connection: Connection, tenant: TenantId) -> Mapping[str, int]:

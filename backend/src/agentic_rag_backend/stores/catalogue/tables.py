@@ -95,6 +95,17 @@ Index(
 )
 Index("ix_documents_created", documents.c.tenant_id, documents.c.created_at, documents.c.id)
 
+# Which version of a document became visible at which state_version (0: none any more): what keeps caches current at the
+# cost of what changed. It outlives the document, and is cut behind the last 10,000.
+document_changes = Table(
+    "document_changes",
+    metadata,
+    _tenant(),
+    Column("state_version", Integer, primary_key=True),
+    Column("document_id", String, nullable=False),
+    Column("visible_version", Integer, nullable=False),
+)
+
 document_versions = Table(
     "document_versions",
     metadata,

@@ -24,6 +24,7 @@ from agentic_rag_backend.stores.catalogue.submissions import (
 )
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents, prepared_chunks
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+from agentic_rag_backend.stores.catalogue.visibility import record_change
 
 PROCESSING = DocumentState.PROCESSING.value
 
@@ -172,6 +173,7 @@ def publish(connection: Connection, tenant: TenantId, document_id: str, version:
     connection.execute(_END, {**bound, "ended": ended, "listed": listed})
     connection.execute(_DROP_PREPARED, bound)
     raise_state_version(connection, tenant, content=True)
+    record_change(connection, tenant, document_id, version)
     return True
 
 
@@ -215,6 +217,7 @@ def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueu
     job = new_job(connection, tenant, JobKind.DELETE, document_id=document_id, version=held["latest_version"])
     change_document(connection, tenant, document_id, {"job_id": job.id})
     raise_state_version(connection, tenant, content=True)
+    record_change(connection, tenant, document_id, 0)
     enqueue(connection, tenant, job)
     return job
 

@@ -22,6 +22,7 @@ from agentic_rag_backend.domain.graph import (
     Entity,
     GraphDeletion,
     Mention,
+    Naming,
     Relationship,
     RelationshipSupport,
 )
@@ -69,6 +70,12 @@ class KnowledgeStore(Protocol):
 
     def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
         """Stream every mention, in batches; of some documents if given."""
+
+    def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
+        """Stream every name with the version that uses it, in batches; of some documents if given.
+
+        An entity's present name and type are those at the time of the batch.
+        """
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
         """Stream every relationship with its supports, in batches; those that some documents support if given."""

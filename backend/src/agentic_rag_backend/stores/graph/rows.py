@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.graph import (
     DocumentKnowledge,
     Entity,
     Mention,
+    Naming,
     Relationship,
     RelationshipSupport,
     Support,
@@ -195,6 +196,14 @@ def to_mentions(rows: Iterable[Sequence[Any]]) -> list[Mention]:
             support = Support(document, version, chunk)
         mentions.append(Mention(entity, support, count, bool(about)))
     return mentions
+
+
+def to_naming(row: Sequence[Any]) -> Naming:
+    """Return the name of one row."""
+    document, version, entity, name, entity_name, entity_type = row
+    return Naming(
+        document_id=document, version=version, entity_id=entity, name=name, entity_name=entity_name, entity_type=entity_type
+    )
 
 
 def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:

@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.graph import (
     Entity,
     GraphDeletion,
     Mention,
+    Naming,
     Relationship,
     RelationshipSupport,
     normalise_name,
@@ -29,6 +30,7 @@ _SQL = load_statements()
 
 _ENTITIES_PER_BATCH = 1_000
 _MENTIONS_PER_BATCH = 5_000
+_NAMES_PER_BATCH = 5_000
 _RELATIONSHIPS_PER_BATCH = 500
 
 _TENANT_TABLES = (
@@ -174,6 +176,13 @@ class SqliteGraphStore:
             return self._mention_pages("mentions_page", scope, "")
         return self._mentions_of(scope, sorted(set(document_ids)))
 
+    def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
+        """Stream every name, or those of some documents, ordered by document, version, entity and name."""
+        scope = require_tenant(tenant).value
+        if document_ids is None:
+            return self._name_pages("names_page", scope, "")
+        return self._names_of(scope, sorted(set(document_ids)))
+
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
         """Stream every relationship, or those that some documents support, ordered by id, with all their supports."""
         scope = require_tenant(tenant).value
@@ -305,6 +314,23 @@ class SqliteGraphStore:
     async def _mentions_of(self, scope: str, document_ids: Iterable[str]) -> AsyncIterator[list[Mention]]:
         for document_id in document_ids:
             async for batch in self._mention_pages("mentions_of_document_page", scope, document_id):
+                yield batch
+
+    async def _name_pages(self, statement: str, scope: str, document_id: str) -> AsyncIterator[list[Naming]]:
+        after = {"document": document_id, "version": -1, "entity": "", "name": ""}
+        while True:
+            page = {"tenant": scope, "limit": _NAMES_PER_BATCH, **after}
+            batch = [rows.to_naming(row) for row in await self._rows(statement, page)]
+            if batch:
+                yield batch
+            if len(batch) < _NAMES_PER_BATCH:
+                return
+            last = batch[-1]
+            after = {"document": last.document_id, "version": last.version, "entity": last.entity_id, "name": last.name}
+
+    async def _names_of(self, scope: str, document_ids: Iterable[str]) -> AsyncIterator[list[Naming]]:
+        for document_id in document_ids:
+            async for batch in self._name_pages("names_of_document_page", scope, document_id):
                 yield batch
 
     async def _all_relationships(self, scope: str) -> AsyncIterator[list[Relationship]]:

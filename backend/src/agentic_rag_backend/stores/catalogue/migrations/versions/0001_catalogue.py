@@ -69,6 +69,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant_id", "fingerprint", "prompt_version", "model", name=op.f("pk_community_summaries")),
     )
     op.create_table(
+        "document_changes",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("state_version", sa.Integer(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=False),
+        sa.Column("visible_version", sa.Integer(), nullable=False),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_document_changes_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "state_version", name=op.f("pk_document_changes")),
+    )
+    op.create_table(
         "documents",
         sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("id", sa.String(), nullable=False),
@@ -215,6 +224,7 @@ def downgrade() -> None:
     op.drop_table("chunk_texts")
     op.drop_table("jobs")
     op.drop_table("documents")
+    op.drop_table("document_changes")
     op.drop_table("community_summaries")
     op.drop_table("community_pointers")
     op.drop_table("api_keys")

@@ -1,0 +1,150 @@
+"""What visible documents call each entity: which name is shown, and which entities a name means."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.retrieval.row_pool import Ints
+from agentic_rag_backend.retrieval.tenant_graph import EntityTexts, Names
+
+NONE = -1
+_TEXT_BYTES = 40
+"""Of one name beside its text: pointers and the four numbers below."""
+_POSTING_BYTES = 250
+"""Of one normalised name: its text, its place in a dictionary and the tuple of its entities."""
+_CHANGED_SHARE = 8
+_CHANGED_MINIMUM = 1000
+
+
+class EntityNames:
+    """Names by entity number, each with how many visible documents use it.
+
+    An entity is shown under the name that the graph store files it under if a visible document uses that, else under the
+    first of those in use: a function of what is visible, which the purge of a hidden document does not change.
+    """
+
+    def __init__(self, entity_ids: Sequence[str]) -> None:
+        self._entity_ids = entity_ids
+        self._texts: list[str] = []
+        self._types: list[str] = []
+        self._type_numbers: dict[str, int] = {}
+        # By name: its entity, how many documents use it, and the next name of the same entity.
+        self._entity_of, self._uses, self._next = array("i"), array("i"), array("i")
+        # By entity: its first name, the one it is filed under, the one shown, and its type.
+        self._first, self._filed, self._shown, self._type = array("i"), array("i"), array("i"), array("i")
+        self._settled: dict[str, tuple[int, ...]] = {}
+        self._changed: dict[str, tuple[int, ...]] = {}
+        self._text_bytes = 0
+
+    def grow(self, entities: int) -> None:
+        """Have places for at least that many entities."""
+        new = [NONE] * (entities - len(self._first))
+        for column in (self._first, self._filed, self._shown):
+            column.extend(new)
+        self._type.extend([0] * len(new))
+
+    def use(self, entity: int, name: str, filed: str, type_: str) -> int:
+        """Count a document that calls ``entity`` by ``name``, and note what it is filed under; return the name's number."""
+        number = self._number(entity, name)
+        self._uses[number] += 1
+        self._filed[entity] = number if filed == name else self._number(entity, filed)
+        known = self._type_numbers.get(type_)
+        if known is None:
+            known = self._type_numbers[type_] = len(self._types)
+            self._types.append(type_)
+        self._type[entity] = known
+        return number
+
+    def drop(self, number: int) -> int:
+        """Count a document less that uses a name; return its entity."""
+        self._uses[number] -= 1
+        return self._entity_of[number]
+
+    def entity_of(self, number: int) -> int:
+        """Return the entity of a name."""
+        return self._entity_of[number]
+
+    def _number(self, entity: int, text: str) -> int:
+        number = self._first[entity]
+        while number != NONE:
+            if self._texts[number] == text:
+                return number
+            number = self._next[number]
+        number = len(self._texts)
+        self._texts.append(text)
+        self._text_bytes += sys.getsizeof(text)
+        self._entity_of.append(entity)
+        self._uses.append(0)
+        self._next.append(self._first[entity])
+        self._first[entity] = number
+        return number
+
+    def _used(self, entity: int) -> list[int]:
+        found, number = [], self._first[entity]
+        while number != NONE:
+            if self._uses[number]:
+                found.append(number)
+            number = self._next[number]
+        return found
+
+    def settle(self, entity: int) -> None:
+        """Decide which name is shown: call it when what uses the entity's names has changed."""
+        filed = self._filed[entity]
+        if filed != NONE and self._uses[filed]:
+            self._shown[entity] = filed
+        else:
+            self._shown[entity] = min(self._used(entity), key=lambda number: self._texts[number], default=NONE)
+
+    def normalised(self, entity: int) -> set[str]:
+        """Return the names in use, in the form in which questions are compared."""
+        return {normalise_name(self._texts[number]) for number in self._used(entity)} - {""}
+
+    def link(self, before: Mapping[int, set[str]], after: Mapping[int, set[str]]) -> None:
+        """Let names mean other entities: ``before`` and ``after`` are the names by which each entity is found."""
+        removed: dict[str, set[int]] = {}
+        added: dict[str, list[int]] = {}
+        for entity, names in after.items():
+            held = before[entity]
+            for name in held - names:
+                removed.setdefault(name, set()).add(entity)
+            for name in names - held:
+                added.setdefault(name, []).append(entity)
+        known = self.names()
+        changed = dict(self._changed)
+        for name in {**removed, **added}:
+            gone = removed.get(name, set())
+            entities = [*(entity for entity in known.get(name, ()) if entity not in gone), *added.get(name, ())]
+            changed[name] = tuple(sorted(entities, key=self._entity_ids.__getitem__))
+        if len(changed) > max(_CHANGED_MINIMUM, len(self._settled) // _CHANGED_SHARE):
+            # Made anew once that many have changed, which costs a constant for each of them.
+            self._settled = {name: entities for name, entities in {**self._settled, **changed}.items() if entities}
+            changed = {}
+        self._changed = changed
+
+    def names(self) -> Names:
+        """Return the entities by normalised name, for good."""
+        return Names(self._settled, self._changed)
+
+    def texts(self) -> EntityTexts:
+        """Return what entities are called and of what type, for good."""
+        return EntityTexts(self._entity_ids, self._texts, self._types, _copied(self._shown), _copied(self._type))
+
+    @property
+    def worn(self) -> bool:
+        """Whether most names are in use no more."""
+        return len(self._uses) > 2 * int(np.count_nonzero(_copied(self._uses))) + _CHANGED_MINIMUM
+
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of the memory held."""
+        postings = _POSTING_BYTES * (len(self._settled) + len(self._changed))
+        return self._text_bytes + _TEXT_BYTES * len(self._texts) + 16 * len(self._first) + postings
+
+
+def _copied(column: Iterable[int]) -> Ints:
+    return np.array(column, dtype=np.int32)

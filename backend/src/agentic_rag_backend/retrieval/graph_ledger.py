@@ -1,0 +1,249 @@
+"""What a tenant's graph is made of, document by document, so that a change of some costs what those say.
+
+Proportional to what is held are only copies of a few arrays with one number a chunk or entity; see `row_pool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.graph import Mention, Naming
+from agentic_rag_backend.retrieval.entity_names import EntityNames
+from agentic_rag_backend.retrieval.numbering import Keys, Numbered, Numbers
+from agentic_rag_backend.retrieval.pagerank import DENSE_BELOW
+from agentic_rag_backend.retrieval.row_pool import Column, Ints, RowPool
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph, inverse_frequencies
+from agentic_rag_backend.retrieval.transitions import Edges, Transitions
+
+WORN_MINIMUM = 1000
+"""Numbers out of use that are never too many."""
+_DENSE_EDGE_BYTES = 24
+"""Of one edge in the two matrices that a small graph is walked by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """What some documents say: ``versions`` that are visible now (0: none), and the mentions and names of those.
+
+    Mentions and names of other versions may be among them, and do not count; nor does a mention of what its document does
+    not name.
+    """
+
+    versions: Mapping[str, int]
+    mentions: Sequence[Mention] = ()
+    namings: Sequence[Naming] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """New edges, distinct, by chunk and then by the entity's key, and the document of each."""
+
+    documents: Ints
+    chunks: Ints
+    entities: Ints
+    about: Ints
+
+
+class GraphLedger:
+    """The one who brings a graph up to date; not for two at once. What `graph` returned before never changes.
+
+    A failure in `apply` leaves it useless.
+    """
+
+    def __init__(self) -> None:
+        self._documents, self._chunks, self._entities = Numbers(), Numbers(), Numbers()
+        self._versions = Column(np.int32)
+        self._chunks_of, self._namings_of = RowPool(), RowPool()
+        self._mentions, self._links = RowPool(), RowPool()
+        self._about = Column(np.int32)
+        self._names = EntityNames(self._entities.ids)
+
+    def version(self, document_id: str) -> int:
+        """Return the visible version of a document, 0 if there is none."""
+        number = self._documents.index.get(document_id)
+        return 0 if number is None else int(self._versions.view[number])
+
+    @property
+    def document_ids(self) -> Iterable[str]:
+        """The visible documents."""
+        return (self._documents.ids[number] for number in np.flatnonzero(self._versions.view).tolist())
+
+    @property
+    def document_count(self) -> int:
+        """How many documents are visible."""
+        return int(np.count_nonzero(self._versions.view))
+
+    def apply(self, knowledge: Knowledge) -> None:
+        """Let the named documents say this, and nothing that they said before."""
+        known = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
+        namings = [naming for naming in knowledge.namings if known.get(naming.document_id) == naming.version]
+        said = self._number(known, knowledge.mentions, namings)
+        documents = self._documents.numbers(list(known))
+        _, gone = self._chunks_of.now().gather(documents)
+        _, unnamed = self._namings_of.now().gather(documents)
+        _, left = self._mentions.now().gather(gone)
+        linked = np.unique(np.concatenate([left >> 1, said.entities]))
+        named = self._entities.numbers([naming.entity_id for naming in namings])
+        touched = {*linked.tolist(), *named.tolist(), *(self._names.entity_of(number) for number in unnamed.tolist())}
+        before = self._found_by(touched)
+        self._rename(documents, unnamed, namings, touched)
+        self._put_chunks(documents, gone, said)
+        self._put_links(linked, gone, said)
+        self._versions.view[documents] = list(known.values())
+        self._names.link(before, self._found_by(touched))
+
+    def _number(self, versions: Mapping[str, int], mentions: Iterable[Mention], namings: Sequence[Naming]) -> _Said:
+        named = {(naming.document_id, naming.entity_id) for naming in namings}
+        held = [
+            (mention.support.document_id, mention.support.chunk_id, mention.entity_id, mention.about)
+            for mention in mentions
+            if versions.get(mention.support.document_id) == mention.support.version
+            and (mention.support.document_id, mention.entity_id) in named
+        ]
+        self._documents.add(versions)
+        self._chunks.add(chunk for _, chunk, _, _ in held)
+        self._entities.add(naming.entity_id for naming in namings)
+        for rows in (self._chunks_of, self._namings_of, self._versions):
+            rows.grow(len(self._documents))
+        self._mentions.grow(len(self._chunks))
+        self._links.grow(len(self._entities))
+        self._about.grow(len(self._entities))
+        self._names.grow(len(self._entities))
+        chunks = self._chunks.numbers([chunk for _, chunk, _, _ in held])
+        entities = self._entities.numbers([entity for _, _, entity, _ in held])
+        about = np.array([about for _, _, _, about in held], dtype=np.int32)
+        documents = self._documents.numbers([document for document, _, _, _ in held])
+        # An entity can be both mentioned in a chunk and what it is about: the stronger edge counts.
+        order = np.lexsort((-about, entities, self._entities.keys[entities], chunks))
+        pairs = np.stack([chunks[order], entities[order]])
+        order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
+        return _Said(documents[order], chunks[order], entities[order], about[order])
+
+    def _found_by(self, entities: Iterable[int]) -> dict[int, set[str]]:
+        """Return the names by which questions find entities: none for those that no chunk mentions."""
+        frequency = self._links.now().lengths
+        return {entity: self._names.normalised(entity) if frequency[entity] else set() for entity in entities}
+
+    def _rename(self, documents: Ints, unnamed: Ints, namings: Sequence[Naming], touched: Iterable[int]) -> None:
+        for number in unnamed.tolist():
+            self._names.drop(number)
+        index = self._entities.index
+        numbers = np.array(
+            [self._names.use(index[each.entity_id], each.name, each.entity_name, each.entity_type) for each in namings],
+            dtype=np.int32,
+        )
+        _put_groups(self._namings_of, documents, self._documents.numbers([each.document_id for each in namings]), numbers)
+        for entity in touched:
+            self._names.settle(entity)
+
+    def _put_chunks(self, documents: Ints, gone: Ints, said: _Said) -> None:
+        chunks, first, lengths = np.unique(said.chunks, return_index=True, return_counts=True)
+        _put_groups(self._chunks_of, documents, said.documents[first], chunks)
+        _empty(self._mentions, np.unique(gone))
+        self._mentions.replace(chunks, lengths, said.entities * 2 + said.about)
+
+    def _put_links(self, entities: Ints, gone: Ints, said: _Said) -> None:
+        position, values = self._links.now().gather(entities)
+        is_gone = np.zeros(len(self._chunks), dtype=bool)
+        is_gone[gone] = True
+        stays = ~is_gone[values >> 1]
+        position, values = position[stays], values[stays]
+        keys = self._chunks.keys
+        row, chunks = np.searchsorted(entities, said.entities), said.chunks
+        order = np.lexsort((keys[chunks], row))
+        row, chunks, about = row[order], chunks[order], said.about[order]
+        at = _places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
+        position, values = np.insert(position, at, row), np.insert(values, at, chunks * 2 + about)
+        self._links.replace(entities, np.bincount(position, minlength=len(entities)), values)
+        self._about.view[entities] = np.bincount(position, weights=values & 1, minlength=len(entities))
+
+    def graph(self) -> TenantGraph:
+        """Return the graph as it is now."""
+        mentions, links, texts = self._mentions.snapshot(), self._links.snapshot(), self._names.texts()
+        chunk_index = Numbered(self._chunks, mentions.lengths > 0)
+        entity_index = Numbered(self._entities, texts.name_of >= 0)
+        idf = inverse_frequencies(len(chunk_index), links.lengths)
+        by_chunk, by_entity = Edges(mentions), Edges(links)
+        chunk_keys, entity_keys = self._chunks.keys, self._entities.keys
+        transitions = Transitions(
+            by_chunk, by_entity, idf=idf, totals=links.lengths + self._about.view * 1.0, keys=(chunk_keys, entity_keys)
+        )
+        arrays: tuple[NDArray[np.generic], ...] = (idf, texts.name_of, texts.type_of)
+        small = len(chunk_index) + len(entity_index) <= DENSE_BELOW
+        return TenantGraph(
+            chunk_ids=self._chunks.ids,
+            chunk_index=chunk_index,
+            entity_index=entity_index,
+            entity_texts=texts,
+            names=self._names.names(),
+            idf=idf,
+            document_frequency=links.lengths,
+            about=self._about.view > 0,
+            mentions=by_chunk,
+            links=by_entity,
+            chunk_keys=chunk_keys,
+            entity_keys=entity_keys,
+            transitions=transitions,
+            size_bytes=self.size_bytes
+            + mentions.size_bytes
+            + links.size_bytes
+            + sum(array.nbytes for array in arrays)
+            + transitions.size_bytes
+            + (_DENSE_EDGE_BYTES * int(links.lengths.sum()) if small else 0),
+        )
+
+    @property
+    def worn(self) -> bool:
+        """Whether most numbers are out of use, so that making the graph anew would pay."""
+        used = (
+            (self._documents, np.count_nonzero(self._versions.view)),
+            (self._chunks, np.count_nonzero(self._mentions.now().lengths)),
+        )
+        return self._names.worn or any(len(numbers) > 2 * count + WORN_MINIMUM for numbers, count in used)
+
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of the memory held."""
+        tables = self._documents.size_bytes + self._chunks.size_bytes + self._entities.size_bytes + self._names.size_bytes
+        pools = (self._chunks_of, self._namings_of, self._mentions, self._links)
+        return tables + self._versions.size_bytes + self._about.size_bytes + sum(pool.size_bytes for pool in pools)
+
+
+def _empty(pool: RowPool, rows: Ints) -> None:
+    pool.replace(rows, np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+
+def _put_groups(pool: RowPool, rows: Ints, of: Ints, values: Ints) -> None:
+    """Give each of ``rows`` those values that are ``of`` it, and nothing where there are none."""
+    _empty(pool, rows)
+    order = np.argsort(of, kind="stable")
+    groups, lengths = np.unique(of, return_counts=True)
+    pool.replace(groups, lengths, values[order])
+
+
+def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
+    """Return where new values go among rows that lie behind each other, each sorted by its keys.
+
+    Args:
+        lengths: of the rows; ``keys`` are those of their values.
+        row: of each new value, ascending; ``new`` is its key, ascending within a row.
+    """
+    starts = np.cumsum(lengths) - lengths
+    at = starts[row]
+    groups, first, counts = np.unique(row, return_index=True, return_counts=True)
+    for number, begin, count in zip(groups.tolist(), first.tolist(), counts.tolist(), strict=True):
+        if lengths[number]:
+            held = keys[starts[number] : starts[number] + lengths[number]]
+            at[begin : begin + count] += np.searchsorted(held, new[begin : begin + count])
+    return at
+
+
+def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:
+    """Return the graph of what documents say."""
+    ledger = GraphLedger()
+    ledger.apply(knowledge)
+    return ledger.graph()

@@ -1,0 +1,59 @@
+"""Which version of each document is visible, and what changed about that since a ``state_version``."""
+
+from __future__ import annotations
+
+from sqlalchemy import Integer, String, bindparam, delete, insert, select
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import Visibility
+from agentic_rag_backend.stores.catalogue.tables import document_changes as changes
+from agentic_rag_backend.stores.catalogue.tables import documents, tenants
+
+CHANGES_KEPT = 10_000
+"""``state_version``s that the log of changes reaches back; who has seen nothing newer reads everything."""
+
+_NOW = select(tenants.c.state_version).where(tenants.c.tenant_id == bindparam("tenant"))
+_RECORD = insert(changes).from_select(
+    ["tenant_id", "state_version", "document_id", "visible_version"],
+    select(
+        tenants.c.tenant_id,
+        tenants.c.state_version,
+        bindparam("document", type_=String),
+        bindparam("version", type_=Integer),
+    ).where(tenants.c.tenant_id == bindparam("tenant")),
+)
+_FORGET = delete(changes).where(
+    changes.c.tenant_id == bindparam("tenant"), changes.c.state_version <= _NOW.scalar_subquery() - CHANGES_KEPT
+)
+_SINCE = (
+    select(changes.c.document_id, changes.c.visible_version)
+    .where(changes.c.tenant_id == bindparam("tenant"), changes.c.state_version > bindparam("since"))
+    .order_by(changes.c.state_version)
+)
+_ALL = select(documents.c.id, documents.c.current_version).where(
+    documents.c.tenant_id == bindparam("tenant"), documents.c.deleted_at.is_(None), documents.c.current_version > 0
+)
+
+
+def record_change(connection: Connection, tenant: TenantId, document_id: str, visible_version: int) -> None:
+    """Note under the tenant's present ``state_version`` which version is visible now; 0: none is.
+
+    Called after `raise_state_version` in the transaction that changes it, so that each has a number of its own.
+    """
+    connection.execute(_RECORD, {"tenant": tenant.value, "document": document_id, "version": visible_version})
+    connection.execute(_FORGET, {"tenant": tenant.value})
+
+
+def visible_versions(connection: Connection, tenant: TenantId) -> dict[str, int]:
+    """See `DocumentCatalogue.visible_versions`."""
+    return {row[0]: row[1] for row in connection.execute(_ALL, {"tenant": tenant.value})}
+
+
+def visibility(connection: Connection, tenant: TenantId, since: int | None) -> Visibility:
+    """See `DocumentCatalogue.visibility`."""
+    now = connection.execute(_NOW, {"tenant": tenant.value}).scalar_one_or_none() or 0
+    if since is None or not now - CHANGES_KEPT <= since <= now:
+        return Visibility(now, visible_versions(connection, tenant), whole=True)
+    found = connection.execute(_SINCE, {"tenant": tenant.value, "since": since})
+    return Visibility(now, {row[0]: row[1] for row in found}, whole=False)

@@ -1,0 +1,83 @@
+"""What every document catalogue must do to tell which documents changed."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Visibility
+from agentic_rag_backend.testing.catalogue_samples import (
+    LINES,
+    Check,
+    equal,
+    ingest,
+    nothing,
+    stage,
+    state_version,
+    submission,
+    tenant,
+    true,
+)
+
+
+async def changes_are_told_from_any_moment(catalogue: Catalogue) -> None:
+    """From each moment on, what was visible then with the changes applied is what is visible now; a purge hides none."""
+    owner, other = await tenant(catalogue), await tenant(catalogue, "other")
+    docs = catalogue.documents
+    moments: list[tuple[int, dict[str, int]]] = []
+
+    async def look() -> None:
+        found = await docs.visibility(owner)
+        equal(found, Visibility(await state_version(catalogue, owner), await docs.visible_versions(owner), whole=True))
+        moments.append((found.state_version, dict(found.versions)))
+        for since, before in moments:
+            told = await docs.visibility(owner, since=since)
+            equal((told.state_version, told.whole), (found.state_version, False))
+            after = {id: version for id, version in {**before, **told.versions}.items() if version}
+            equal(after, found.versions, f"told since {since}: {told.versions}")
+
+    await look()
+    report = await ingest(catalogue, owner, "report")
+    await ingest(catalogue, other, "foreign")
+    await look()
+    await ingest(catalogue, owner, "minutes")
+    await catalogue.tenants.set_flags(owner, {"colour": "red"})
+    await look()
+    await ingest(catalogue, owner, "report", LINES[0])
+    await look()
+    await docs.tombstone(owner, report.id, nothing)
+    await look()
+    await docs.purge(owner, report.id, up_to_version=9)
+    await look()
+    await ingest(catalogue, owner, "report")
+    await look()
+    told = await docs.visibility(owner, since=moments[-1][0])
+    equal(told.versions, {}, "nothing changed")
+    told = await docs.visibility(owner, since=moments[-2][0])
+    equal(len(told.versions), 1, "only what changed is told")
+
+
+async def what_is_on_its_way_is_no_change(catalogue: Catalogue) -> None:
+    """A version that is prepared, or that failed to overtake the visible one, changes nothing that is visible."""
+    owner = await tenant(catalogue)
+    await ingest(catalogue, owner, "report")
+    before = await catalogue.documents.visibility(owner)
+    submitted = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
+    await stage(catalogue, owner, submitted, LINES[0])
+    told = await catalogue.documents.visibility(owner, since=before.state_version)
+    equal(told.versions, {})
+
+
+async def an_unknown_past_is_told_whole(catalogue: Catalogue) -> None:
+    """Who comes from a state that is not on record, older or of another database, is told everything."""
+    owner = await tenant(catalogue)
+    document = await ingest(catalogue, owner, "report")
+    now = await state_version(catalogue, owner)
+    for since in (now + 1, -1_000_000):
+        told = await catalogue.documents.visibility(owner, since=since)
+        equal(told, Visibility(now, {document.id: 1}, whole=True))
+    true(not (await catalogue.documents.visibility(owner, since=0)).whole, "a young tenant's past is on record whole")
+
+
+CHECKS: tuple[Check, ...] = (
+    changes_are_told_from_any_moment,
+    what_is_on_its_way_is_no_change,
+    an_unknown_past_is_told_whole,
+)
