@@ -1,0 +1,115 @@
+"""Whether the stores agree, tenant by tenant: compared in this process, or by the server that has them open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from agentic_rag_backend.cli.following import LOOK_S, follow, succeeded, why
+from agentic_rag_backend.cli.output import Output, table
+from agentic_rag_backend.errors import AgenticRagError
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.container import Container
+    from agentic_rag_backend.domain.tenant import Tenant, TenantId
+    from agentic_rag_backend.settings import Settings
+
+NO_TENANT = "(no tenant)"
+_PAGE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The report about one tenant, as a job's result has it."""
+
+    tenant: str
+    report: Mapping[str, Any]
+
+    @property
+    def left(self) -> int:
+        """How many differences are still there."""
+        return int(self.report["found"]) - int(self.report["mended"])
+
+
+async def compare_here(container: Container, *, repair: bool) -> list[Comparison]:
+    """Compare every tenant's stores, and wait for the jobs that mending takes."""
+    found: list[Comparison] = []
+    nobodys = await container.reconciler.run_tenants(repair=repair)
+    if nobodys.differences:
+        found.append(Comparison(NO_TENANT, nobodys.as_result()))
+    async for tenant in _tenants(container):
+        report = await container.reconciler.run(tenant.id, repair=repair)
+        for job_id in report.jobs:
+            await _ended(container, tenant.id, job_id)
+        found.append(Comparison(tenant.name, report.as_result()))
+    return found
+
+
+async def _tenants(container: Container) -> AsyncIterator[Tenant]:
+    cursor: str | None = None
+    while True:
+        page = await container.tenants.list(limit=_PAGE, cursor=cursor)
+        for tenant in page.items:
+            yield tenant
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
+    while True:
+        if (await container.catalogue.jobs.job(tenant, job_id)).state.ended:
+            return
+        await asyncio.sleep(LOOK_S)
+
+
+async def compare_on_server(url: str, settings: Settings, *, repair: bool) -> list[Comparison]:
+    """Let the server compare: every tenant's stores with the operator's key, else those of the tenant whose key is kept."""
+    from agentic_rag_backend.cli.address import read_credentials
+    from agentic_rag_backend.cli.remote import open_remote
+
+    kept = read_credentials(settings.data_dir)
+    operator = settings.operator_key.get_secret_value() if settings.operator_key is not None else None
+    operator = operator or (kept.operator_key if kept is not None else None)
+    if operator is None:
+        async with open_remote(url, kept.key if kept is not None else None, None) as client:
+            tenant = await client.get("/tenants/me")
+            return [Comparison(tenant["name"], await _report(client, repair=repair))]
+    async with open_remote(url, operator, None) as client:
+        tenants = await client.every("/tenants", limit=1_000_000)
+    found = []
+    for tenant in tenants:
+        async with open_remote(url, operator, tenant["id"]) as client:
+            found.append(Comparison(tenant["name"], await _report(client, repair=repair)))
+    return found
+
+
+async def _report(client: Any, *, repair: bool) -> Mapping[str, Any]:
+    accepted = await client.post("/admin/reconcile", {"repair": repair})
+    job = await follow(client, accepted["job_id"], title="comparing the stores")
+    if not succeeded(job):
+        raise AgenticRagError(f"the comparison did not come to its end: {why(job)}")
+    report: Mapping[str, Any] = job["result"]
+    return report
+
+
+def show_comparisons(output: Output, found: Sequence[Comparison], *, repair: bool) -> None:
+    """Print what differs, a line a tenant and kind, or that nothing does."""
+    rows = [
+        [each.tenant, kind, tally["found"], tally["mended"], tally["skipped"], tally["unmendable"], tally["examples"]]
+        for each in found
+        for kind, tally in each.report["kinds"].items()
+    ]
+    if rows:
+        columns = ["tenant", "difference", "#found", "#mended", "#in flight", "#not mendable", "for example"]
+        output.show("", table(columns, rows))
+    if not found:
+        return
+    documents, in_flight = (sum(int(each.report[name]) for each in found) for name in ("documents", "in_flight"))
+    left = sum(each.left for each in found)
+    verdict = (
+        "the stores agree" if not left else f"{left} differences" + ("" if repair else "; 'agentic-rag doctor --repair' mends")
+    )
+    output.show(f"\n{documents} documents compared, {in_flight} of them in flight and left alone: {verdict}")

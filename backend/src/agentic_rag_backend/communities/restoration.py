@@ -1,0 +1,59 @@
+"""The current generation of communities as the stores hold it: what is missing of it, and the points written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, embedded_text, searchable_text
+from agentic_rag_backend.domain.graph import Community, community_point_id
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+
+_BATCH = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restorer:
+    """Writes points of communities whose summaries are on record."""
+
+    communities: CommunityCatalogue
+    vectors: VectorStore
+    embedder: Embedder
+
+    async def missing(self, tenant: TenantId, held: Sequence[Community]) -> list[Community]:
+        """Return those of ``held``, of one generation, that are searched for and have no point."""
+        found: list[Community] = []
+        for first in range(0, len(held), _BATCH):
+            batch = [each for each in held[first : first + _BATCH] if len(each.entity_ids) >= MIN_SEARCHABLE]
+            points = {community_point_id(each.id, each.generation): each for each in batch}
+            pages = self.vectors.points(tenant, Collection.NODES, ids=list(points))
+            there = {point.id async for page in pages for point in page}
+            found += [each for id, each in points.items() if id not in there]
+        return found
+
+    async def restore(self, tenant: TenantId, missing: Sequence[Community]) -> list[str]:
+        """Write the points of ``missing`` and return their ids; a community without a summary is left out."""
+        written: list[str] = []
+        for first in range(0, len(missing), _BATCH):
+            batch = missing[first : first + _BATCH]
+            summaries = await self.communities.summaries(tenant, [each.fingerprint for each in batch])
+            told = [each for each in batch if each.fingerprint in summaries]
+            if not told:
+                continue
+            dense = await self.embedder.embed([embedded_text(summaries[each.fingerprint]) for each in told])
+            points = [
+                VectorPoint(
+                    id=community_point_id(each.id, each.generation),
+                    kind=NodeKind.COMMUNITY,
+                    dense=vector,
+                    text=searchable_text(summaries[each.fingerprint]),
+                    generation=each.generation,
+                )
+                for each, vector in zip(told, dense, strict=True)
+            ]
+            await self.vectors.upsert(tenant, Collection.NODES, points)
+            written += [point.id for point in points]
+        return written

@@ -1,0 +1,26 @@
+"""The vectors' copy of a document's title and metadata."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.domain.document import Document
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.vector.base import VectorStore
+
+
+async def mirror(documents: DocumentCatalogue, vectors: VectorStore, tenant: TenantId, document_id: str) -> None:
+    """Copy title and metadata to the vectors, until what was copied is what the catalogue has.
+
+    Two writers may copy in another order than they wrote: whoever is last then reads what both have made.
+    """
+    copied: Document | None = None
+    while True:
+        try:
+            current = await documents.document(tenant, document_id)
+        except NotFound:
+            return  # its deletion removes everything
+        if copied is not None and (copied.title, copied.metadata) == (current.title, current.metadata):
+            return
+        await vectors.update_metadata(tenant, current.id, current.metadata, title=current.title, key=current.key)
+        copied = current

@@ -1,0 +1,91 @@
+"""Generations of communities: only the current one is to be there, and whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.ingestion.reconciliation.report import Kind
+from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.stores.catalogue.base import CommunityPointer
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind
+
+
+@dataclass(frozen=True, slots=True)
+class CommunitiesRound:
+    """Holds graph and vectors against the pointer to the current generation.
+
+    A rebuild writes beside the current generation under a number that was never used. What was read before it was seen that
+    no rebuild is under way belongs to one that has ended; the pointer, read last, says whether that one became current.
+    """
+
+    round: Round
+
+    async def run(self) -> None:
+        """Compare, and mend where that is asked for; a tenant with a rebuild under way is left for the next round."""
+        await self.round.progress("communities", 0, 0)
+        await self._orphaned_generations()
+        await self._orphaned_points()
+        await self._missing()
+
+    async def _current(self) -> CommunityPointer | None:
+        """Return the pointer, or None while a rebuild is under way."""
+        tenant, catalogue = self.round.tenant, self.round.stores.catalogue
+        for state in (JobState.QUEUED, JobState.RUNNING):
+            if (await catalogue.jobs.jobs(tenant, limit=1, state=state, kind=JobKind.REBUILD)).items:
+                return None
+        return await catalogue.communities.pointer(tenant)
+
+    async def _orphaned_generations(self) -> None:
+        tenant, graph, report = self.round.tenant, self.round.stores.graph, self.round.report
+        held = await graph.generations(tenant)
+        pointer = await self._current()
+        orphans = [] if pointer is None else [each for each in held if each != pointer.generation]
+        report.found(Kind.COMMUNITY_ORPHANED, [f"generation {each}" for each in orphans])
+        if self.round.repair:
+            for generation in orphans:
+                await graph.write_communities(tenant, generation, [])
+            report.mended(Kind.COMMUNITY_ORPHANED, len(orphans))
+
+    async def _orphaned_points(self) -> None:
+        tenant, vectors, report = self.round.tenant, self.round.stores.vectors, self.round.report
+        async for points in vectors.points(tenant, Collection.NODES, kind=NodeKind.COMMUNITY):
+            pointer = await self._current()
+            if pointer is None:
+                return
+            orphans = [point.id for point in points if point.generation != pointer.generation]
+            report.found(Kind.COMMUNITY_VECTOR_ORPHANED, orphans)
+            if self.round.repair and orphans:
+                gone = await vectors.delete(tenant, Collection.NODES, orphans)
+                report.mended(Kind.COMMUNITY_VECTOR_ORPHANED, gone)
+                self.round.changed = True
+            await self.round.progress("communities", 0, 0)
+
+    async def _missing(self) -> None:
+        tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
+        pointer = await self._current()
+        if pointer is None or pointer.generation == 0:
+            return
+        held = await stores.graph.communities(tenant, pointer.generation)
+        restorer = Restorer(communities=stores.catalogue.communities, vectors=stores.vectors, embedder=stores.embedder)
+        missing = await restorer.missing(tenant, held)
+        again = await self._current()
+        if again is None or again.generation != pointer.generation:
+            report.skipped(Kind.COMMUNITY_VECTOR_MISSING, len(missing))
+            return
+        lost = max(0, int(pointer.details.get("communities", 0)) - len(held))
+        report.found(Kind.COMMUNITY_MISSING, [f"generation {pointer.generation}"] * lost)
+        report.found(Kind.COMMUNITY_VECTOR_MISSING, [each.id for each in missing])
+        if not self.round.repair:
+            return
+        written = await restorer.restore(tenant, missing)
+        report.mended(Kind.COMMUNITY_VECTOR_MISSING, len(written))
+        self.round.changed |= bool(written)
+        now = await self._current()
+        if written and (now is None or now.generation != pointer.generation):
+            await stores.vectors.delete(tenant, Collection.NODES, written)  # of a generation that was retired meanwhile
+        if lost or len(written) < len(missing):
+            report.queued((await self.round.services.rebuild(tenant)).id)
+            report.mended(Kind.COMMUNITY_MISSING, lost)
+            report.mended(Kind.COMMUNITY_VECTOR_MISSING, len(missing) - len(written))

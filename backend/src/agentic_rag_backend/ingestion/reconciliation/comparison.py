@@ -1,0 +1,91 @@
+"""What is wrong with what the stores hold of one document, decided purely from what was read of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agentic_rag_backend.ingestion.reconciliation.report import Kind
+from agentic_rag_backend.stores.catalogue.base import Standing
+from agentic_rag_backend.stores.graph.base import HeldVersion
+from agentic_rag_backend.stores.vector.base import StoredPoint, filterable
+from agentic_rag_backend.stores.vector.tags import tags_of
+
+Differences = dict[Kind, list[str]]
+"""Ids by kind: of chunks for their vectors, of the document (with ``@version`` for knowledge) for the rest."""
+
+
+def shown_version(standing: Standing) -> int:
+    """Return the version that readers see; 0 for none."""
+    return 0 if standing.deleted else standing.document.current_version
+
+
+def lacks_a_job(standing: Standing) -> Kind | None:
+    """Tell what a document waits for in vain."""
+    if standing.in_flight:
+        return None
+    if standing.deleted:
+        return Kind.DELETION_STUCK
+    return Kind.DOCUMENT_STUCK if standing.unfinished else None
+
+
+@dataclass(slots=True)
+class DocumentComparison:
+    """Takes what the stores hold of a document piece by piece and keeps what is wrong with it.
+
+    Args:
+        expected: the chunks of the version that readers see, none where they see none.
+    """
+
+    standing: Standing
+    expected: Sequence[str]
+    _seen: set[str] = field(default_factory=set)
+    _wrong: Differences = field(default_factory=dict)
+    _held: set[int] = field(default_factory=set)
+    _tags: frozenset[str] = frozenset()
+    _wanted: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        document = self.standing.document
+        fields = filterable(document.metadata, document_id=document.id, key=document.key, title=document.title)
+        self._tags = frozenset(tags_of(fields))
+        self._wanted = frozenset(self.expected)
+
+    def add_points(self, points: Iterable[StoredPoint]) -> None:
+        """Take points of the document."""
+        shown = shown_version(self.standing)
+        for point in points:
+            if point.id not in self._wanted:
+                self._note(Kind.CHUNK_VECTOR_ORPHANED, point.id)
+                continue
+            self._seen.add(point.id)
+            if point.version != shown:
+                self._note(Kind.CHUNK_VECTOR_VERSION, point.id)
+            elif point.tags != self._tags:
+                self._note(Kind.CHUNK_VECTOR_METADATA, point.id)
+
+    def add_version(self, held: HeldVersion) -> None:
+        """Take a version that the graph knows."""
+        shown = shown_version(self.standing)
+        if held.version != shown:
+            self._note(Kind.KNOWLEDGE_ORPHANED, f"{held.document_id}@{held.version}")
+            return
+        self._held.add(held.version)
+        if not held.whole:
+            self._note(Kind.KNOWLEDGE_DAMAGED, f"{held.document_id}@{held.version}")
+
+    def differences(self, *, original_missing: bool) -> Differences:
+        """Return what is wrong, once everything was taken."""
+        found = {kind: list(ids) for kind, ids in self._wrong.items()}
+        missing = [id for id in self.expected if id not in self._seen]
+        if missing:
+            found[Kind.CHUNK_VECTOR_MISSING] = missing
+        document, shown = self.standing.document, shown_version(self.standing)
+        if shown and shown not in self._held:
+            found[Kind.KNOWLEDGE_MISSING] = [f"{document.id}@{shown}"]
+        if original_missing:
+            found[Kind.ORIGINAL_MISSING] = [document.id]
+        return found
+
+    def _note(self, kind: Kind, id: str) -> None:
+        self._wrong.setdefault(kind, []).append(id)

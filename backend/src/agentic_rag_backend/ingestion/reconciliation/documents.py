@@ -1,0 +1,242 @@
+"""Documents the catalogue has, against what vectors, graph and blobs hold of them; page by page, nothing read whole.
+
+A difference is looked at twice: with its page, beside whatever else runs, and again alone, in the tenant's turn, in which no
+commit or delete writes. What stands at the second look is a difference; mending it is then free of races, because jobs that
+are queued meanwhile come after it and would write or remove the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.ingestion.mirroring import mirror
+from agentic_rag_backend.ingestion.reconciliation.comparison import (
+    Differences,
+    DocumentComparison,
+    lacks_a_job,
+    shown_version,
+)
+from agentic_rag_backend.ingestion.reconciliation.report import Kind
+from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.stores.catalogue.base import PreparedChunk, Standing
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+
+DOCUMENTS_A_PAGE = 100
+CHUNKS_A_PAGE = 5_000
+"""A page of documents ends where their chunks are more; a single one may have more."""
+GROUP_CHUNKS = 64
+_VECTORS = (Kind.CHUNK_VECTOR_MISSING, Kind.CHUNK_VECTOR_VERSION)
+_KNOWLEDGE = (Kind.KNOWLEDGE_MISSING, Kind.KNOWLEDGE_DAMAGED)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentsRound:
+    """Goes through a tenant's documents."""
+
+    round: Round
+
+    async def run(self) -> None:
+        """Compare, and mend where that is asked for, every document by id."""
+        documents = self.round.stores.catalogue.documents
+        total = (await documents.counts(self.round.tenant))["documents"]
+        after = ""
+        while True:
+            await self.round.progress("documents", min(self.round.report.documents, total), total)
+            page = await documents.standings(self.round.tenant, after=after, limit=DOCUMENTS_A_PAGE)
+            if not page:
+                return
+            for some in _bounded(page):
+                await self._page(some)
+            after = page[-1].document.id
+
+    async def _page(self, page: Sequence[Standing]) -> None:
+        report = self.round.report
+        report.documents += len(page)
+        report.in_flight += sum(standing.in_flight for standing in page)
+        settled: list[Standing] = []
+        for standing in page:
+            lacking = lacks_a_job(standing)
+            if lacking is not None:
+                await self._take_up(standing, lacking)
+            elif not standing.in_flight:
+                settled.append(standing)
+        compared = await self._compared(settled)
+        for standing in settled:
+            if compared[standing.document.id]:
+                await self._settle(standing, compared[standing.document.id])
+
+    async def _compared(self, page: Sequence[Standing]) -> dict[str, Differences]:
+        """Return what is wrong with each of the documents, none of which is in flight."""
+        tenant, stores = self.round.tenant, self.round.stores
+        ids = [standing.document.id for standing in page]
+        expected = await stores.catalogue.documents.visible_chunk_ids(tenant, ids)
+        comparisons = {
+            each.document.id: DocumentComparison(each, expected.get(each.document.id, ()) if shown_version(each) else ())
+            for each in page
+        }
+        async for points in stores.vectors.points(tenant, Collection.CHUNKS, document_ids=ids):
+            for point in points:
+                comparisons[point.document_id or ""].add_points([point])
+        async for versions in stores.graph.all_versions(tenant, ids):
+            for held in versions:
+                comparisons[held.document_id].add_version(held)
+        originals = {each.blob_key: each.document.id for each in page if each.blob_key is not None and shown_version(each)}
+        gone = {originals[key] for key in await stores.blobs.missing(tenant, list(originals))}
+        return {id: each.differences(original_missing=id in gone) for id, each in comparisons.items()}
+
+    async def _take_up(self, standing: Standing, kind: Kind) -> None:
+        document_id, report = standing.document.id, self.round.report
+        documents = self.round.stores.catalogue.documents
+        if not self.round.repair:
+            again = await documents.standings(self.round.tenant, ids=[document_id])
+            stands = bool(again) and lacks_a_job(again[0]) is kind
+            report.found(kind, [document_id]) if stands else report.skipped(kind, 1)
+            return
+        job = await documents.take_up(self.round.tenant, document_id, self.round.services.enqueue)
+        if job is None:
+            report.skipped(kind, 1)
+            return
+        report.found(kind, [document_id])
+        report.mended(kind, 1)
+        report.queued(job.id)
+
+    async def _settle(self, standing: Standing, suspected: Differences) -> None:
+        """Look at one document again, alone, and mend what still stands."""
+        results = _Results(self.round, standing)
+        if self.round.repair:
+            await results.prepare(suspected)  # what a model computes is computed while others may write
+        async with self.round.turn():
+            # Kinds that came up meanwhile are the next round's: what mending them needs was not got ready.
+            found = {kind: ids for kind, ids in (await self._still(standing)).items() if kind in suspected}
+            for kind, ids in suspected.items():
+                self.round.report.skipped(kind, len(set(ids) - set(found.get(kind, ()))))
+            for kind, ids in found.items():
+                self.round.report.found(kind, ids)
+            if Kind.ORIGINAL_MISSING in found:
+                self.round.report.unmendable(Kind.ORIGINAL_MISSING, 1)
+            if self.round.repair and set(found) - {Kind.ORIGINAL_MISSING}:
+                await self._mend(standing, found, results)
+
+    async def _still(self, standing: Standing) -> Differences:
+        """Return the differences of the document as it is now; none where it is not what it was."""
+        again = await self.round.stores.catalogue.documents.standings(self.round.tenant, ids=[standing.document.id])
+        if not again or again[0].in_flight or again[0].deleted or again[0].unfinished:
+            return {}
+        if again[0].document.current_version != standing.document.current_version:
+            return {}
+        return (await self._compared(again))[standing.document.id]
+
+    async def _mend(self, standing: Standing, found: Differences, results: _Results) -> None:
+        """Mend in the order of a commit: what goes, goes from the vectors first; what comes, comes to the graph first."""
+        tenant, stores, document = self.round.tenant, self.round.stores, standing.document
+        report = self.round.report
+        orphans = found.get(Kind.CHUNK_VECTOR_ORPHANED, ())
+        if orphans:
+            await stores.vectors.delete(tenant, Collection.CHUNKS, orphans)
+            report.mended(Kind.CHUNK_VECTOR_ORPHANED, len(orphans))
+        if Kind.KNOWLEDGE_ORPHANED in found:
+            for held in {int(each.rpartition("@")[2]) for each in found[Kind.KNOWLEDGE_ORPHANED]}:
+                await stores.nodes.remove(tenant, document.id, up_to_version=held, above=held - 1)
+            report.mended(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
+        knowledge = [kind for kind in _KNOWLEDGE if kind in found]
+        if knowledge and await results.write_knowledge():
+            for kind in knowledge:
+                report.mended(kind, len(found[kind]))
+        for kind in (each for each in _VECTORS if each in found):
+            report.mended(kind, await results.write_points(found[kind]))
+        if Kind.CHUNK_VECTOR_METADATA in found:
+            await mirror(stores.catalogue.documents, stores.vectors, tenant, document.id)
+            report.mended(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
+        changed = bool(knowledge or Kind.KNOWLEDGE_ORPHANED in found)
+        await self.round.mended(document.id, knowledge=changed)
+
+
+class _Results:
+    """What was computed for the visible version of one document: kept ones, and those that had to be computed again."""
+
+    def __init__(self, round: Round, standing: Standing) -> None:
+        self._round = round
+        self._document = standing.document
+        self._held: dict[str, PreparedChunk] = {}
+        self._order: list[str] = []
+
+    async def prepare(self, suspected: Mapping[Kind, Sequence[str]]) -> None:
+        """Get ready what mending needs; the embedder and the extractor are asked for what is not on record."""
+        if not any(kind in suspected for kind in (*_VECTORS, *_KNOWLEDGE)):
+            return
+        tenant, document = self._round.tenant, self._document
+        documents = self._round.stores.catalogue.documents
+        self._order = (await documents.visible_chunk_ids(tenant, [document.id])).get(document.id, [])
+        held = await documents.prepared(tenant, document.id, document.current_version)
+        self._held = {item.chunk.id: item for item in held}
+        whole = any(kind in suspected for kind in _KNOWLEDGE)
+        wanted = self._order if whole else [id for kind in _VECTORS for id in suspected.get(kind, ())]
+        lacking = [id for id in wanted if id not in self._held]
+        for first in range(0, len(lacking), GROUP_CHUNKS):
+            await self._compute(lacking[first : first + GROUP_CHUNKS])
+
+    async def _compute(self, ids: Sequence[str]) -> None:
+        stores, title = self._round.stores, self._document.title
+        shown = await stores.catalogue.documents.hydrate(self._round.tenant, ids)
+        group: list[Chunk] = [shown[id].chunk for id in ids if id in shown]
+        if group:
+            recipes = [stores.computation.recipe(title, chunk) for chunk in group]
+            computed = await stores.computation.compute(title, group, recipes)
+            self._held.update((item.chunk.id, item) for item in computed)
+
+    async def write_knowledge(self) -> bool:
+        """Write the version's knowledge anew; False if not all of it is at hand."""
+        if not set(self._order) <= self._held.keys():
+            return False
+        tenant, stores, document = self._round.tenant, self._round.stores, self._document
+        version = document.current_version
+        said: list[Extraction] = [self._held[id].extraction for id in self._order]
+        # What is left of it goes first: names may be resolved to others than before, and half of each would be neither.
+        await stores.nodes.remove(tenant, document.id, up_to_version=version, above=version - 1)
+        knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, said)
+        await stores.graph.write_document(tenant, knowledge)
+        await stores.nodes.write(tenant, knowledge)
+        return True
+
+    async def write_points(self, ids: Sequence[str]) -> int:
+        """Write the points of those chunks whose results are at hand, and return how many."""
+        document = self._document
+        try:
+            document = await self._round.stores.catalogue.documents.document(self._round.tenant, document.id)
+        except NotFound:
+            return 0  # its deletion, which waits for this turn, removes what is there
+        points = [
+            VectorPoint(
+                id=id,
+                kind=NodeKind.CHUNK,
+                dense=self._held[id].vector,
+                text=passage_text(document.title, self._held[id].chunk),
+                document_id=document.id,
+                version=document.current_version,
+                key=document.key,
+                title=document.title,
+                metadata=document.metadata,
+            )
+            for id in ids
+            if id in self._held
+        ]
+        await self._round.stores.vectors.upsert(self._round.tenant, Collection.CHUNKS, points)
+        return len(points)
+
+
+def _bounded(page: Sequence[Standing]) -> list[list[Standing]]:
+    """Cut a page where its chunks get too many."""
+    parts: list[list[Standing]] = [[]]
+    chunks = 0
+    for standing in page:
+        if parts[-1] and chunks + standing.document.chunk_count > CHUNKS_A_PAGE:
+            parts.append([])
+            chunks = 0
+        parts[-1].append(standing)
+        chunks += standing.document.chunk_count
+    return [part for part in parts if part]

@@ -1,0 +1,69 @@
+"""Jobs that are waiting or running by their row, and of which the durable queue knows nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.errors import AgenticRagError, Conflict, NotFound
+from agentic_rag_backend.ingestion.reconciliation.report import Kind
+from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+
+_PAGE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class JobsRound:
+    """Goes through the jobs that have not ended.
+
+    A job is recorded and queued in one transaction, and its row ends before its workflow does. So a job without a workflow
+    whose row, read again after that, is as it was will never end by itself.
+    """
+
+    round: Round
+
+    async def run(self) -> None:
+        """Compare, and mend where that is asked for: end the job honestly, and queue it again."""
+        jobs = self.round.stores.catalogue.jobs
+        await self.round.progress("jobs", 0, 0)
+        for state in (JobState.QUEUED, JobState.RUNNING):
+            cursor: str | None = None
+            while True:
+                page = await jobs.jobs(self.round.tenant, limit=_PAGE, cursor=cursor, state=state)
+                await self._page(page.items)
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+                await self.round.progress("jobs", 0, 0)
+
+    async def _page(self, open_ones: Sequence[Job]) -> None:
+        unended = await self.round.services.queue.unended(open_ones)
+        for job in open_ones:
+            if job.id in unended:
+                continue
+            if not await self._still_open(job):
+                self.round.report.skipped(Kind.JOB_LOST, 1)
+                continue
+            self.round.report.found(Kind.JOB_LOST, [job.id])
+            if self.round.repair:
+                await self._mend(job)
+                self.round.report.mended(Kind.JOB_LOST, 1)
+
+    async def _still_open(self, job: Job) -> bool:
+        try:
+            now = await self.round.stores.catalogue.jobs.job(self.round.tenant, job.id)
+        except NotFound:
+            return False
+        return not now.state.ended and now.attempt == job.attempt
+
+    async def _mend(self, job: Job) -> None:
+        tenant, services = self.round.tenant, self.round.services
+        async with self.round.turn():
+            await services.give_up(tenant, job.id, job.attempt, AgenticRagError("the queue does not know this job any more"))
+            if job.cancel_requested:
+                return
+            try:
+                self.round.report.queued((await services.retry(tenant, job.id)).id)
+            except Conflict:
+                return  # overtaken by another version, or its document was deleted: ended is all it can be

@@ -1,0 +1,80 @@
+"""When tenants are compared without being asked: once an interval, at a moment of their own, whatever restarts there were."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
+from agentic_rag_backend.stores.catalogue.base import TenantDirectory
+
+JITTER = 0.1
+"""Share of the interval by which tenants are apart."""
+_LOOKS = 24
+"""Looks at the tenants in one interval."""
+_LONGEST_PAUSE_S = 3600.0
+_SHORTEST_PAUSE_S = 1.0
+_PAGE = 200
+
+_log = structlog.get_logger(__name__)
+
+
+def due_at(tenant: TenantId, last: datetime, interval_s: float) -> datetime:
+    """Return when the tenant's next comparison is due after one at ``last``: an interval later, by up to a tenth more.
+
+    The share is the tenant's own, so that all who were there from the start are not due at once for ever.
+    """
+    share = int(tenant.value[2:10], 16) / 2**32
+    return last + timedelta(seconds=interval_s * (1 + JITTER * share))
+
+
+class Schedule:
+    """Queues comparisons that mend.
+
+    Args:
+        interval_s: seconds between two comparisons of a tenant.
+    """
+
+    def __init__(self, reconciler: Reconciler, tenants: TenantDirectory, *, interval_s: float) -> None:
+        self._reconciler = reconciler
+        self._tenants = tenants
+        self._interval_s = interval_s
+
+    async def run(self) -> None:
+        """Look at the tenants again and again; what fails is tried at the next look."""
+        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._interval_s / _LOOKS))
+        while True:
+            await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # noqa: S311 - nothing secret depends on it
+            try:
+                await self.look(datetime.now(UTC))
+            except AgenticRagError as error:
+                _log.warning("reconciliation_not_requested", code=error.code, reason=error.message)
+
+    async def look(self, now: datetime) -> int:
+        """Queue a comparison for every tenant that is due, and return how many; see also to what belongs to no tenant."""
+        report = await self._reconciler.run_tenants(repair=True)
+        if report.differences:
+            _log.info("data_of_no_tenant_removed", **report.as_result())
+        queued, cursor = 0, None
+        while True:
+            page = await self._tenants.tenants(limit=_PAGE, cursor=cursor)
+            for tenant in page.items:
+                if await self._is_due(tenant, now):
+                    await self._reconciler.request(tenant.id, repair=True)
+                    queued += 1
+            cursor = page.next_cursor
+            if cursor is None:
+                return queued
+
+    async def _is_due(self, tenant: Tenant, now: datetime) -> bool:
+        if tenant.state is not TenantState.ACTIVE:
+            return False
+        last = await self._reconciler.last(tenant.id)
+        if last is not None and not last.state.ended:
+            return False
+        return due_at(tenant.id, last.created_at if last is not None else tenant.created_at, self._interval_s) <= now

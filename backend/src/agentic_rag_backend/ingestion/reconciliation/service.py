@@ -1,0 +1,121 @@
+"""The reconciler: compares catalogue, graph, vectors and blobs of a tenant, and mends what differs."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.reconciliation.communities import CommunitiesRound
+from agentic_rag_backend.ingestion.reconciliation.documents import DocumentsRound
+from agentic_rag_backend.ingestion.reconciliation.jobs import JobsRound
+from agentic_rag_backend.ingestion.reconciliation.originals import OriginalsRound
+from agentic_rag_backend.ingestion.reconciliation.report import Report
+from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, Round, Services, Stores
+from agentic_rag_backend.ingestion.reconciliation.strangers import FactsRound, StrangersRound
+from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
+from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
+
+WORKFLOW = "reconcile_v1"
+RECORDED_WITHIN = timedelta(hours=1)
+"""An original is stored right before its document is recorded, within one request."""
+_PAGE = 200
+
+
+class Reconciler:
+    """Compares a tenant's stores, on request (`run`) or as a job (`request`, `reconcile_v1`).
+
+    Args:
+        tenants: does the same for what belongs to no tenant.
+        runner: begins and ends jobs.
+        started_at: when this process began: what was stored before that and never recorded is nobody's; aware.
+    """
+
+    def __init__(
+        self, stores: Stores, services: Services, tenants: TenantsRound, *, runner: Runner, started_at: datetime
+    ) -> None:
+        self._stores = stores
+        self._services = services
+        self._tenants = tenants
+        self._runner = runner
+        self._started_at = started_at
+
+    async def request(self, tenant: TenantId, *, repair: bool) -> Job:
+        """Queue a comparison, or join the one of the same kind that has not ended."""
+        enqueue = self._services.queue.enqueuer(WORKFLOW)
+        jobs = self._stores.catalogue.jobs
+        arguments = {"repair": repair}
+        job = await jobs.create(require_tenant(tenant), JobKind.RECONCILE, arguments, enqueue, join=True)
+        if bool(job.arguments.get("repair")) != repair:
+            job = await jobs.create(tenant, JobKind.RECONCILE, arguments, enqueue)
+        return job
+
+    async def last(self, tenant: TenantId) -> Job | None:
+        """Return the newest comparison."""
+        return await self._stores.catalogue.jobs.last(tenant, JobKind.RECONCILE)
+
+    async def reconcile_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: compare, mend if the job asks for it, and finish with the report; repeatable."""
+        run = await self._runner.begin(tenant, job_id, attempt)
+        if run is not None:
+            await self._runner.guarded(run, self._work, _nothing)
+
+    async def run(self, tenant: TenantId, *, repair: bool, progress: Progress | None = None) -> Report:
+        """Compare the tenant's stores and return what was found; with ``repair``, mend it."""
+        report = Report(repair)
+        round = Round(
+            tenant=require_tenant(tenant),
+            stores=self._stores,
+            services=self._services,
+            report=report,
+            progress=progress or _silent,
+            originals_before=max(self._started_at, datetime.now(UTC) - RECORDED_WITHIN),
+        )
+        await JobsRound(round).run()
+        await DocumentsRound(round).run()
+        await StrangersRound(round).run()
+        await FactsRound(round).run()
+        await CommunitiesRound(round).run()
+        await OriginalsRound(round).run()
+        if round.changed:
+            await self._stores.vectors.flush()
+        return report
+
+    async def run_tenants(self, *, repair: bool) -> Report:
+        """Compare what stores hold with the tenants there are."""
+        return await self._tenants.run(repair=repair)
+
+    async def sweep(self) -> int:
+        """Remove every tenant's originals that no document names, and return how many: what processes that were killed left."""
+        removed, cursor = 0, None
+        while True:
+            page = await self._stores.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
+            for tenant in page.items:
+                report = Report(repair=True)
+                round = Round(
+                    tenant=tenant.id,
+                    stores=self._stores,
+                    services=self._services,
+                    report=report,
+                    progress=_silent,
+                    originals_before=self._started_at,
+                )
+                await OriginalsRound(round).run()
+                removed += report.differences
+            cursor = page.next_cursor
+            if cursor is None:
+                return removed
+
+    async def _work(self, run: Run) -> None:
+        repair = bool(run.job.arguments.get("repair"))
+        report = await run.watched(self.run(run.tenant, repair=repair, progress=run.progress))
+        await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=report.as_result())
+
+
+async def _silent(stage: str, done: int, total: int) -> None:
+    """Tell nobody how far the comparison is."""
+
+
+async def _nothing(run: Run, error: AgenticRagError | Stopped) -> None:
+    """End a job that has no document."""

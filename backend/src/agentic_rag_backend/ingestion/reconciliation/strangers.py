@@ -1,0 +1,154 @@
+"""What stores hold of documents that the catalogue does not have, and facts whose vectors and graph disagree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.graph import Relationship
+from agentic_rag_backend.ingestion.reconciliation.report import Kind
+from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+
+ALL_VERSIONS = 2**31 - 1
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StrangersRound:
+    """Goes through vectors and graph for documents that nobody knows.
+
+    A document's row is there before anything is written of it and goes when all of it has gone, and ids are never used
+    again. So what the catalogue does not know is no document's, whatever is in flight.
+    """
+
+    round: Round
+
+    async def run(self) -> None:
+        """Compare, and mend where that is asked for."""
+        tenant, stores = self.round.tenant, self.round.stores
+        await self.round.progress("strangers", 0, 0)
+        known: frozenset[str] = frozenset()
+        async for points in stores.vectors.points(tenant, Collection.CHUNKS):
+            nobodys = [point.id for point in points if point.document_id is None]
+            if nobodys:
+                await self._points(nobodys)
+            named = {point.document_id for point in points if point.document_id is not None}
+            unknown = await self._unknown(named - known)
+            known = frozenset(named - unknown)
+            for document_id in sorted(unknown):
+                await self._vectors(document_id)
+            await self.round.progress("strangers", 0, 0)
+        async for versions in stores.graph.all_versions(tenant):
+            for document_id in sorted(await self._unknown({held.document_id for held in versions})):
+                await self._knowledge(document_id)
+            await self.round.progress("strangers", 0, 0)
+
+    async def _unknown(self, document_ids: Iterable[str]) -> set[str]:
+        ids = sorted(document_ids)
+        documents = self.round.stores.catalogue.documents
+        found = (
+            {each.document.id for each in await documents.standings(self.round.tenant, ids=ids, limit=_PAGE)} if ids else set()
+        )
+        return set(ids) - found
+
+    async def _points(self, ids: Sequence[str]) -> None:
+        self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, ids)
+        if self.round.repair:
+            gone = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
+            self.round.report.mended(Kind.CHUNK_VECTOR_ORPHANED, gone)
+            self.round.changed = True
+
+    async def _vectors(self, document_id: str) -> None:
+        async with self.round.turn():
+            if not await self._unknown([document_id]):
+                return
+            vectors, tenant = self.round.stores.vectors, self.round.tenant
+            async for points in vectors.points(tenant, Collection.CHUNKS, document_ids=[document_id]):
+                self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
+            if self.round.repair:
+                gone = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
+                self.round.report.mended(Kind.CHUNK_VECTOR_ORPHANED, gone)
+                await self.round.mended(document_id, knowledge=False)
+
+    async def _knowledge(self, document_id: str) -> None:
+        async with self.round.turn():
+            if not await self._unknown([document_id]):
+                return
+            held = [
+                each async for batch in self.round.stores.graph.all_versions(self.round.tenant, [document_id]) for each in batch
+            ]
+            self.round.report.found(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
+            if self.round.repair and held:
+                # From below version 0 on: nothing says that what is nobody's has a number of ours.
+                least = min(0, *(each.version for each in held)) - 1
+                await self.round.stores.nodes.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)
+                self.round.report.mended(Kind.KNOWLEDGE_ORPHANED, len(held))
+                await self.round.mended(document_id, knowledge=True)
+
+
+@dataclass(frozen=True, slots=True)
+class FactsRound:
+    """Holds the points of facts against the graph's relationships."""
+
+    round: Round
+
+    async def run(self) -> None:
+        """Compare, and mend where that is asked for."""
+        tenant, stores = self.round.tenant, self.round.stores
+        await self.round.progress("facts", 0, 0)
+        async for relationships in stores.graph.all_relationships(tenant):
+            missing = await self._without_point([each.id for each in relationships])
+            if missing:
+                await self._write(sorted(missing))
+            await self.round.progress("facts", 0, 0)
+        async for points in stores.vectors.points(tenant, Collection.NODES, kind=NodeKind.FACT):
+            ids = [point.id for point in points]
+            known = await stores.graph.relationships(tenant, ids)
+            orphans = [id for id in ids if id not in known]
+            if orphans:
+                await self._remove(orphans)
+            await self.round.progress("facts", 0, 0)
+
+    async def _without_point(self, ids: Sequence[str]) -> set[str]:
+        points = self.round.stores.vectors.points(self.round.tenant, Collection.NODES, ids=ids)
+        return set(ids) - {point.id async for page in points for point in page}
+
+    async def _write(self, suspected: Sequence[str]) -> None:
+        tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
+        async with self.round.turn():
+            held = await stores.graph.relationships(tenant, await self._sorted_without_point(suspected))
+            found = [each for each in held.values() if not await self._in_flight(each)]
+            report.skipped(Kind.FACT_VECTOR_MISSING, len(suspected) - len(found))
+            if not found:
+                return
+            report.found(Kind.FACT_VECTOR_MISSING, [each.id for each in found])
+            if self.round.repair:
+                facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in found]
+                await stores.vectors.upsert(tenant, Collection.NODES, facts)
+                report.mended(Kind.FACT_VECTOR_MISSING, len(facts))
+                await self.round.mended(found[0].supports[0].document_id, knowledge=False)
+
+    async def _sorted_without_point(self, ids: Sequence[str]) -> list[str]:
+        return sorted(await self._without_point(ids))
+
+    async def _in_flight(self, relationship: Relationship) -> bool:
+        """Tell whether nothing supports it but documents whose jobs see to its point."""
+        ids = sorted({support.document_id for support in relationship.supports})
+        documents = self.round.stores.catalogue.documents
+        standings = await documents.standings(self.round.tenant, ids=ids[:_PAGE], limit=_PAGE)
+        return bool(standings) and all(each.in_flight for each in standings)
+
+    async def _remove(self, suspected: Sequence[str]) -> None:
+        tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
+        async with self.round.turn():
+            known = await stores.graph.relationships(tenant, suspected)
+            gone = await self._without_point(suspected)
+            found = [id for id in suspected if id not in known and id not in gone]
+            report.skipped(Kind.FACT_VECTOR_ORPHANED, len(suspected) - len(found))
+            if not found:
+                return
+            report.found(Kind.FACT_VECTOR_ORPHANED, found)
+            if self.round.repair:
+                report.mended(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, found))
+                self.round.changed = True

@@ -1,0 +1,126 @@
+"""Where documents stand, for whoever compares the other stores with the catalogue, and the jobs that some of them lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlalchemy import and_, exists, select
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import Enqueue, Standing
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN, new_job
+from agentic_rag_backend.stores.catalogue.pages import check_limit
+from agentic_rag_backend.stores.catalogue.rows import (
+    batches,
+    document_from,
+    lock_document,
+    lock_tenant,
+    raise_state_version,
+)
+from agentic_rag_backend.stores.catalogue.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
+from agentic_rag_backend.stores.catalogue.tables import chunks, document_versions, documents, jobs
+from agentic_rag_backend.stores.catalogue.visibility import record_change
+
+_visible, _latest = document_versions.alias("visible"), document_versions.alias("latest")
+_OPEN_JOB = exists().where(
+    jobs.c.tenant_id == documents.c.tenant_id, jobs.c.document_id == documents.c.id, jobs.c.state.in_(OPEN)
+)
+_STANDINGS = select(
+    *documents.c,
+    _visible.c.blob_key,
+    _latest.c.state.label("latest_state"),
+    _OPEN_JOB.label("in_flight"),
+).select_from(
+    documents.outerjoin(
+        _visible,
+        and_(
+            _visible.c.tenant_id == documents.c.tenant_id,
+            _visible.c.document_id == documents.c.id,
+            _visible.c.version == documents.c.current_version,
+        ),
+    ).outerjoin(
+        _latest,
+        and_(
+            _latest.c.tenant_id == documents.c.tenant_id,
+            _latest.c.document_id == documents.c.id,
+            _latest.c.version == documents.c.latest_version,
+        ),
+    )
+)
+
+
+def standings(connection: Connection, tenant: TenantId, ids: Sequence[str] | None, after: str, limit: int) -> list[Standing]:
+    """See `DocumentCatalogue.standings`."""
+    check_limit(limit)
+    if ids is not None and not ids:
+        return []
+    statement = _STANDINGS.where(documents.c.tenant_id == tenant.value, documents.c.id > after)
+    if ids is not None:
+        statement = statement.where(documents.c.id.in_(sorted(set(ids))))
+    found = connection.execute(statement.order_by(documents.c.id).limit(limit)).mappings()
+    return [
+        Standing(
+            document=document_from(row),
+            deleted=row["deleted_at"] is not None,
+            in_flight=bool(row["in_flight"]),
+            unfinished=row["latest_state"] in UNFINISHED_STATES,
+            blob_key=row["blob_key"],
+        )
+        for row in found
+    ]
+
+
+def visible_chunk_ids(connection: Connection, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
+    """See `DocumentCatalogue.visible_chunk_ids`."""
+    found: dict[str, list[str]] = {}
+    current = and_(
+        documents.c.tenant_id == chunks.c.tenant_id,
+        documents.c.id == chunks.c.document_id,
+        documents.c.current_version == chunks.c.version,
+    )
+    for batch in batches(list(dict.fromkeys(document_ids))):
+        statement = (
+            select(chunks.c.document_id, chunks.c.chunk_id)
+            .join(documents, current)
+            .where(chunks.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), chunks.c.document_id.in_(batch))
+            .order_by(chunks.c.document_id, chunks.c.ordinal)
+        )
+        for document_id, chunk_id in connection.execute(statement):
+            found.setdefault(document_id, []).append(chunk_id)
+    return found
+
+
+def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
+    """See `DocumentCatalogue.take_up`."""
+    lock_tenant(connection, tenant)
+    held = lock_document(connection, tenant, document_id)
+    open_one = select(jobs.c.id).where(
+        jobs.c.tenant_id == tenant.value, jobs.c.document_id == document_id, jobs.c.state.in_(OPEN)
+    )
+    if held is None or connection.execute(open_one.limit(1)).first() is not None:
+        return None
+    version, changed = held["latest_version"], {}
+    if held["deleted_at"] is not None:
+        kind = JobKind.DELETE
+    else:
+        latest = read_version(connection, tenant, document_id, version)
+        if latest is None or latest["state"] not in UNFINISHED_STATES:
+            return None
+        kind, changed = JobKind.INGEST, {"state": PENDING}
+    job = new_job(connection, tenant, kind, document_id=document_id, version=version)
+    change_document(connection, tenant, document_id, {**changed, "job_id": job.id, "updated_at": utc_now()})
+    enqueue(kind)(connection, tenant, job)
+    return job
+
+
+def mended(connection: Connection, tenant: TenantId, document_id: str, knowledge: bool) -> None:
+    """See `DocumentCatalogue.mended`."""
+    lock_tenant(connection, tenant)
+    raise_state_version(connection, tenant, content=knowledge)
+    if knowledge:
+        held = lock_document(connection, tenant, document_id)
+        shown = held is not None and held["deleted_at"] is None
+        record_change(connection, tenant, document_id, held["current_version"] if held is not None and shown else 0)
