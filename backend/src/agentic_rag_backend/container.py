@@ -219,7 +219,7 @@ def _ingestion(
         extractor=RuleExtractor(),
         resolver=Resolver(adapters.graph),
         queue=queue,
-        options=IngestionOptions(max_upload_mb=settings.max_upload_mb),
+        options=IngestionOptions(max_upload_mb=settings.max_upload_mb, patience_s=settings.job_patience_s),
         on_changed=communities.on_documents_changed,
     )
 

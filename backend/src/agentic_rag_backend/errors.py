@@ -130,6 +130,21 @@ class ModelRateLimited(ModelUnavailable):
     title = "Model rate limited"
 
 
+class ModelRefused(ModelUnavailable):
+    """The model refuses every request of this kind: its key, its name or the account's rights are wrong."""
+
+    code = "model_refused"
+    status = 502
+    title = "Model refused the request"
+
+
+class ModelInputRefused(ModelRefused):
+    """The model refuses what it was given, such as a text that it cannot read; other texts may be welcome."""
+
+    code = "model_input_refused"
+    title = "Model refused the text"
+
+
 class ModelReplyInvalid(ModelUnavailable):
     """The model answered something that is not what the schema asks for."""
 

@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     # --- jobs
     prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once")
     job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
+    job_patience_s: float = Field(
+        3600.0, ge=0, le=604_800, description="seconds a job waits, without progress, for stores and models that do not answer"
+    )
 
     # --- embedding
     embedder: Literal["bundled", "openai"] = Field("bundled", description="what turns text into vectors")

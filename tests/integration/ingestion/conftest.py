@@ -13,6 +13,7 @@ import pytest
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
+from agentic_rag_backend.ingestion.waiting import PATIENCE_S
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -72,11 +73,20 @@ class Builder:
         self.folder = folder
         self.stack = stack
 
-    async def open(self, *, extractor: Extractor | None = None, embedder: Embedder | None = None, work: bool = True) -> World:
+    async def open(
+        self,
+        *,
+        extractor: Extractor | None = None,
+        embedder: Embedder | None = None,
+        work: bool = True,
+        patience_s: float = PATIENCE_S,
+    ) -> World:
         bundled = BundledEmbedder()
         self.stack.push_async_callback(bundled.close)
         vectors = await EdgeVectorStore.open(
-            self.folder / "vectors", dimensions=bundled.dimensions, embedder_fingerprint=bundled.fingerprint
+            self.folder / "vectors",
+            dimensions=(embedder or bundled).dimensions,
+            embedder_fingerprint=(embedder or bundled).fingerprint,
         )
         self.stack.push_async_callback(vectors.close)
         catalogue = await SqlCatalogue.open(f"sqlite:///{self.folder / 'catalogue.db'}")
@@ -97,7 +107,7 @@ class Builder:
             extractor=extractor or RuleExtractor(),
             resolver=Resolver(graph),
             queue=queue,
-            options=IngestionOptions(max_upload_mb=2, group_size=4),
+            options=IngestionOptions(max_upload_mb=2, group_size=4, patience_s=patience_s),
             on_changed=changed.append,
         )
         for name, (queue_name, workflow) in ingestion.workflows().items():

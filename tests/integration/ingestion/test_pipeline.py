@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     UnsupportedMediaType,
 )
-from agentic_rag_backend.ingestion import runs
+from agentic_rag_backend.ingestion import runs, waiting
 from agentic_rag_backend.ingestion.service import INGEST
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
@@ -279,7 +279,7 @@ class Unwell(BundledEmbedder):
 
 
 async def test_a_model_that_is_away_for_a_moment_is_waited_for(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(waiting, "FIRST_PAUSE_S", 0.01)
     unwell = Unwell(2)
     world = await builder.open(embedder=unwell)
     await ready(world, JOLIOT)
@@ -287,12 +287,9 @@ async def test_a_model_that_is_away_for_a_moment_is_waited_for(builder: Builder,
     await unwell.close()
 
 
-async def test_a_model_that_stays_away_fails_the_job_which_can_be_tried_again(
-    builder: Builder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "FIRST_PAUSE_S", 0.01)
-    unwell = Unwell(runs.ATTEMPTS)
-    world = await builder.open(embedder=unwell)
+async def test_a_model_that_stays_away_fails_the_job_which_can_be_tried_again(builder: Builder) -> None:
+    unwell = Unwell(1)
+    world = await builder.open(embedder=unwell, patience_s=0)
     submitted = await world.submit(JOLIOT)
     job = await world.ended(submitted.job)
     assert job.state is JobState.FAILED

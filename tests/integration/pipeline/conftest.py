@@ -21,7 +21,8 @@ from agentic_rag_backend.stores.catalogue.base import Submitted
 from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.vector.base import Collection
 
-Opens = Callable[[], AbstractAsyncContextManager["Application"]]
+Opens = Callable[..., AbstractAsyncContextManager["Application"]]
+"""Takes settings that differ from the usual ones."""
 
 
 @dataclass
@@ -67,8 +68,9 @@ def opens(tmp_path: Path) -> Opens:
     """Return what opens the application on one folder, again and again."""
 
     @asynccontextmanager
-    async def opened() -> AsyncIterator[Application]:
-        settings = Settings(data_dir=tmp_path / "data", _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02)
+    async def opened(**other: Any) -> AsyncIterator[Application]:
+        usual: dict[str, Any] = {"community_auto_rebuild": False, "job_polling_interval_s": 0.02}
+        settings = Settings(data_dir=tmp_path / "data", _env_file=None, **{**usual, **other})
         async with open_container(settings) as container:
             known = await container.catalogue.tenants.tenant_by_name("acme")
             tenant = known or await container.catalogue.tenants.create("acme")
@@ -80,4 +82,11 @@ def opens(tmp_path: Path) -> Opens:
 @pytest.fixture
 async def application(opens: Opens) -> AsyncIterator[Application]:
     async with opens() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def impatient(opens: Opens) -> AsyncIterator[Application]:
+    """The application that fails a job at once where a store or model does not answer."""
+    async with opens(job_patience_s=0) as opened:
         yield opened

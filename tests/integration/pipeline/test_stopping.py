@@ -84,9 +84,10 @@ async def test_cancelled_while_it_is_committed(
         job = await application.ended(submitted.job)
     assert (job.state, job.error and job.error["code"]) == (JobState.CANCELLED, "cancelled")
     assert await application.held() == NOTHING
-    assert await staged(application) == 0
+    embedded = application.container.embedder.stats.texts  # type: ignore[attr-defined]
     again = await application.ended(await application.container.jobs.retry(application.tenant, job.id))
     assert again.state is JobState.SUCCEEDED
+    assert application.container.embedder.stats.texts == embedded, "paid once"  # type: ignore[attr-defined]
     document = await application.container.catalogue.documents.document(application.tenant, submitted.document.id)
     assert (document.state, document.failures) == (DocumentState.READY, ())
 
@@ -115,71 +116,66 @@ async def test_a_cancelled_update_leaves_the_version_before_it(application: Appl
 
 
 async def test_a_failed_commit_leaves_nothing_and_keeps_what_was_prepared(
-    application: Application, monkeypatch: pytest.MonkeyPatch
+    impatient: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "FIRST_PAUSE_S", 0.0)
-
     async def down(*arguments: Any) -> None:
         raise StoreUnavailable("the vector store is down")
 
     with monkeypatch.context() as patch:
         patch.setattr(EdgeVectorStore, "upsert", down)
-        submitted = await application.submit(FIRST, key="one")
-        job = await application.ended(submitted.job)
+        submitted = await impatient.submit(FIRST, key="one")
+        job = await impatient.ended(submitted.job)
     assert (job.state, job.error and job.error["code"]) == (JobState.FAILED, "store_unavailable")
-    assert await application.held() == NOTHING
-    assert await staged(application) > 0
-    embedded = application.container.embedder.stats.texts  # type: ignore[attr-defined]
-    again = await application.ended(await application.container.jobs.retry(application.tenant, job.id))
+    assert await impatient.held() == NOTHING
+    assert await staged(impatient) > 0
+    embedded = impatient.container.embedder.stats.texts  # type: ignore[attr-defined]
+    again = await impatient.ended(await impatient.container.jobs.retry(impatient.tenant, job.id))
     assert again.state is JobState.SUCCEEDED
-    assert application.container.embedder.stats.texts == embedded, "paid once"  # type: ignore[attr-defined]
+    assert impatient.container.embedder.stats.texts == embedded, "paid once"  # type: ignore[attr-defined]
 
 
 async def test_what_a_store_that_was_down_kept_goes_at_the_next_attempt(
-    application: Application, monkeypatch: pytest.MonkeyPatch
+    impatient: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runs, "FIRST_PAUSE_S", 0.0)
-
     async def down(*arguments: Any, **options: Any) -> None:
         raise StoreUnavailable("the vector store is down")
 
     with monkeypatch.context() as patch:
         for method in ("upsert", "delete_document"):
             patch.setattr(EdgeVectorStore, method, down)
-        submitted = await application.submit(FIRST, key="one")
-        job = await application.ended(submitted.job)
+        submitted = await impatient.submit(FIRST, key="one")
+        job = await impatient.ended(submitted.job)
     assert job.state is JobState.FAILED
-    assert (await application.held())[0].mentions > 0
-    again = await application.ended(await application.container.jobs.retry(application.tenant, job.id))
+    assert (await impatient.held())[0].mentions > 0
+    again = await impatient.ended(await impatient.container.jobs.retry(impatient.tenant, job.id))
     assert again.state is JobState.SUCCEEDED
     result = again.result or {}
-    assert (await application.held())[0].mentions == result["mentions"]
+    assert (await impatient.held())[0].mentions == result["mentions"]
 
 
-async def test_a_job_that_the_queue_gives_up_ends_its_document(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_job_that_the_queue_gives_up_ends_its_document(impatient: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     async def breaks(*arguments: Any) -> None:
         raise StoreUnavailable("the catalogue was away for longer than anybody waits")
 
-    monkeypatch.setattr(runs, "FIRST_PAUSE_S", 0.0)
     with monkeypatch.context() as patch:
         patch.setattr(Commitment, "failed", breaks)
         patch.setattr(SqliteGraphStore, "write_document", breaks)
-        submitted = await application.submit(FIRST, key="one")
+        submitted = await impatient.submit(FIRST, key="one")
         assert submitted.job is not None
         # Its end cannot be recorded: it is not over then, but runs again with the next housekeeping or start.
         await asyncio.sleep(1.0)
-        assert not (await application.job(submitted.job)).state.ended
-    ingestion, tenant = application.container.ingestion, application.tenant
+        assert not (await impatient.job(submitted.job)).state.ended
+    ingestion, tenant = impatient.container.ingestion, impatient.tenant
     await ingestion.given_up(tenant, submitted.job.id, 2, RuntimeError("another attempt"))
-    assert not (await application.job(submitted.job)).state.ended
+    assert not (await impatient.job(submitted.job)).state.ended
     await ingestion.given_up(tenant, submitted.job.id, 1, RuntimeError("killed its process"))
-    job = await application.job(submitted.job)
+    job = await impatient.job(submitted.job)
     assert job.state is JobState.FAILED
     assert job.error is not None
     assert "killed its process" in job.error["message"]
-    document = await application.container.catalogue.documents.document(tenant, submitted.document.id)
+    document = await impatient.container.catalogue.documents.document(tenant, submitted.document.id)
     assert (document.state, document.failures[0].code) == (DocumentState.FAILED, "internal_error")
-    assert await application.held() == NOTHING
+    assert await impatient.held() == NOTHING
     await ingestion.given_up(tenant, "no such job", 1, RuntimeError("gone with its tenant"))
-    again = await application.ended(await application.container.jobs.retry(tenant, job.id))
+    again = await impatient.ended(await impatient.container.jobs.retry(tenant, job.id))
     assert again.state is JobState.SUCCEEDED

@@ -13,8 +13,7 @@ from functools import partial
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.commitment import Commitment, Written
-from agentic_rag_backend.ingestion.runs import Run, begin, guarded
-from agentic_rag_backend.stores.catalogue.base import JobCatalogue
+from agentic_rag_backend.ingestion.runs import Run, Runner
 
 MOST_TOGETHER = 64
 FLUSH_SHARE = 0.05
@@ -30,7 +29,7 @@ class Batches:
     taken along is found ended.
     """
 
-    jobs: JobCatalogue
+    runner: Runner
     commitment: Commitment
     _prepared: dict[TenantId, dict[str, int]] = field(default_factory=dict)
     _flushed_at: float = float("-inf")
@@ -42,25 +41,25 @@ class Batches:
 
     async def commit(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Commit the job and those of the tenant that are prepared by now."""
-        first = await begin(self.jobs, tenant, job_id, attempt, started=True)
+        first = await self.runner.begin(tenant, job_id, attempt, started=True)
         if first is None:
             return
         await self._pause()
         written: list[Written] = []
         await self._write(first, written)
         for other, number in self._taken_along(tenant, job_id):
-            run = await begin(self.jobs, tenant, other, number, started=True)
+            run = await self.runner.begin(tenant, other, number, started=True)
             if run is not None:
                 await self._write(run, written)
         flush = _Once(self._flush)
         for item in written:
-            await guarded(item.run, partial(self._publish, item, flush), self.commitment.failed)
+            await self.runner.guarded(item.run, partial(self._publish, item, flush), self.commitment.failed)
 
     async def _write(self, run: Run, written: list[Written]) -> None:
         async def step(run: Run) -> None:
             written.append(await self.commitment.write(run))
 
-        await guarded(run, step, self.commitment.failed)
+        await self.runner.guarded(run, step, self.commitment.failed)
 
     async def _publish(self, item: Written, flush: _Once, run: Run) -> None:
         run.stage = "flush"

@@ -86,16 +86,14 @@ class Commitment:
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         """Note the error with the document, and take back what was written of a version that nobody will see.
 
-        What was prepared stays for another attempt, unless the job was stopped. A store that does not answer now is
-        cleaned by whatever comes next: another attempt, another version or the document's deletion.
+        What was computed stays on record. A store that does not answer now is cleaned by whatever comes next: another
+        attempt, another version or the document's deletion.
         """
         await fail_version(self.documents, run, error)
         try:
             await self._take_back(run)
         except AgenticRagError as problem:
             _log.warning("version_left", document=run.document_id, version=run.version, reason=problem.message)
-        if isinstance(error, Stopped):
-            await self.documents.discard_prepared(run.tenant, run.document_id, run.version)
 
     async def _take_back(self, run: Run) -> None:
         try:
@@ -121,9 +119,10 @@ class Commitment:
         await run.progress("vectors", 0, len(prepared))
         await self.nodes.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
         nodes = await self.nodes.write(run.tenant, knowledge)
-        failures = tuple(item.extraction.failure for item in prepared if item.extraction.failure is not None)
+        failures = tuple(failure for item in prepared for failure in item.failures)
         result = {
             "chunks": len(prepared),
+            "reused": sum(item.reused for item in prepared),
             "entities": len(knowledge.entities),
             "relationships": len(knowledge.relationships),
             "mentions": len(knowledge.mentions),

@@ -69,7 +69,7 @@ class Deletion:
             "mentions": sum(mentions),
             "relationships": sum(relationships),
             "originals": sum([await self._exists(run, key) for key in keys]),
-            "versions": len(await self.documents.blob_keys(tenant, document_id, up_to_version=run.version)),
+            **await self.documents.remains(tenant, document_id),
         }
 
     async def _exists(self, run: Run, key: str) -> bool:

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-import structlog
-
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
-from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import (
-    AgenticRagError,
-    ModelUnavailable,
-    NotFound,
-    StoreUnavailable,
-    UnreadableDocument,
-    UnsupportedMediaType,
-)
-from agentic_rag_backend.ingestion.chunking.passages import chunks_of, passage_text
+from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
+from agentic_rag_backend.ingestion.chunking.passages import chunks_of
+from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.registry import parse
 from agentic_rag_backend.ingestion.runs import Run, Stopped
-from agentic_rag_backend.knowledge.extraction.base import Extractor
-from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.models.embedding.base import Tokenizer
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 IN_LOOP_BYTES = 32_768
 """Smaller files are parsed and cut where they are: a thread costs more than the work."""
+_PAGE_GROUPS = 8
+"""Groups whose results are looked for on record at once."""
 
-_log = structlog.get_logger(__name__)
 T = TypeVar("T")
 HandOn = Callable[[TenantId, str, int], Awaitable[None]]
 """Queues the next workflow of a job, given tenant, job and attempt."""
@@ -61,14 +52,20 @@ class Preparation:
 
     documents: DocumentCatalogue
     blobs: BlobStore
-    embedder: Embedder
+    computation: Computation
     tokenizer: Tokenizer
-    extractor: Extractor
     hand_on: HandOn
     group_size: int = 64
 
     async def run(self, run: Run) -> None:
-        """Prepare the job's version. What an interrupted attempt had staged is not computed again."""
+        """Prepare the job's version; what is on record, of this version or another one, is not computed again."""
+        await run.watched(self._run(run))
+
+    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+        """Note the error with the document; what was computed stays on record."""
+        await fail_version(self.documents, run, error)
+
+    async def _run(self, run: Run) -> None:
         if not await self.documents.begin_processing(run.tenant, run.document_id, run.version):
             raise superseded(run)
         try:
@@ -78,19 +75,13 @@ class Preparation:
             raise superseded(run) from None
         await self.hand_on(run.tenant, run.job.id, run.job.attempt)
 
-    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
-        """Note the error with the document; what was prepared stays for another attempt, unless the job was stopped."""
-        await fail_version(self.documents, run, error)
-        if isinstance(error, Stopped):
-            await self.documents.discard_prepared(run.tenant, run.document_id, run.version)
-
     async def _prepare(self, run: Run, version: DocumentVersion) -> None:
         await run.progress("parse", 0, 0)
         content = await self._original(run, version)
         small = len(content) <= IN_LOOP_BYTES
         parsed = await _off_loop(lambda: parse(content, version.media_type), small=small)
-        # A text that is there already was parsed by an attempt that was interrupted: it may have staged chunks, too.
-        resumed = bool(version.text)
+        # Only then may anything be on record: a text that is there was parsed by an attempt that was interrupted.
+        known = bool(version.text) or run.version > 1
         await self.documents.save_parsed(
             run.tenant,
             run.document_id,
@@ -102,15 +93,19 @@ class Preparation:
         )
         await run.progress("chunk", 0, 0)
         chunks = await _off_loop(lambda: self._chunks(run, version, parsed), small=small)
-        staged = await self._staged(run) if resumed else frozenset()
         done = 0
-        for start in range(0, len(chunks), self.group_size):
-            group = chunks[start : start + self.group_size]
-            missing = [chunk for chunk in group if chunk.id not in staged]
-            if missing:
-                await self._stage(run, version.title, missing)
-            done += len(group)
-            await run.progress("embed", done, len(chunks))
+        for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
+            page = chunks[start : start + self.group_size * _PAGE_GROUPS]
+            recipes = {chunk.id: self.computation.recipe(version.title, chunk) for chunk in page}
+            held = await self._on_record(run, page, recipes) if known else frozenset()
+            # A group is the same at every attempt, since a chunk may be read in the light of those beside it.
+            for first in range(0, len(page), self.group_size):
+                group = page[first : first + self.group_size]
+                missing = [chunk for chunk in group if chunk.id not in held]
+                if missing:
+                    await self._stage(run, version.title, missing, recipes)
+                done += len(group)
+                await run.progress("embed", done, len(chunks))
 
     async def _original(self, run: Run, version: DocumentVersion) -> bytes:
         try:
@@ -123,38 +118,15 @@ class Preparation:
     def _chunks(self, run: Run, version: DocumentVersion, parsed: ParsedDocument) -> list[Chunk]:
         return chunks_of(run.tenant, run.document_id, run.version, parsed, version.options.chunking, tokenizer=self.tokenizer)
 
-    async def _staged(self, run: Run) -> frozenset[str]:
-        prepared = await self.documents.prepared(run.tenant, run.document_id, run.version)
-        return frozenset(item.chunk.id for item in prepared)
+    async def _on_record(self, run: Run, page: Sequence[Chunk], recipes: Mapping[str, str]) -> frozenset[str]:
+        wanted = [(chunk, recipes[chunk.id]) for chunk in page]
+        return await self.documents.reuse(run.tenant, run.document_id, run.version, wanted)
 
-    async def _stage(self, run: Run, title: str, chunks: Sequence[Chunk]) -> None:
-        """Embed and extract a group of chunks at the same time, and record the results."""
-        embedding = asyncio.ensure_future(self.embedder.embed([passage_text(title, chunk) for chunk in chunks]))
-        try:
-            await asyncio.sleep(0)  # the embedder's threads begin before the extractor takes the loop
-            extractions = await self._extract(title, chunks)
-            vectors = await embedding
-        finally:
-            embedding.cancel()
-        prepared = [
-            PreparedChunk(chunk, vector, extraction)
-            for chunk, vector, extraction in zip(chunks, vectors, extractions, strict=True)
-        ]
+    async def _stage(self, run: Run, title: str, chunks: Sequence[Chunk], recipes: Mapping[str, str]) -> None:
+        """Compute what a group of chunks still lacks, and put it on record."""
+        prepared = await self.computation.compute(title, chunks, [recipes[chunk.id] for chunk in chunks])
         await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared)
-
-    async def _extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
-        """Return what the chunks say; where that fails, chunk by chunk, so that one bad chunk costs only itself."""
-        try:
-            return await self.extractor.extract(title, chunks)
-        except (StoreUnavailable, ModelUnavailable):
-            raise
-        except Exception as error:  # noqa: BLE001 - part of the job's boundary: the failure is listed, not hidden
-            if len(chunks) > 1:
-                return [extraction for chunk in chunks for extraction in await self._extract(title, [chunk])]
-            _log.exception("extraction failed", document=chunks[0].document_id, chunk=chunks[0].id)
-            code = error.code if isinstance(error, AgenticRagError) else "extraction_failed"
-            message = error.message if isinstance(error, AgenticRagError) else f"unexpected {type(error).__name__}"
-            return [Extraction(chunk_id=chunks[0].id, failure=Failure("extract", code, message, chunks[0].id))]
+        run.gained += 1
 
 
 async def _off_loop(work: Callable[[], T], *, small: bool) -> T:

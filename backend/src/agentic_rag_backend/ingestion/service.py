@@ -25,12 +25,14 @@ from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.batches import Batches
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.commitment import Changed, Commitment
+from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.parsing.registry import MAX_TITLE_CHARACTERS, media_type_of, parse, title_of
 from agentic_rag_backend.ingestion.preparation import IN_LOOP_BYTES, Preparation
-from agentic_rag_backend.ingestion.runs import Run, Stopped, begin, end, guarded
+from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped, end
+from agentic_rag_backend.ingestion.waiting import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.resolution import Resolver
@@ -86,10 +88,15 @@ class Deleting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestionOptions:
-    """Limits and sizes. ``group_size`` chunks are embedded, extracted and staged at once."""
+    """Limits and sizes.
+
+    ``group_size`` chunks are embedded, extracted and put on record at once; ``patience_s`` is how many seconds without
+    progress a job waits for stores and models that do not answer.
+    """
 
     max_upload_mb: int = 50
     group_size: int = 64
+    patience_s: float = PATIENCE_S
 
 
 class IngestionService:
@@ -115,19 +122,19 @@ class IngestionService:
         self._vectors = vectors
         self._blobs = blobs
         self._queue = queue
+        self._runner = Runner(catalogue.jobs, self._options.patience_s)
         nodes = KnowledgeNodes(graph, vectors)
         documents = catalogue.documents
         self._preparation = Preparation(
             documents=documents,
             blobs=blobs,
-            embedder=embedder,
+            computation=Computation(embedder=embedder, extractor=extractor),
             tokenizer=tokenizer,
-            extractor=extractor,
             hand_on=self._hand_on,
             group_size=self._options.group_size,
         )
         commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes, on_changed=on_changed)
-        self._batches = Batches(catalogue.jobs, commitment)
+        self._batches = Batches(self._runner, commitment)
         self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, on_changed=on_changed)
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
@@ -321,9 +328,9 @@ class IngestionService:
                 return removed
 
     async def _work_off(self, work: Preparation | Deletion, tenant: TenantId, job_id: str, attempt: int) -> None:
-        run = await begin(self._catalogue.jobs, tenant, job_id, attempt)
+        run = await self._runner.begin(tenant, job_id, attempt)
         if run is not None:
-            await guarded(run, work.run, work.failed)
+            await self._runner.guarded(run, work.run, work.failed)
 
     async def _hand_on(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         await self._queue.enqueue(COMMIT, tenant, job_id, attempt)

@@ -11,6 +11,8 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import numpy as np
+
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId
@@ -23,7 +25,13 @@ from agentic_rag_backend.stores.catalogue.base import (
     JobCatalogue,
     TenantDirectory,
 )
-from agentic_rag_backend.testing import catalogue_directory, catalogue_documents, catalogue_revisions, catalogue_visibility
+from agentic_rag_backend.testing import (
+    catalogue_directory,
+    catalogue_documents,
+    catalogue_results,
+    catalogue_revisions,
+    catalogue_visibility,
+)
 from agentic_rag_backend.testing.catalogue_directory import SUMMARY
 from agentic_rag_backend.testing.catalogue_documents import BAD, TEXT
 from agentic_rag_backend.testing.catalogue_samples import (
@@ -42,6 +50,7 @@ from agentic_rag_backend.testing.catalogue_samples import (
 A = TenantId("t_" + "a" * 32)
 VISIBLE = submission("visible").document_id
 STAGED = submission("staged").document_id
+WANTED = [(item.chunk, item.recipe or "") for item in prepared(STAGED, 1, TEXT)]
 CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
 OTHER_SECRET = "cc" * 32
 UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate"}
@@ -65,7 +74,8 @@ OPERATIONS: dict[str, Operation] = {
     "documents.save_prepared": lambda c, t, _: c.documents.save_prepared(t, STAGED, 1, prepared(STAGED, 1, "x")),
     "documents.prepared": lambda c, t, _: c.documents.prepared(t, STAGED, 1),
     "documents.publish": lambda c, t, _: c.documents.publish(t, STAGED, 1),
-    "documents.discard_prepared": lambda c, t, _: c.documents.discard_prepared(t, STAGED, 1),
+    "documents.reuse": lambda c, t, _: c.documents.reuse(t, STAGED, 1, WANTED),
+    "documents.remains": lambda c, t, _: c.documents.remains(t, STAGED),
     "documents.fail": lambda c, t, _: c.documents.fail(t, STAGED, 1, state=DocumentState.FAILED, failure=BAD),
     "documents.revise": lambda c, t, _: c.documents.revise(t, VISIBLE, Change(metadata={"of": "B"}), nothing),
     "documents.tombstone": lambda c, t, _: c.documents.tombstone(t, VISIBLE, nothing),
@@ -159,6 +169,7 @@ CHECKS: tuple[Check, ...] = (
     another_tenant_sees_nothing,
     equal_ids_stay_apart,
     *catalogue_documents.CHECKS,
+    *catalogue_results.CHECKS,
     *catalogue_revisions.CHECKS,
     *catalogue_visibility.CHECKS,
     *catalogue_directory.CHECKS,
@@ -224,6 +235,6 @@ async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -
     names += ("tenants.flags", "communities.pointer", "communities.summaries")
     found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in names]
     staged = await catalogue.documents.prepared(owner, STAGED, 1)
-    kept = [(item.chunk, item.extraction, item.vector.tolist()) for item in staged]
+    kept = [(item.chunk, item.extraction, np.asarray(item.vector).tolist()) for item in staged]
     blobs = await catalogue.documents.blob_keys(owner, ids["deleted"], up_to_version=9)
     return [*found, kept, blobs, await catalogue.documents.version(owner, STAGED, 1)]

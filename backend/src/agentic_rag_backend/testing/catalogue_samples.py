@@ -72,9 +72,14 @@ def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
             headings=("Engines", "Programs"),
         )
         vector = np.arange(8, dtype=np.float32) / np.float32(7) + np.float32(ordinal)
-        found.append(PreparedChunk(chunk, vector, _extraction(chunk)))
+        found.append(PreparedChunk(chunk, vector, _extraction(chunk), recipe=recipe(chunk)))
         start += len(line) + 1
     return found
+
+
+def recipe(chunk: Chunk, *, made_with: str = "v1") -> str:
+    """Return the recipe of a sample's results."""
+    return content_hash(f"{chunk.id} {made_with}")
 
 
 def _extraction(chunk: Chunk) -> Extraction:

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.errors import ConfigurationError, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.errors import (
+    ConfigurationError,
+    ModelInputRefused,
+    ModelRateLimited,
+    ModelRefused,
+    ModelReplyInvalid,
+    ModelUnavailable,
+)
 from agentic_rag_backend.models.embedding.openai import (
     BATCH_BYTES,
     BATCH_TEXTS,
@@ -106,8 +113,10 @@ async def test_a_wait_beyond_the_time_left_ends_the_call_at_once(server: ModelSe
 @pytest.mark.parametrize(
     ("model", "error"),
     [
-        ("status-401", ModelUnavailable),
-        ("status-400", ModelUnavailable),
+        ("status-401", ModelRefused),
+        ("status-404", ModelRefused),
+        ("status-400", ModelInputRefused),
+        ("status-413", ModelInputRefused),
         ("empty", ModelReplyInvalid),
         ("wrong-schema", ModelReplyInvalid),
     ],
@@ -116,6 +125,7 @@ async def test_lasting_failures_end_the_call(server: ModelServer, model: str, er
     embedder = connect(server, model)
     with pytest.raises(error) as caught:
         await embedder.embed(["one", "two"])
+    assert type(caught.value) is error
     assert "secret-key" not in str(caught.value)
     assert server.stats().models[model].calls == 1
     await embedder.close()

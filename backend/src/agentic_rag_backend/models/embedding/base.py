@@ -45,6 +45,7 @@ class Embedder(Protocol):
 
         Raises:
             ModelUnavailable: the model did not answer in its time.
+            ModelInputRefused: it refuses one of the texts, or all; which one is not told.
         """
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.errors import ConfigurationError, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
-from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, retry_after_s
+from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, refusal, retry_after_s
 
 BATCH_TEXTS = 256
 BATCH_BYTES = 256_000
@@ -123,6 +123,8 @@ class OpenAIEmbedder:
 
         Raises:
             ModelRateLimited: still limited when the time was over, or Retry-After is beyond it.
+            ModelInputRefused: the service refuses these texts.
+            ModelRefused: it refuses every request.
             ModelReplyInvalid: the reply lacks vectors, or has others than were asked for.
             ModelUnavailable: any other failure of the service or the way to it.
         """
@@ -209,7 +211,7 @@ class OpenAIEmbedder:
             raise ModelRateLimited(f"embedder {self._model!r} is rate limited{asked}; {left}", retry_after_s=wait) from None
         status = _failure(error).status
         reason = "the connection or the reply broke" if status is None else f"HTTP {status}"
-        raise ModelUnavailable(
+        raise refusal(status)(
             f"embedder {self._model!r} failed at attempt {attempt}: {reason}{asked}; {left}", retry_after_s=wait
         ) from None
 

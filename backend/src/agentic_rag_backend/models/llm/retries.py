@@ -9,10 +9,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
+from agentic_rag_backend.errors import ModelInputRefused, ModelRefused, ModelUnavailable
+
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
 MOST_ATTEMPTS = 6
 _TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
+_OF_INPUT = frozenset({400, 413, 422})
+"""Refusals that are about what was sent, not about who sent it."""
 
 
 class Verdict(enum.Enum):
@@ -66,6 +70,14 @@ def decide(failure: Failure, *, attempt: int, left_s: float, jitter: float) -> R
     if limited:
         return RetryDecision(Verdict.RATE_LIMITED, retry_after_s=pause)
     return RetryDecision(Verdict.GIVE_UP, retry_after_s=failure.retry_after_s)
+
+
+def refusal(status: int | None) -> type[ModelUnavailable]:
+    """Return the error of a call that was given up after HTTP ``status`` (None: no answer came)."""
+    if status in _OF_INPUT:
+        return ModelInputRefused
+    refused = status is not None and 400 <= status < 500 and status not in _TRANSIENT
+    return ModelRefused if refused else ModelUnavailable
 
 
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:

@@ -98,11 +98,22 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A chunk with everything that was computed for it, kept until its version is committed."""
+    """A chunk with everything that was computed for it at a price."""
 
     chunk: Chunk
-    vector: NDArray[np.float32]
+    vector: NDArray[np.float32] | None
+    """None where the embedder refused the chunk: it is found by its words alone, and ``failure`` says why."""
     extraction: Extraction
+    recipe: str | None = None
+    """What vector and extraction were made from and with, as a hash: equal recipes have equal results. None: do not reuse."""
+    failure: Failure | None = None
+    reused: bool = False
+    """Copied from another version instead of computed."""
+
+    @property
+    def failures(self) -> tuple[Failure, ...]:
+        """What went wrong with this chunk."""
+        return tuple(failure for failure in (self.failure, self.extraction.failure) if failure is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,14 +199,20 @@ class DocumentCatalogue(Protocol):
         A version that is visible, or overtaken by a visible one, keeps what it has. `NotFound` if the document was deleted.
         """
 
-    async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
-        """Return what was prepared, in the chunks' order; empty once the version was published."""
+    async def reuse(
+        self, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
+    ) -> frozenset[str]:
+        """Stage those of ``wanted``, (chunk, recipe), whose results are on record; return their chunk ids.
 
-    async def discard_prepared(self, tenant: TenantId, document_id: str, version: int) -> None:
-        """Remove what was prepared of a version that is not visible; one that is keeps what it has. Repeatable."""
+        On record is what was prepared by the same recipe, without a failure, for this version or, then copied, for another
+        one of the document. `NotFound` if the document was deleted.
+        """
+
+    async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
+        """Return what was prepared, in the chunks' order: also of the visible version, and of newer ones that have ended."""
 
     async def publish(self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = ()) -> bool:
-        """Make the version the visible one by compare-and-set; drop what was prepared; raise ``state_version``.
+        """Make the version the visible one by compare-and-set; drop what older ones had prepared; raise ``state_version``.
 
         False, with nothing changed, if the document was deleted, a newer version is visible or this one has failed.
         Repeating it is True.
@@ -225,6 +242,9 @@ class DocumentCatalogue(Protocol):
 
         A document that is not tombstoned keeps everything.
         """
+
+    async def remains(self, tenant: TenantId, document_id: str) -> Mapping[str, int]:
+        """Count the rows there are of a document, by table, tombstoned or not: all 0 after its last `purge`."""
 
     async def drop_versions(self, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
         """Remove versions < ``below`` that a visible one superseded; return the blob keys no version needs any more."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
-from sqlalchemy import DateTime, Text
+from sqlalchemy import DateTime, LargeBinary, Text
 from sqlalchemy.engine import Dialect
 from sqlalchemy.types import TypeDecorator
 
@@ -74,6 +75,21 @@ class Json(TypeDecorator[Any]):
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """Decode."""
         return None if value is None else orjson.loads(value)
+
+
+class PackedJson(TypeDecorator[Any]):
+    """JSON, deflated: for what is long, repeats itself and is looked into by nobody but this program."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> bytes | None:
+        """Encode."""
+        return None if value is None else zlib.compress(encode_json(value).encode(), level=1)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> Any:
+        """Decode."""
+        return None if value is None else orjson.loads(zlib.decompress(value))
 
 
 def options_to_json(options: ProcessingOptions) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The documents port on SQL: each method is one transaction of `submissions`, `versions` or `chunk_rows`."""
+"""The documents port on SQL: each method is one transaction of `submissions`, `versions`, `chunk_rows` or `results`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy import func, select
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.document import Document, DocumentState, DocumentVersion, Failure, VisibleChunk
+from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, DocumentVersion, Failure, VisibleChunk
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, matches
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue import chunk_rows, revisions, submissions, versions, visibility
+from agentic_rag_backend.stores.catalogue import chunk_rows, results, revisions, submissions, versions, visibility
 from agentic_rag_backend.stores.catalogue.base import (
     Change,
     Enqueue,
@@ -83,15 +83,17 @@ class SqlDocuments:
 
     async def save_prepared(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
         """Stage chunks with their vectors and extractions."""
-        await self._database.write(chunk_rows.save_prepared, require_tenant(tenant), document_id, version, prepared)
+        await self._database.write(results.save_prepared, require_tenant(tenant), document_id, version, prepared)
 
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
         """Return what was staged."""
-        return await self._database.read(chunk_rows.prepared, require_tenant(tenant), document_id, version)
+        return await self._database.read(results.prepared, require_tenant(tenant), document_id, version)
 
-    async def discard_prepared(self, tenant: TenantId, document_id: str, version: int) -> None:
-        """Remove what was staged."""
-        await self._database.write(versions.discard_prepared, require_tenant(tenant), document_id, version)
+    async def reuse(
+        self, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
+    ) -> frozenset[str]:
+        """Stage what is on record."""
+        return await self._database.write(results.reuse, require_tenant(tenant), document_id, version, wanted)
 
     async def publish(self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = ()) -> bool:
         """Make the version the visible one."""
@@ -116,6 +118,10 @@ class SqlDocuments:
     async def purge(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:
         """Remove a tombstoned document's rows."""
         return await self._database.write(versions.purge, require_tenant(tenant), document_id, up_to_version)
+
+    async def remains(self, tenant: TenantId, document_id: str) -> Mapping[str, int]:
+        """Count a document's rows."""
+        return await self._database.read(versions.remains, require_tenant(tenant), document_id)
 
     async def drop_versions(self, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
         """Remove superseded versions."""

@@ -22,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
+from agentic_rag_backend.stores.catalogue.columns import Json, PackedJson, UtcDateTime
 
 metadata = MetaData(
     naming_convention={
@@ -163,7 +163,7 @@ chunks = Table(
     ForeignKeyConstraint(["tenant_id", "chunk_id"], ["chunk_texts.tenant_id", "chunk_texts.chunk_id"]),
 )
 
-# What was computed at a price for a version that is not visible yet; dropped when it is.
+# What was computed at a price, kept while its version is the visible one or newer, so that nothing is paid twice.
 prepared_chunks = Table(
     "prepared_chunks",
     metadata,
@@ -171,8 +171,12 @@ prepared_chunks = Table(
     Column("document_id", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
-    Column("vector", LargeBinary, nullable=False),
-    Column("extraction", Json, nullable=False),
+    # What it was computed from and with (SHA-256, hex); null where something failed, which is never reused.
+    Column("recipe", String),
+    Column("reused", Boolean, nullable=False),
+    Column("failure", Json),
+    Column("extraction", PackedJson, nullable=False),
+    Column("vector", LargeBinary),  # null: the embedder refused the chunk
     ForeignKeyConstraint(
         ["tenant_id", "document_id", "version", "ordinal"],
         ["chunks.tenant_id", "chunks.document_id", "chunks.version", "chunks.ordinal"],

@@ -80,7 +80,7 @@ _PUBLISH = (
 _DROP_PREPARED = delete(prepared_chunks).where(
     prepared_chunks.c.tenant_id == bindparam("tenant"),
     prepared_chunks.c.document_id == bindparam("document"),
-    prepared_chunks.c.version <= bindparam("number"),
+    prepared_chunks.c.version < bindparam("number"),
 )
 
 
@@ -140,14 +140,6 @@ def drop_staged(connection: Connection, tenant: TenantId, document_id: str, vers
         )
 
 
-def discard_prepared(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
-    """See `DocumentCatalogue.discard_prepared`."""
-    held = lock_document(connection, tenant, document_id)
-    if held is not None and held["current_version"] != version:
-        drop_staged(connection, tenant, document_id, version)
-        _drop_unused_texts(connection, tenant, document_id)
-
-
 def publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure] = ()) -> bool:
     """See `DocumentCatalogue.publish`."""
     lock_tenant(connection, tenant)
@@ -171,7 +163,8 @@ def publish(connection: Connection, tenant: TenantId, document_id: str, version:
     if connection.execute(_PUBLISH, bound | face).rowcount == 0:
         return False
     connection.execute(_END, {**bound, "ended": ended, "listed": listed})
-    connection.execute(_DROP_PREPARED, bound)
+    if version > 1:
+        connection.execute(_DROP_PREPARED, bound)
     raise_state_version(connection, tenant, content=True)
     record_change(connection, tenant, document_id, version)
     return True
@@ -237,6 +230,16 @@ def purge(connection: Connection, tenant: TenantId, document_id: str, up_to_vers
         removed = delete(documents).where(documents.c.tenant_id == tenant.value, documents.c.id == document_id)
         counts["documents"] = connection.execute(removed).rowcount
     raise_state_version(connection, tenant, content=True)
+    return counts
+
+
+def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mapping[str, int]:
+    """See `DocumentCatalogue.remains`."""
+    counts = {}
+    for table in (prepared_chunks, chunks, chunk_texts, versions, documents):
+        name = table.c.id if table is documents else table.c.document_id
+        held = select(func.count()).where(table.c.tenant_id == tenant.value, name == document_id)
+        counts[str(table.name)] = connection.execute(held).scalar_one()
     return counts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime
+from agentic_rag_backend.stores.catalogue.columns import Json, PackedJson, UtcDateTime
 
 revision = "0001"
 down_revision = None
@@ -204,8 +204,11 @@ def upgrade() -> None:
         sa.Column("document_id", sa.String(), nullable=False),
         sa.Column("version", sa.Integer(), nullable=False),
         sa.Column("ordinal", sa.Integer(), nullable=False),
-        sa.Column("vector", sa.LargeBinary(), nullable=False),
-        sa.Column("extraction", Json(), nullable=False),
+        sa.Column("recipe", sa.String(), nullable=True),
+        sa.Column("reused", sa.Boolean(), nullable=False),
+        sa.Column("failure", Json(), nullable=True),
+        sa.Column("extraction", PackedJson(), nullable=False),
+        sa.Column("vector", sa.LargeBinary(), nullable=True),
         sa.ForeignKeyConstraint(
             ["tenant_id", "document_id", "version", "ordinal"],
             ["chunks.tenant_id", "chunks.document_id", "chunks.version", "chunks.ordinal"],

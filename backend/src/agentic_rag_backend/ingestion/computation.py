@@ -1,0 +1,113 @@
+"""What is computed for a chunk at a price: its vector and what it says. One bad chunk costs only itself."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    ModelInputRefused,
+    ModelReplyInvalid,
+    ModelUnavailable,
+    StoreUnavailable,
+)
+from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.stores.catalogue.base import PreparedChunk
+
+_PROBE = "text"
+"""Refused by an embedder that refuses everything only."""
+
+_log = structlog.get_logger(__name__)
+Embedded = NDArray[np.float32] | ModelInputRefused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computation:
+    """Embeds and extracts groups of chunks."""
+
+    embedder: Embedder
+    extractor: Extractor
+
+    def recipe(self, title: str, chunk: Chunk) -> str:
+        """Return a SHA-256 (hex) of all that a chunk's results are made from and with: equal recipes, equal results."""
+        made_with = (self.embedder.fingerprint, self.extractor.version)
+        made_from = (chunk.id, chunk.content_hash, title, *chunk.headings, passage_text(title, chunk))
+        return hashlib.sha256("\x1f".join((*made_with, *made_from)).encode()).hexdigest()
+
+    async def compute(self, title: str, chunks: Sequence[Chunk], recipes: Sequence[str]) -> list[PreparedChunk]:
+        """Embed and extract a group of chunks of one document at the same time.
+
+        Raises:
+            ModelUnavailable: the embedder or the extractor's model does not answer, or refuses everything.
+        """
+        embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in chunks]))
+        try:
+            await asyncio.sleep(0)  # the embedder's threads begin before the extractor takes the loop
+            extractions = await self._extract(title, chunks)
+            vectors = await embedding
+        finally:
+            embedding.cancel()
+        return [
+            _prepared(chunk, recipe, vector, extraction)
+            for chunk, recipe, vector, extraction in zip(chunks, recipes, vectors, extractions, strict=True)
+        ]
+
+    async def _embed(self, passages: Sequence[str]) -> list[Embedded]:
+        try:
+            return list(await self.embedder.embed(passages))
+        except ModelInputRefused as refused:
+            await self.embedder.embed([_PROBE])
+            return await self._embed_halves(passages, refused)
+
+    async def _embed_halves(self, passages: Sequence[str], refused: ModelInputRefused) -> list[Embedded]:
+        """Embed what was ``refused`` together in halves, until the refused passages are alone."""
+        if len(passages) == 1:
+            return [refused]
+        found: list[Embedded] = []
+        middle = len(passages) // 2
+        for half in (passages[:middle], passages[middle:]):
+            try:
+                found.extend(await self.embedder.embed(half))  # an array is added to a list, not appended, by +=
+            except ModelInputRefused as again:
+                found += await self._embed_halves(half, again)
+        return found
+
+    async def _extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+        """Return what the chunks say; where that fails, chunk by chunk, so that the failure is one chunk's."""
+        try:
+            return await self.extractor.extract(title, chunks)
+        except (ModelInputRefused, ModelReplyInvalid) as error:
+            problem: Exception = error
+        except (StoreUnavailable, ModelUnavailable):
+            raise
+        except Exception as error:  # noqa: BLE001
+            # A chunk's share of the job step's boundary: at the step's own, a fault of a rule in one sentence would end the
+            # whole document. It is logged, and listed with the document.
+            problem = error
+        if len(chunks) > 1:
+            return [extraction for chunk in chunks for extraction in await self._extract(title, [chunk])]
+        (chunk,) = chunks
+        known = isinstance(problem, AgenticRagError)
+        _log.error("extraction_failed", document=chunk.document_id, chunk=chunk.id, exc_info=None if known else problem)
+        code, message = "extraction_failed", f"unexpected {type(problem).__name__}"
+        if isinstance(problem, AgenticRagError):
+            code, message = problem.code, problem.message
+        return [Extraction(chunk_id=chunk.id, failure=Failure("extract", code, message, chunk.id))]
+
+
+def _prepared(chunk: Chunk, recipe: str, vector: Embedded, extraction: Extraction) -> PreparedChunk:
+    if isinstance(vector, ModelInputRefused):
+        refused = Failure("embed", vector.code, vector.message, chunk.id)
+        return PreparedChunk(chunk, None, extraction, recipe=recipe, failure=refused)
+    return PreparedChunk(chunk, vector, extraction, recipe=recipe)

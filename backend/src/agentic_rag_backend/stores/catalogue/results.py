@@ -1,0 +1,244 @@
+"""What was computed for chunks: staged with them, kept as a record, and copied to other versions instead of paid again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Executable,
+    FromClause,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    literal,
+    or_,
+    select,
+    tuple_,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.catalogue.base import PreparedChunk
+from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.columns import extraction_from_json
+from agentic_rag_backend.stores.catalogue.rows import batches, upsert
+from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, prepared_chunks
+from agentic_rag_backend.stores.catalogue.versions import writable
+
+
+def _results_of(place: FromClause) -> ColumnElement[bool]:
+    """Join what was computed for the chunk that stands at ``place``."""
+    return and_(
+        prepared_chunks.c.tenant_id == place.c.tenant_id,
+        prepared_chunks.c.document_id == place.c.document_id,
+        prepared_chunks.c.version == place.c.version,
+        prepared_chunks.c.ordinal == place.c.ordinal,
+    )
+
+
+_PREPARED = (
+    select(
+        *CHUNK_COLUMNS,
+        prepared_chunks.c.vector,
+        prepared_chunks.c.extraction,
+        prepared_chunks.c.recipe,
+        prepared_chunks.c.failure,
+        prepared_chunks.c.reused,
+    )
+    .select_from(
+        WITH_TEXT.join(
+            prepared_chunks,
+            _results_of(chunks),
+        )
+    )
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.document_id == bindparam("document"),
+        chunks.c.version == bindparam("number"),
+    )
+    .order_by(chunks.c.ordinal)
+)
+_ANY = (
+    select(chunks.c.ordinal)
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.document_id == bindparam("document"),
+        chunks.c.version == bindparam("number"),
+    )
+    .limit(1)
+)
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_RECIPES: BindParameter[Any] = bindparam("recipes", expanding=True)
+_KNOWN = (
+    select(chunks.c.chunk_id, chunks.c.version)
+    .select_from(chunks.join(prepared_chunks, _results_of(chunks)))
+    .where(
+        chunks.c.tenant_id == bindparam("tenant"),
+        chunks.c.document_id == bindparam("document"),
+        chunks.c.chunk_id.in_(_IDS),  # which the index knows; the pairs are looked at afterwards
+        tuple_(chunks.c.chunk_id, prepared_chunks.c.recipe).in_(_RECIPES),
+    )
+)
+_INSERT_CHUNKS = insert(chunks)
+_INSERT_PREPARED = insert(prepared_chunks)
+
+
+@cache
+def _copy(dialect: str) -> Executable:
+    """Return what copies results to the version ``number``, where the chunks ``ids`` stand already."""
+    copied, held = chunks.alias("copied"), chunks.alias("held")
+    same = and_(held.c.tenant_id == copied.c.tenant_id, held.c.chunk_id == copied.c.chunk_id)
+    place = [copied.c[name] for name in ("tenant_id", "document_id", "version", "ordinal")]
+    result = [prepared_chunks.c[name] for name in ("recipe", "failure", "extraction", "vector")]
+    found = (
+        select(*place, *result, literal(True))
+        .select_from(copied.join(held, same).join(prepared_chunks, _results_of(held)))
+        .where(
+            copied.c.tenant_id == bindparam("tenant"),
+            copied.c.document_id == bindparam("document"),
+            copied.c.version == bindparam("number"),
+            copied.c.chunk_id.in_(_IDS),
+            held.c.document_id == bindparam("document"),
+            tuple_(copied.c.chunk_id, prepared_chunks.c.recipe).in_(_RECIPES),
+        )
+    )
+    names = [*(column.name for column in (*place, *result)), "reused"]
+    # Several versions may hold the same result: the first one found is taken.
+    statement = postgresql.insert(prepared_chunks) if dialect == "postgresql" else sqlite.insert(prepared_chunks)
+    return statement.from_select(names, found).on_conflict_do_nothing()
+
+
+def save_prepared(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]
+) -> None:
+    """See `DocumentCatalogue.save_prepared`."""
+    _require_owned(document_id, version, [item.chunk for item in prepared])
+    if writable(connection, tenant, document_id, version) is None or not prepared:
+        return
+    common = {"tenant_id": tenant.value, "document_id": document_id}
+    texts = [
+        {
+            **common,
+            "chunk_id": item.chunk.id,
+            "content_hash": item.chunk.content_hash,
+            "size_tokens": item.chunk.size_tokens,
+            "text": item.chunk.text,
+        }
+        for item in prepared
+    ]
+    upsert(connection, chunk_texts, texts, keys=("tenant_id", "chunk_id"))
+    _place(connection, tenant, document_id, version, [item.chunk for item in prepared])
+    staged = [
+        {
+            **common,
+            "version": version,
+            "ordinal": item.chunk.ordinal,
+            "recipe": None if item.failures else item.recipe,
+            "reused": item.reused,
+            "failure": item.failure,
+            "extraction": item.extraction,
+            "vector": None if item.vector is None else np.ascontiguousarray(item.vector, dtype="<f4").tobytes(),
+        }
+        for item in prepared
+    ]
+    connection.execute(_INSERT_PREPARED, staged)
+
+
+def reuse(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
+) -> frozenset[str]:
+    """See `DocumentCatalogue.reuse`; three statements for each 500 chunks, and vectors stay in the database."""
+    _require_owned(document_id, version, [chunk for chunk, _ in wanted])
+    open_for_writing = writable(connection, tenant, document_id, version) is not None
+    bound = {"tenant": tenant.value, "document": document_id, "number": version}
+    kept: set[str] = set()
+    for batch in batches(wanted):
+        recipes = {chunk.id: recipe for chunk, recipe in batch}
+        known = connection.execute(_KNOWN, {**bound, "ids": list(recipes), "recipes": list(recipes.items())}).all()
+        own = {row.chunk_id for row in known if row.version == version}
+        kept |= own
+        others = {row.chunk_id for row in known} - own
+        copied = [chunk for chunk, _ in batch if chunk.id in others]
+        if copied and open_for_writing:
+            _place(connection, tenant, document_id, version, copied)
+            pairs = [(chunk.id, recipes[chunk.id]) for chunk in copied]
+            connection.execute(_copy(connection.dialect.name), {**bound, "ids": sorted(others), "recipes": pairs})
+            kept |= others
+    return frozenset(kept)
+
+
+def _require_owned(document_id: str, version: int, staged: Sequence[Chunk]) -> None:
+    for chunk in staged:
+        if (chunk.document_id, chunk.version) != (document_id, version):
+            raise InvalidRequest(
+                f"a chunk of document {chunk.document_id!r}, version {chunk.version} "
+                f"cannot be staged for document {document_id!r}, version {version}"
+            )
+
+
+def _place(connection: Connection, tenant: TenantId, document_id: str, version: int, placed: Sequence[Chunk]) -> None:
+    """Insert where chunks stand in a version, instead of what was staged there; their texts are there already."""
+    bound = {"tenant": tenant.value, "document": document_id, "number": version}
+    if connection.execute(_ANY, bound).first() is not None:
+        _unstage(connection, tenant, document_id, version, placed)
+    common = {"tenant_id": tenant.value, "document_id": document_id}
+    connection.execute(_INSERT_CHUNKS, [_chunk_row(common, chunk) for chunk in placed])
+
+
+def _chunk_row(common: Mapping[str, Any], chunk: Chunk) -> dict[str, Any]:
+    return {
+        **common,
+        "version": chunk.version,
+        "ordinal": chunk.ordinal,
+        "chunk_id": chunk.id,
+        "start_char": chunk.start_char,
+        "end_char": chunk.end_char,
+        "start_line": chunk.start_line,
+        "end_line": chunk.end_line,
+        "headings": chunk.headings,
+    }
+
+
+def _unstage(connection: Connection, tenant: TenantId, document_id: str, version: int, replaced: Sequence[Chunk]) -> None:
+    """Remove the staged rows that ``replaced`` takes the place of, by chunk or by position."""
+    for batch in batches(replaced):
+        here = and_(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)
+        taken = or_(
+            chunks.c.chunk_id.in_([chunk.id for chunk in batch]), chunks.c.ordinal.in_([chunk.ordinal for chunk in batch])
+        )
+        ordinals = list(connection.execute(select(chunks.c.ordinal).where(here, taken)).scalars())
+        for table in (prepared_chunks, chunks):
+            for some in batches(ordinals):
+                connection.execute(
+                    delete(table).where(
+                        table.c.tenant_id == tenant.value,
+                        table.c.document_id == document_id,
+                        table.c.version == version,
+                        table.c.ordinal.in_(some),
+                    )
+                )
+
+
+def prepared(connection: Connection, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
+    """See `DocumentCatalogue.prepared`."""
+    bound = {"tenant": tenant.value, "document": document_id, "number": version}
+    return [
+        PreparedChunk(
+            chunk=chunk_from(row),
+            vector=None if row.vector is None else np.frombuffer(row.vector, dtype="<f4").astype(np.float32),
+            extraction=extraction_from_json(row.extraction),
+            recipe=row.recipe,
+            failure=Failure(**row.failure) if row.failure else None,
+            reused=row.reused,
+        )
+        for row in connection.execute(_PREPARED, bound).all()
+    ]

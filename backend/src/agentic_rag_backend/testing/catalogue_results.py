@@ -1,0 +1,194 @@
+"""What every document catalogue must do with results that were computed at a price: keep them, and never mix them up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, Failure
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
+from agentic_rag_backend.testing.catalogue_samples import (
+    LINES,
+    Check,
+    equal,
+    ingest,
+    nothing,
+    prepared,
+    raises,
+    recipe,
+    stage,
+    submission,
+    tenant,
+    true,
+)
+
+TEXT = "\n".join(LINES)
+NEW = "The engine was never finished."
+SECOND = "\n".join((*LINES[1:], NEW))
+REFUSED = Failure("embed", "model_input_refused", "HTTP 400", "c1")
+
+
+def wanted(items: Sequence[PreparedChunk], *, made_with: str = "v1") -> list[tuple[Chunk, str]]:
+    """Return chunks with their recipes."""
+    return [(item.chunk, recipe(item.chunk, made_with=made_with)) for item in items]
+
+
+def seen(items: Sequence[PreparedChunk]) -> list[object]:
+    """Return what can be compared of prepared chunks."""
+    return [
+        (item.chunk, item.extraction, item.recipe, item.failure, item.reused, None if item.vector is None else list(item.vector))
+        for item in items
+    ]
+
+
+async def begin(catalogue: Catalogue, owner: TenantId, key: str, text: str) -> Document:
+    """Submit a version of ``text`` and parse it."""
+    document = (await catalogue.documents.submit(owner, submission(key, text), nothing)).document
+    version = document.latest_version
+    equal(await catalogue.documents.begin_processing(owner, document.id, version), True)
+    await catalogue.documents.save_parsed(owner, document.id, version, text=text, title=document.title, metadata={})
+    return document
+
+
+async def a_version_takes_over_what_is_unchanged(catalogue: Catalogue) -> None:
+    """Results of equal chunks and recipes are copied with their new places; they stay while the version is visible."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    document = await ingest(catalogue, owner, "report")
+    old, new = prepared(document.id, 1, TEXT), prepared(document.id, 2, SECOND)
+    equal(seen(await docs.prepared(owner, document.id, 1)), seen(old), "a visible version keeps its results")
+    await begin(catalogue, owner, "report", SECOND)
+    kept = await docs.reuse(owner, document.id, 2, wanted(new))
+    equal(kept, frozenset(item.chunk.id for item in new[:2]))
+    taken = [replace(held, chunk=item.chunk, reused=True) for item, held in zip(new[:2], old[1:], strict=True)]
+    equal(seen(await docs.prepared(owner, document.id, 2)), seen(taken))
+    equal(await docs.reuse(owner, document.id, 2, wanted(new)), kept, "repeated")
+    await docs.save_prepared(owner, document.id, 2, new[2:])
+    equal(await docs.publish(owner, document.id, 2), True)
+    equal((await docs.document(owner, document.id)).chunk_count, 3)
+    equal(seen(await docs.prepared(owner, document.id, 2)), seen([*taken, *new[2:]]))
+    equal(await docs.prepared(owner, document.id, 1), [], "nothing asks for an older version's results any more")
+    equal(await docs.reuse(owner, document.id, 2, wanted(new)), frozenset(item.chunk.id for item in new))
+    shown = await docs.hydrate(owner, [item.chunk.id for item in new])
+    equal([shown[item.chunk.id].chunk for item in new], [item.chunk for item in new])
+
+
+async def another_recipe_is_another_result(catalogue: Catalogue) -> None:
+    """Neither this version's nor another one's results are taken for those of another recipe."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    document = await ingest(catalogue, owner, "report")
+    await begin(catalogue, owner, "report", SECOND)
+    new = prepared(document.id, 2, SECOND)
+    equal(await docs.reuse(owner, document.id, 2, wanted(new, made_with="v2")), frozenset())
+    swapped = [(new[0].chunk, recipe(new[1].chunk)), (new[1].chunk, recipe(new[0].chunk))]
+    equal(await docs.reuse(owner, document.id, 2, swapped), frozenset(), "a recipe is one chunk's")
+    equal(await docs.prepared(owner, document.id, 2), [])
+    await docs.save_prepared(owner, document.id, 2, new)
+    equal(await docs.reuse(owner, document.id, 2, wanted(new, made_with="v2")), frozenset())
+    equal(await docs.reuse(owner, document.id, 2, wanted(new)), frozenset(item.chunk.id for item in new))
+    equal(seen(await docs.prepared(owner, document.id, 2)), seen(new), "its own results are not copies")
+
+
+async def what_failed_is_not_reused(catalogue: Catalogue) -> None:
+    """A chunk without a vector, or whose extraction failed, is computed again; a good result takes its place."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    first = await begin(catalogue, owner, "report", TEXT)
+    good = prepared(first.id, 1, TEXT)
+    bad = [
+        replace(good[0], vector=None, failure=REFUSED),
+        replace(good[1], extraction=replace(good[1].extraction, failure=REFUSED)),
+        good[2],
+    ]
+    await docs.save_prepared(owner, first.id, 1, bad)
+    held = await docs.prepared(owner, first.id, 1)
+    equal([item.failures for item in held], [(REFUSED,), (REFUSED,), ()])
+    equal([item.vector is None for item in held], [True, False, False])
+    equal(await docs.reuse(owner, first.id, 1, wanted(good)), frozenset({good[2].chunk.id}))
+    equal(await docs.publish(owner, first.id, 1, failures=[REFUSED]), True)
+    await begin(catalogue, owner, "report", SECOND)
+    new = prepared(first.id, 2, SECOND)
+    equal(await docs.reuse(owner, first.id, 2, wanted(new)), frozenset({new[1].chunk.id}))
+    await docs.save_prepared(owner, first.id, 2, [new[0]])
+    # Version 3 fails at a chunk that version 2 has, and then finds it.
+    await begin(catalogue, owner, "report", LINES[1])
+    third = prepared(first.id, 3, LINES[1])
+    await docs.save_prepared(owner, first.id, 3, [replace(third[0], vector=None, failure=REFUSED)])
+    equal(await docs.reuse(owner, first.id, 3, wanted(third)), frozenset({third[0].chunk.id}))
+    equal([item.failures for item in await docs.prepared(owner, first.id, 3)], [()])
+
+
+async def what_was_stopped_is_reused(catalogue: Catalogue) -> None:
+    """A version that ended before it was visible keeps its results until a newer one is visible."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    document = await ingest(catalogue, owner, "report")
+    second = await docs.submit(owner, submission("report", SECOND), nothing)
+    await stage(catalogue, owner, second, SECOND)
+    await docs.fail(owner, document.id, 2, state=DocumentState.FAILED, failure=Failure("embed", "cancelled", "stopped"))
+    equal(len(await docs.prepared(owner, document.id, 2)), 3)
+    await begin(catalogue, owner, "report", f"{NEW}\n{LINES[0]}")
+    new = prepared(document.id, 3, f"{NEW}\n{LINES[0]}")
+    equal(await docs.reuse(owner, document.id, 3, wanted(new)), frozenset(item.chunk.id for item in new), "of both versions")
+    equal([item.chunk for item in await docs.prepared(owner, document.id, 3)], [item.chunk for item in new])
+    equal(await docs.publish(owner, document.id, 3), True)
+    for version in (1, 2):
+        equal(await docs.prepared(owner, document.id, version), [])
+    keys = [submission("report", text).blob_key for text in (TEXT, SECOND, f"{NEW}\n{LINES[0]}")]
+    equal(await docs.unknown_blobs(owner, [*keys, "nobody's"]), ["nobody's"])
+    equal(await docs.unknown_blobs(await tenant(catalogue, "second"), keys), keys)
+
+
+async def results_belong_to_one_document_of_one_tenant(catalogue: Catalogue) -> None:
+    """Equal chunks, ids and recipes of another tenant or of another document are not taken; nor is anything of a deleted one."""
+    owner, other, docs = await tenant(catalogue), await tenant(catalogue, "second"), catalogue.documents
+    document = await ingest(catalogue, owner, "report")
+    first = await begin(catalogue, other, "report", NEW)
+    await docs.save_prepared(other, first.id, 1, prepared(first.id, 1, NEW))
+    equal(await docs.publish(other, first.id, 1), True)
+    await begin(catalogue, other, "report", SECOND)
+    new = prepared(document.id, 2, SECOND)
+    equal((first.id, await docs.reuse(other, first.id, 2, wanted(new))), (document.id, frozenset({new[2].chunk.id})))
+    equal([item.chunk.text for item in await docs.prepared(other, first.id, 2)], [NEW])
+    elsewhere = await begin(catalogue, owner, "another", TEXT)
+    theirs = prepared(elsewhere.id, 1, TEXT)
+    equal(await docs.reuse(owner, elsewhere.id, 1, wanted(theirs)), frozenset())
+    await begin(catalogue, owner, "report", SECOND)
+    await docs.tombstone(owner, document.id, nothing)
+    await raises(NotFound, docs.reuse(owner, document.id, 2, wanted(new)), "a deleted document")
+
+
+async def many_results_are_reused_at_once(catalogue: Catalogue) -> None:
+    """More than one statement takes ids; chunks keep their order."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    lines = [f"This is line {number}." for number in range(1203)]
+    document = await ingest(catalogue, owner, "long", "\n".join(lines))
+    text = "\n".join(reversed(lines))
+    await begin(catalogue, owner, "long", text)
+    new = prepared(document.id, 2, text)
+    equal(len(await docs.reuse(owner, document.id, 2, wanted(new))), 1203)
+    equal([item.chunk for item in await docs.prepared(owner, document.id, 2)], [item.chunk for item in new])
+
+
+async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
+    """What remains of a document is counted by table, also of a tombstoned one, and is nothing after its purge."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    document = await ingest(catalogue, owner, "report")
+    await stage(catalogue, owner, await docs.submit(owner, submission("report", SECOND), nothing), SECOND)
+    there = {"prepared_chunks": 6, "chunks": 6, "chunk_texts": 4, "document_versions": 2, "documents": 1}
+    equal(dict(await docs.remains(owner, document.id)), there)
+    await docs.tombstone(owner, document.id, nothing)
+    equal(dict(await docs.remains(owner, document.id)), there)
+    equal(dict(await docs.purge(owner, document.id, up_to_version=2)), there)
+    equal(dict(await docs.remains(owner, document.id)), dict.fromkeys(there, 0))
+    true(not any((await docs.remains(owner, "unknown")).values()), "of an unknown document there is nothing")
+
+
+CHECKS: tuple[Check, ...] = (
+    a_version_takes_over_what_is_unchanged,
+    another_recipe_is_another_result,
+    what_failed_is_not_reused,
+    what_was_stopped_is_reused,
+    results_belong_to_one_document_of_one_tenant,
+    many_results_are_reused_at_once,
+    a_purge_leaves_no_row,
+)

@@ -1,0 +1,134 @@
+"""Vectors and extractions of a group: what one bad chunk costs, and what an embedder that refuses everything does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.document import Chunk, content_hash
+from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.models.embedding.base import Vectors
+
+
+class FussyEmbedder:
+    """Refuses batches that hold a text with one of its words; counts what it embedded."""
+
+    dimensions = 2
+
+    def __init__(self, *words: str, error: type[AgenticRagError] = ModelInputRefused, fingerprint: str = "fussy") -> None:
+        self.words = words
+        self.error = error
+        self.fingerprint = fingerprint
+        self.calls = 0
+        self.embedded: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        self.calls += 1
+        if any(word in text for word in self.words for text in texts):
+            raise self.error("HTTP 400")
+        self.embedded += texts
+        return np.array([[len(text), 1] for text in texts], dtype=np.float32)
+
+
+class QuietExtractor:
+    """Says nothing of every chunk, and fails on those with one of its words."""
+
+    version = "quiet-1"
+
+    def __init__(self, *words: str, error: Exception | None = None) -> None:
+        self.words = words
+        self.error = error or ZeroDivisionError("a fault in a rule")
+
+    async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+        if any(word in chunk.text for word in self.words for chunk in chunks):
+            raise self.error
+        return [Extraction(chunk_id=chunk.id) for chunk in chunks]
+
+
+def chunks(*texts: str) -> list[Chunk]:
+    places = {"version": 1, "start_char": 0, "end_char": 1, "start_line": 1, "end_line": 1, "size_tokens": 1}
+    return [
+        Chunk(id=f"c{n}", document_id="d", ordinal=n, text=text, content_hash=content_hash(text), **places)
+        for n, text in enumerate(texts)
+    ]
+
+
+def computation(embedder: FussyEmbedder, extractor: QuietExtractor | None = None) -> Computation:
+    return Computation(embedder=embedder, extractor=extractor or QuietExtractor())  # type: ignore[arg-type]
+
+
+@given(bad=st.sets(st.integers(0, 39), max_size=5), size=st.integers(1, 40))
+def test_only_refused_chunks_lack_a_vector(bad: set[int], size: int) -> None:
+    embedder = FussyEmbedder("poison")
+    group = chunks(*(f"{'poison' if n in bad else 'plain'} {n}" for n in range(size)))
+    found = asyncio.run(computation(embedder).compute("", group, [f"r{n}" for n in range(size)]))
+    assert [item.chunk for item in found] == group
+    assert [item.recipe for item in found] == [f"r{n}" for n in range(size)]
+    refused = {item.chunk.ordinal for item in found if item.vector is None}
+    assert refused == {n for n in bad if n < size}
+    for item in found:
+        assert [failure.chunk_id for failure in item.failures] == ([item.chunk.id] if item.vector is None else [])
+        assert item.vector is None or item.vector[0] == len(item.chunk.text)
+    passages = [text for text in embedder.embedded if text != "text"]
+    assert sorted(passages) == sorted(chunk.text for chunk in group if chunk.ordinal not in refused), "each is paid for once"
+    assert embedder.calls <= 2 + 12 * len(refused)
+
+
+async def test_an_embedder_that_refuses_everything_is_asked_twice() -> None:
+    embedder = FussyEmbedder("")
+    with pytest.raises(ModelInputRefused):
+        await computation(embedder).compute("", chunks(*"abcdefgh"), list("abcdefgh"))
+    assert embedder.calls == 2
+
+
+@pytest.mark.parametrize("error", [ModelRefused, ModelUnavailable])
+async def test_other_failures_are_the_whole_groups(error: type[AgenticRagError]) -> None:
+    embedder = FussyEmbedder("poison", error=error)
+    with pytest.raises(error):
+        await computation(embedder).compute("", chunks("poison", "plain"), ["a", "b"])
+    assert embedder.calls == 1
+
+
+@pytest.mark.parametrize("error", [None, ModelReplyInvalid("no JSON"), ModelInputRefused("too long")])
+async def test_a_chunk_whose_extraction_fails_keeps_its_vector(error: Exception | None) -> None:
+    found = await computation(FussyEmbedder(), QuietExtractor("poison", error=error)).compute(
+        "", chunks("plain", "poison", "plain too"), list("abc")
+    )
+    assert [bool(item.failures) for item in found] == [False, True, False]
+    assert all(item.vector is not None for item in found)
+    (failure,) = found[1].failures
+    assert (failure.stage, failure.chunk_id) == ("extract", "c1")
+    assert failure.code == (error.code if isinstance(error, AgenticRagError) else "extraction_failed")
+
+
+async def test_an_extractor_whose_model_is_away_is_nobodys_failure() -> None:
+    extractor = QuietExtractor("poison", error=ModelUnavailable("away"))
+    with pytest.raises(ModelUnavailable):
+        await computation(FussyEmbedder(), extractor).compute("", chunks("poison", "plain"), ["a", "b"])
+
+
+def test_a_recipe_is_of_all_that_goes_into_a_result() -> None:
+    (chunk,) = chunks("some text")
+    by = computation(FussyEmbedder())
+    recipe = by.recipe("Title", chunk)
+    assert recipe == by.recipe("Title", replace(chunk, ordinal=7, version=9, start_char=5, end_char=14, start_line=2, end_line=2))
+    other_extractor = QuietExtractor()
+    other_extractor.version = "quiet-2"
+    others = {
+        by.recipe("Another title", chunk),
+        by.recipe("Title", replace(chunk, headings=("Heading",))),
+        by.recipe("Title", replace(chunk, text="other", content_hash=content_hash("other"))),
+        by.recipe("Title", replace(chunk, id="another occurrence")),
+        computation(FussyEmbedder(fingerprint="another")).recipe("Title", chunk),
+        computation(FussyEmbedder(), other_extractor).recipe("Title", chunk),
+    }
+    assert len(others) == 6
+    assert recipe not in others
