@@ -48,8 +48,11 @@ check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, ingestion, answers and extraction; tables in tests/benchmarks/results
+bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers and extraction; tables in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py
+	$(BIN)/python tests/benchmarks/ingestion.py
+	$(BIN)/python tests/benchmarks/fairness.py
+	$(BIN)/python tests/benchmarks/memory.py
 	$(BIN)/python tests/benchmarks/answers.py
 	$(BIN)/python tests/benchmarks/extraction.py
 

@@ -12,7 +12,6 @@ import argparse
 import asyncio
 import json
 import re
-import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -21,25 +20,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import structlog
-from retrieval import ROOT, ingest, rebuild
+from corpora import ingest, rebuild
+from report import ROOT, data, finish, quiet
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.evaluation.datasets import Passage, QuestionSet, evaluation_data, load_question_set
+from agentic_rag_backend.evaluation.datasets import Passage, QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.settings import Settings
 
-RESULTS = Path(__file__).parent / "results"
 EXAMPLES = "examples"
 SETS = (EXAMPLES, "musique", "hotpotqa")
 FOREIGN, UNANSWERABLE, THEME = "foreign", "unanswerable", "theme"
 LEAST_ANSWERED = LEAST_REFUSED = 0.9
 _MARKER = re.compile(r"\[(\d+)\]")
-_FRONT_MATTER = re.compile(r"---\n.*?\n---\n", re.DOTALL)
-_TITLE = re.compile(r'^title: "?(.+?)"?$', re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +62,9 @@ class Outcome:
 
 
 def examples() -> tuple[QuestionSet, list[Asked]]:
-    """Return the corpus of ``examples/`` as passages, front matter left out, and its questions."""
+    """Return the corpus of ``examples/`` as files, front matter included, and its questions."""
     folder = ROOT / EXAMPLES
-    passages = []
-    for path in sorted((folder / "corpus").iterdir()):
-        text = path.read_text()
-        title = _TITLE.search(text)
-        passages.append(Passage(path.stem, title[1] if title else path.stem, _FRONT_MATTER.sub("", text, count=1)))
+    passages = [Passage(path.stem, "", path.read_text()) for path in sorted((folder / "corpus").iterdir())]
     rows = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
     asked = [Asked(row["question"], row["type"], () if row["type"] == THEME else _some(row["answer"])) for row in rows]
     return QuestionSet(EXAMPLES, tuple(passages), ()), asked
@@ -156,7 +148,8 @@ async def measure(corpus: QuestionSet, asked: Sequence[Asked]) -> dict[str, dict
         )
         async with open_container(settings) as services:
             tenant = await services.tenants.create(corpus.name)
-            print(corpus.name, "ingestion", await ingest(services, tenant.id, corpus), flush=True)
+            media_type = "text/markdown" if corpus.name == EXAMPLES else "text/plain"
+            print(corpus.name, "ingestion", await ingest(services, tenant.id, corpus.passages, media_type=media_type), flush=True)
             print(corpus.name, "communities", await rebuild(services, tenant.id), flush=True)
             current = await services.tenants.get(tenant.id)
             for each in asked:
@@ -200,27 +193,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     chosen = parser.parse_args()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
-    folder = evaluation_data(ROOT.parent)
+    quiet()
+    folder = data(instead="examples only")
     sets = {EXAMPLES: examples()}
     if folder is not None:
         sets |= {name: labelled(folder / name) for name in SETS if name != EXAMPLES}
-    else:
-        print("no evaluation data: set AGENTIC_RAG_EVAL_DATA or put it at shared/data beside the checkout; examples only")
     results = {}
     for name in chosen.sets:
         if name in sets:
             corpus, own = sets[name]
             foreign = [Asked(each.text, FOREIGN) for other, (_, questions) in sets.items() if other != name for each in questions]
             results[name] = asyncio.run(measure(corpus, [*own, *foreign]))
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "answers.json").write_text(json.dumps(results, indent=2) + "\n")
-    (RESULTS / "answers.md").write_text(markdown(results) + "\n")
-    print(markdown(results))
-    missed = failures(results)
-    for line in missed:
-        print("MISSED", line, file=sys.stderr)
-    return int(bool(missed))
+    return finish("answers", results, markdown(results), failures(results))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from report import data, finish
+
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import EntityMention, Extraction, normalise_name
 from agentic_rag_backend.domain.tenant import TenantId
@@ -26,17 +27,8 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
-HERE = Path(__file__).resolve()
-RESULTS = HERE.parent / "results" / "extraction.json"
 NAMED = {"PER", "LOC", "ORG", "MISC"}
 NEVER_NAMES = {"date", "code"}
-
-
-def data_folder() -> Path | None:
-    """Return the folder of the evaluation data, or ``None`` if there is none."""
-    named = os.environ.get("AGENTIC_RAG_EVAL_DATA")
-    places = [Path(named)] if named else [HERE.parents[2].parent / "shared" / "data"]
-    return next((place for place in places if place.is_dir()), None)
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -168,9 +160,8 @@ def table(results: Mapping[str, Any]) -> str:
 
 def main() -> int:
     """Measure, print the table and write the JSON."""
-    folder = data_folder()
+    folder = data()
     if folder is None:
-        print("skipped: no evaluation data (set AGENTIC_RAG_EVAL_DATA, or put it in ../shared/data beside the checkout)")
         return 0
     annotated = read(folder / "redocred" / "dev.jsonl")
     results = {
@@ -179,10 +170,7 @@ def main() -> int:
         "time": measure_time(read(folder / "musique" / "corpus.jsonl")),
         "identity": asyncio.run(measure_identity(read(folder / "name_collisions" / "signatures.jsonl"))),
     }
-    RESULTS.parent.mkdir(parents=True, exist_ok=True)
-    RESULTS.write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    print(table(results))
-    return 0
+    return finish("extraction", results, table(results), missed=())
 
 
 if __name__ == "__main__":

@@ -9,75 +9,23 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
-import structlog
+from corpora import ingest, rebuild
+from report import data, finish, quiet
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.datasets import QuestionSet, evaluation_data, load_question_set
+from agentic_rag_backend.evaluation.datasets import QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.metrics import all_at, ndcg_at, percentile, recall_at
-from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.settings import Settings
 
-ROOT = Path(__file__).resolve().parents[2]
-RESULTS = Path(__file__).parent / "results"
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "dual_level")
 SETS = ("musique", "hotpotqa")
-SUBMITTED_AT_ONCE = 16
-
-
-async def ingest(services: Container, tenant: TenantId, questions: QuestionSet) -> dict[str, float]:
-    """Ingest every passage as a document of its own; return the figures."""
-    before = services.embedder.stats
-    started = time.perf_counter()
-    slots = asyncio.Semaphore(SUBMITTED_AT_ONCE)
-
-    async def submit(index: int) -> str:
-        passage = questions.passages[index]
-        async with slots:
-            upload = Upload(content=passage.text.encode(), media_type="text/plain", title=passage.title, key=passage.id)
-            submitted = await services.ingestion.submit(tenant, upload)
-        assert submitted.job is not None
-        return submitted.job.id
-
-    await asyncio.gather(*(submit(index) for index in range(len(questions.passages))))
-    submitted_s = time.perf_counter() - started
-    while (await services.catalogue.documents.counts(tenant))["documents_ready"] < len(questions.passages):
-        await asyncio.sleep(0.25)
-        if time.perf_counter() - started > 3600:
-            raise SystemExit(f"not ingested within an hour: {await services.catalogue.documents.counts(tenant)}")
-    total_s = time.perf_counter() - started
-    after = services.embedder.stats
-    counts = await services.catalogue.documents.counts(tenant)
-    embedder_s = after.busy_s - before.busy_s
-    return {
-        "documents": len(questions.passages),
-        "chunks": counts["chunks"],
-        "submit_s": round(submitted_s, 2),
-        "total_s": round(total_s, 2),
-        "embedder_s": round(embedder_s, 2),
-        "total_per_embedder": round(total_s / embedder_s, 3),
-        "texts_per_chunk": round((after.texts - before.texts) / counts["chunks"], 3),
-    }
-
-
-async def rebuild(services: Container, tenant: TenantId) -> dict[str, Any]:
-    """Build communities; return the job's result with its duration."""
-    started = time.perf_counter()
-    job = await services.communities.request_rebuild(tenant)
-    while not (job := await services.catalogue.jobs.job(tenant, job.id)).state.ended:
-        await asyncio.sleep(0.1)
-    if job.result is None:
-        raise SystemExit(f"the rebuild ended {job.state.value}: {job.error}")
-    kept = ("communities", "levels", "entities", "relationships", "modularity", "stages_ms")
-    return {"total_s": round(time.perf_counter() - started, 2), **{name: job.result[name] for name in kept}}
 
 
 def ranked_keys(found: Retrieval) -> list[str]:
@@ -128,7 +76,7 @@ async def measure(folder: Path, name: str) -> dict[str, Any]:
         settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
         async with open_container(settings) as services:
             tenant = (await services.tenants.create(name)).id
-            ingestion = await ingest(services, tenant, questions)
+            ingestion = await ingest(services, tenant, questions.passages)
             print(name, "ingestion", ingestion, flush=True)
             communities = await rebuild(services, tenant)
             print(name, "communities", communities, flush=True)
@@ -189,20 +137,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     chosen = parser.parse_args()
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
-    folder = evaluation_data(ROOT.parent)
+    quiet()
+    folder = data()
     if folder is None:
-        print("no evaluation data: set AGENTIC_RAG_EVAL_DATA or put it at shared/data beside the checkout; nothing measured")
         return 0
     results = {name: asyncio.run(measure(folder, name)) for name in chosen.sets}
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "retrieval.json").write_text(json.dumps(results, indent=2) + "\n")
-    (RESULTS / "retrieval.md").write_text(markdown(results) + "\n")
-    print(markdown(results))
-    missed = failures(results)
-    for line in missed:
-        print("MISSED", line, file=sys.stderr)
-    return int(bool(missed))
+    return finish("retrieval", results, markdown(results), failures(results))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""Corpora as the benchmarks take them in: every passage a document of its own, then communities over them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.evaluation.datasets import Passage
+from agentic_rag_backend.ingestion.service import Upload
+
+SUBMITTED_AT_ONCE = 16
+LONGEST_S = 3600
+
+
+async def ingest(
+    services: Container, tenant: TenantId, passages: Sequence[Passage], *, media_type: str = "text/plain"
+) -> dict[str, float]:
+    """Ingest passages into a tenant that has none; return the figures."""
+    before = services.embedder.stats
+    started = time.perf_counter()
+    slots = asyncio.Semaphore(SUBMITTED_AT_ONCE)
+    held = (await services.catalogue.documents.counts(tenant))["documents_ready"]
+
+    async def submit(passage: Passage) -> None:
+        async with slots:
+            upload = Upload(content=passage.text.encode(), media_type=media_type, title=passage.title or None, key=passage.id)
+            await services.ingestion.submit(tenant, upload)
+
+    await asyncio.gather(*(submit(passage) for passage in passages))
+    submitted_s = time.perf_counter() - started
+    while (await services.catalogue.documents.counts(tenant))["documents_ready"] < held + len(passages):
+        await asyncio.sleep(0.25)
+        if time.perf_counter() - started > LONGEST_S:
+            raise SystemExit(f"not ingested within an hour: {await services.catalogue.documents.counts(tenant)}")
+    total_s = time.perf_counter() - started
+    after = services.embedder.stats
+    counts = await services.catalogue.documents.counts(tenant)
+    embedder_s = after.busy_s - before.busy_s
+    return {
+        "documents": len(passages),
+        "chunks": counts["chunks"],
+        "submit_s": round(submitted_s, 2),
+        "total_s": round(total_s, 2),
+        "embedder_s": round(embedder_s, 2),
+        "total_per_embedder": round(total_s / embedder_s, 3),
+        "texts_per_chunk": round((after.texts - before.texts) / counts["chunks"], 3),
+    }
+
+
+async def rebuild(services: Container, tenant: TenantId) -> dict[str, Any]:
+    """Build communities; return the job's result with its duration."""
+    started = time.perf_counter()
+    job = await services.communities.request_rebuild(tenant)
+    while not (job := await services.catalogue.jobs.job(tenant, job.id)).state.ended:
+        await asyncio.sleep(0.1)
+    if job.result is None:
+        raise SystemExit(f"the rebuild ended {job.state.value}: {job.error}")
+    kept = ("communities", "levels", "entities", "relationships", "modularity", "stages_ms")
+    return {"total_s": round(time.perf_counter() - started, 2), **{name: job.result[name] for name in kept}}

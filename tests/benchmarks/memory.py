@@ -1,0 +1,166 @@
+"""Peak resident memory of ``agentic-rag ingest FOLDER`` in folders of growing size.
+
+Vectors come from the scripted model server, which is a process of its own: what is measured is the product, not an encoder.
+The texts are paragraphs of the evaluation corpora in random order, so that names recur as they do in real folders.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from report import data, finish
+
+from agentic_rag_backend.testing.model_process import ModelProcess
+
+CORPORA = ("podcasts", "musique", "hotpotqa")
+DIMENSIONS = 384
+FILE_BYTES = 50_000
+MB = 1_000_000
+MOST_GROWTH = 12.0
+"""Bytes of its own memory for each further byte of text, at most. The vector index takes some five of them: it keeps words,
+filters and ids of what is not optimised in memory. What is ingested must not be held beside it."""
+_COMMAND = "from agentic_rag_backend.cli.app import main; main()"
+_LOOK_S = 0.25
+
+
+def paragraphs(folder: Path) -> list[str]:
+    """Return the passages of the corpora, without blank lines."""
+    found = []
+    for name in CORPORA:
+        for line in (folder / name / "corpus.jsonl").read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            found.append(" ".join(f"{row.get('title', '')}. {row['text']}".split()))
+    return found
+
+
+def write_folder(folder: Path, size_mb: float, known: Sequence[str], *, seed: int = 7) -> int:
+    """Write text files of some 50 kB each, ``size_mb`` in all, and return how many."""
+    random_ = random.Random(seed)
+    written = number = 0
+    while written < size_mb * MB:
+        path = folder / f"{number // 200:03}" / f"file-{number:06}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = f"File {number}\n\n" + "\n\n".join(_up_to(FILE_BYTES, known, random_))
+        path.write_text(text, encoding="utf-8")
+        written += len(text.encode())
+        number += 1
+    return number
+
+
+def _up_to(size: int, known: Sequence[str], random_: random.Random) -> Iterator[str]:
+    while size > 0:
+        paragraph = random_.choice(known)
+        size -= len(paragraph)
+        yield paragraph
+
+
+def measure(size_mb: float, known: Sequence[str], server: ModelProcess) -> dict[str, Any]:
+    """Ingest one folder into a fresh data folder."""
+    with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
+        root = Path(name)
+        files = write_folder(root / "folder", size_mb, known)
+        server.reset()
+        environment = {
+            **os.environ,
+            "DATA_DIR": str(root / "data"),
+            "EMBEDDER": "openai",
+            "OPENAI_BASE_URL": server.base_url,
+            "EMBEDDING_MODEL": f"hashed+dimensions-{DIMENSIONS}",
+            "EMBEDDING_DIMENSIONS": str(DIMENSIONS),
+            "COMMUNITY_AUTO_REBUILD": "false",
+            "LOG_LEVEL": "warning",
+        }
+        started = time.perf_counter()
+        command = [sys.executable, "-c", _COMMAND, "ingest", str(root / "folder"), "--json-lines", "--no-report-duplicates"]
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, cwd=root)
+        quarters_mb = _watch(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        total_s = time.perf_counter() - started
+        if os.waitstatus_to_exitcode(status):
+            raise SystemExit(f"the ingestion of {size_mb} MB ended with {os.waitstatus_to_exitcode(status)}")
+        stored = sum(path.stat().st_blocks * 512 for path in (root / "data").rglob("*") if path.is_file())
+        return {
+            "megabytes": size_mb,
+            "files": files,
+            "chunks": server.stats().embedded_texts,
+            "peak_mb": round(usage.ru_maxrss * 1024 / MB),
+            "own_mb": max(quarters_mb),
+            "own_mb_by_quarter": quarters_mb,
+            "stored_mb": round(stored / MB),
+            "total_s": round(total_s, 1),
+            "cpu_s": round(usage.ru_utime + usage.ru_stime, 1),
+        }
+
+
+def _watch(pid: int) -> list[int]:
+    """Return, for each quarter of a process's time, the most memory that was its own, in MB.
+
+    What it maps from files is not counted: the system takes that back when it needs to.
+    """
+    seen = [0]
+    while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        seen += [round(int(line.split()[1]) * 1024 / MB) for line in lines if line.startswith("RssAnon:")]
+        time.sleep(_LOOK_S)
+    return [max(seen[len(seen) * quarter // 4 : len(seen) * (quarter + 1) // 4] or [0]) for quarter in range(4)]
+
+
+def growth(rows: Sequence[dict[str, Any]]) -> float | None:
+    """Return the bytes of own memory that each byte of text adds, between the smallest and the largest folder."""
+    first, last = rows[0], rows[-1]
+    if last["megabytes"] == first["megabytes"]:
+        return None
+    return round((last["own_mb"] - first["own_mb"]) / (last["megabytes"] - first["megabytes"]), 3)
+
+
+def measure_all(folder: Path, sizes: Sequence[float]) -> list[dict[str, Any]]:
+    """Measure folders of ``sizes`` megabytes, one after the other."""
+    known = paragraphs(folder)
+    rows = []
+    with ModelProcess() as server:
+        for size in sorted(sizes):
+            rows.append(measure(size, known, server))
+            print("memory", rows[-1], flush=True)
+    return rows
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return the table."""
+    names = list(rows[0])
+    lines = ["| " + " | ".join(names) + " |", "|---" * len(names) + "|"]
+    lines += ["| " + " | ".join(str(row[name]) for name in names) + " |" for row in rows]
+    return "\n".join([*lines, "", f"own memory for each further byte of text: {growth(rows)}"])
+
+
+def failures(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return what is asserted and does not hold."""
+    slope = growth(rows)
+    if slope is None or slope <= MOST_GROWTH:
+        return []
+    return [f"each byte of text adds {slope} bytes of memory, above {MOST_GROWTH}"]
+
+
+def main() -> int:
+    """Run, write, assert."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--megabytes", nargs="*", type=float, default=[5, 25], help="sizes of folders")
+    chosen = parser.parse_args()
+    folder = data()
+    if folder is None:
+        return 0
+    rows = measure_all(folder, chosen.megabytes)
+    return finish("memory", {"rows": rows, "growth": growth(rows)}, table(rows), failures(rows))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,237 @@
+"""What one document costs in a corpus: added, updated and deleted, from the call to the end of its job.
+
+A corpus is a process of its own on a data folder of its own, so that two can be asked in turn: what disturbs the machine
+disturbs both. ``python single_document.py --corpus FOLDER`` is such a process; it takes commands as JSON lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from corpora import ingest
+from report import quiet
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.evaluation.datasets import Passage
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.testing.tracing import Trace
+
+OPERATIONS = ("add", "update", "delete")
+TENANT = "bench"
+SETTLED_S = 2.1
+"""After so long without work a document is on its own: nothing waits for others to come with it."""
+
+
+class Corpus:
+    """A process that holds a corpus; a context manager.
+
+    Args:
+        folder: its data folder.
+        traced: whether steps and methods are counted, which costs a few percent of the time.
+        settings: further fields of `Settings`.
+    """
+
+    def __init__(self, folder: Path, *, traced: bool = False, settings: Mapping[str, Any] | None = None) -> None:
+        command = [sys.executable, str(Path(__file__)), "--corpus", str(folder), "--settings", json.dumps(settings or {})]
+        self._command = [*command, "--traced"] if traced else command
+
+    def __enter__(self) -> Corpus:
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._process.communicate(timeout=60)
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def ask(self, do: str, **values: Any) -> dict[str, Any]:
+        """Run a command: ``fill`` with passages, ``add``, ``update`` or ``delete`` with one."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None
+        assert stdout is not None
+        stdin.write(json.dumps({"do": do, **values}) + "\n")
+        stdin.flush()
+        line = stdout.readline()
+        if not line:
+            raise SystemExit(f"the process of a corpus ended in {do!r}")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    def fill(self, passages: Sequence[Passage]) -> dict[str, Any]:
+        """Add passages and return what it took."""
+        return self.ask("fill", passages=[asdict(passage) for passage in passages])
+
+    def step(self, operation: str, passage: Passage) -> dict[str, Any]:
+        """Add, update or delete one document; after all three the corpus is as it was before."""
+        changed = replace(passage, text=f"{passage.text} Since then, {passage.title} has been described anew.")
+        return self.ask(operation, passage=asdict(changed if operation == "update" else passage))
+
+
+def compare(large: Corpus, small: Corpus, passages: Sequence[Passage]) -> dict[str, dict[str, float]]:
+    """Run a round of each passage in both corpora in turn; return medians in ms, and large ÷ small, by operation."""
+    times: dict[str, dict[Corpus, list[float]]] = {name: {large: [], small: []} for name in OPERATIONS}
+    for number, passage in enumerate(passages):
+        for name in OPERATIONS:
+            for corpus in (large, small) if number % 2 else (small, large):
+                times[name][corpus].append(corpus.step(name, passage)["ms"])
+    rows = {}
+    for name, by_corpus in times.items():
+        of_large, of_small = median(by_corpus[large]), median(by_corpus[small])
+        pairs = zip(by_corpus[large], by_corpus[small], strict=True)
+        rows[name] = {
+            "large_ms": round(of_large, 1),
+            "small_ms": round(of_small, 1),
+            "ratio": round(of_large / of_small, 3),
+            "median_of_ratios": round(median(one / other for one, other in pairs), 3),
+        }
+    return rows
+
+
+def costs(corpus: Corpus, passages: Sequence[Passage]) -> dict[str, dict[str, dict[str, float]]]:
+    """Return, by operation and kind of count, the medians over rounds of some passages in a traced corpus."""
+    found: dict[str, dict[str, list[Mapping[str, float]]]] = {name: defaultdict(list) for name in OPERATIONS}
+    for passage in passages:
+        for operation in OPERATIONS:
+            for kind, counts in corpus.step(operation, passage)["counts"].items():
+                found[operation][kind].append(counts)
+    return {operation: {kind: _medians(rows) for kind, rows in by_kind.items()} for operation, by_kind in found.items()}
+
+
+def _medians(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = sorted({name for row in rows for name in row})
+    return {name: round(median(row.get(name, 0) for row in rows), 2) for name in names}
+
+
+Counts = Mapping[str, Mapping[str, float]]
+
+
+def growing(small: Counts, large: Counts, *, factor: float, least: Mapping[str, float]) -> list[tuple[str, str, float, float]]:
+    """Return (kind, name, in the small, in the large corpus) of what costs more than ``factor`` times, and ``least`` more."""
+    return [
+        (kind, name, small[kind].get(name, 0), value)
+        for kind, bound in least.items()
+        for name, value in sorted(large[kind].items(), key=lambda item: -item[1])
+        if value > factor * small[kind].get(name, 0) and value - small[kind].get(name, 0) > bound
+    ]
+
+
+# --- the process of a corpus
+
+
+async def _serve(settings: Settings, trace: Trace | None) -> None:
+    async with open_container(settings) as services:
+        if trace is not None:
+            _watch(trace, services)
+        found = await services.tenants.by_name(TENANT)
+        tenant = (found or await services.tenants.create(TENANT)).id
+        ids: dict[str, str] = {}
+        ended = _Ended(services)
+        worked_at = time.perf_counter()
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            command = json.loads(line)
+            if command["do"] == "fill":
+                answer = await ingest(services, tenant, [Passage(**passage) for passage in command["passages"]])
+                if trace is not None:
+                    trace.take()
+            else:
+                passage = Passage(**command["passage"])
+                await asyncio.sleep(worked_at + SETTLED_S - time.perf_counter())
+                if trace is not None:
+                    trace.take()
+                started = time.perf_counter()
+                job = await _begin(services, tenant, command["do"], passage, ids)
+                await ended.wait(job.id)
+                answer = {"ms": (time.perf_counter() - started) * 1000}
+                job = await services.catalogue.jobs.job(tenant, job.id)
+                if job.error is not None:
+                    raise SystemExit(f"{command['do']} ended {job.state.value}: {job.error}")
+                if trace is not None:
+                    answer["counts"] = trace.take()
+            worked_at = time.perf_counter()
+            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.flush()
+
+
+class _Ended:
+    """Tells when a job has ended, without asking the catalogue over and over, which would count as work."""
+
+    def __init__(self, services: Container) -> None:
+        self._jobs: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        kind = type(services.catalogue.jobs)
+        finish = kind.finish
+
+        async def noted(jobs: Any, tenant: TenantId, job_id: str, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return await finish(jobs, tenant, job_id, *args, **kwargs)
+            finally:
+                self._jobs[job_id].set()
+
+        kind.finish = noted  # type: ignore[method-assign,assignment]
+
+    async def wait(self, job_id: str) -> None:
+        """Return when the job has ended."""
+        await self._jobs[job_id].wait()
+        del self._jobs[job_id]
+
+
+async def _begin(services: Container, tenant: TenantId, do: str, passage: Passage, ids: dict[str, str]) -> Job:
+    if do == "delete":
+        return await services.ingestion.delete(tenant, ids.pop(passage.id))
+    upload = Upload(content=passage.text.encode(), media_type="text/plain", title=passage.title, key=passage.id)
+    submitted = await services.ingestion.submit(tenant, upload)
+    ids[passage.id] = submitted.document.id
+    assert submitted.job is not None
+    return submitted.job
+
+
+def _watch(trace: Trace, services: Container) -> None:
+    watched: dict[str, Callable[[], object]] = {
+        "catalogue.documents": lambda: services.catalogue.documents,
+        "catalogue.jobs": lambda: services.catalogue.jobs,
+        "graph": lambda: services.graph,
+        "vectors": lambda: services.vectors,
+        "blobs": lambda: services.blobs,
+        "embedder": lambda: services.embedder,
+        "queue": lambda: services.queue,
+    }
+    for name, found in watched.items():
+        trace.watch_methods(name, found())
+
+
+def main() -> None:
+    """Serve one corpus."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--corpus", type=Path, required=True)
+    parser.add_argument("--settings", default="{}")
+    parser.add_argument("--traced", action="store_true")
+    chosen = parser.parse_args()
+    quiet()
+    trace = Trace() if chosen.traced else None
+    settings = Settings(
+        **{"data_dir": chosen.corpus, "community_auto_rebuild": False, **json.loads(chosen.settings)}, _env_file=None
+    )
+    with trace.watching_sqlite() if trace is not None else nullcontext():
+        asyncio.run(_serve(settings, trace))
+
+
+if __name__ == "__main__":
+    main()
