@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine
 
 from agentic_rag_backend.jobs import queue as module
+from agentic_rag_backend.jobs.backlog import options_of
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.slots import Slots
@@ -103,9 +105,23 @@ class _NewNames(DbosQueue):
     """Takes every enqueueing for a new job."""
 
     async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
-        options = module._options(name, self._workflow(name), tenant, job_id, attempt)
+        options = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
         options["workflow_id"] += f":{uuid.uuid4().hex}"
-        await asyncio.to_thread(self._client.enqueue, options, tenant.value, job_id, attempt)
+        await asyncio.to_thread(self._backlog.enqueue, options, tenant, job_id, attempt)
+
+
+class _KnowsAll(DbosQueue):
+    """Takes every job's word for it."""
+
+    async def unended(self, jobs):  # type: ignore[no-untyped-def]
+        return frozenset(job.id for job in jobs)
+
+
+class _TurnForAll(DbosQueue):
+    """Gives a turn to whoever asks."""
+
+    def turn(self, queue, tenant):  # type: ignore[no-untyped-def]
+        return contextlib.nullcontext()
 
 
 @pytest.mark.parametrize(
@@ -116,6 +132,8 @@ class _NewNames(DbosQueue):
         (_OneForAll, contract.tenants_do_not_wait_for_each_other),
         (_Forgets, contract.what_was_running_begins_anew),
         (_NewNames, contract.a_job_runs_once),
+        (_KnowsAll, contract.jobs_without_a_workflow_are_told),
+        (_TurnForAll, contract.a_turn_keeps_commits_out),
     ],
 )
 async def test_faulty_queues_fail(

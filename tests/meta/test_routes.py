@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
@@ -14,9 +13,8 @@ from fastapi.routing import APIRoute
 
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
-from agentic_rag_backend.api.dependencies import Operator
+from agentic_rag_backend.api.dependencies import Operator, Requires
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.tenant import Scope
 from agentic_rag_backend.settings import Settings
 
 Rows = Sequence[Sequence[str]]
@@ -50,8 +48,7 @@ def _calls(dependant: Any) -> Iterator[Callable[..., Any]]:
 def _scope_of(call: Callable[..., Any]) -> str | None:
     if call is Operator.dependency:
         return "operator"
-    scope = inspect.getclosurevars(call).nonlocals.get("scope") if inspect.isfunction(call) else None
-    return scope.value if isinstance(scope, Scope) else None
+    return call.scope.value if isinstance(call, Requires) else None
 
 
 def test_every_route_has_its_row_and_every_row_its_route(root: Path, table_rows: Callable[[Path], Rows]) -> None:

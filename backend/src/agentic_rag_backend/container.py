@@ -54,6 +54,7 @@ from agentic_rag_backend.tenancy.service import Erase, TenantService
 
 _FILE_CLOCK = timedelta(milliseconds=100)
 """Files are stamped by a clock that lags a few milliseconds behind the process's."""
+_KEYS_SWEPT_EVERY_S = 600.0
 _log = structlog.get_logger(__name__)
 
 
@@ -102,6 +103,7 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
             stack.push_async_callback(asyncio.wait, [swept])
             await container.queue.launch()
             await container.communities.resume()
+            _keep_sweeping(container.catalogue, stack)
         else:
             await container.queue.migrate()
         yield container
@@ -132,6 +134,8 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         prepare_concurrency=settings.prepare_concurrency,
         polling_interval_s=settings.job_polling_interval_s,
         on_failed=given_up,
+        # An SQLite database belongs to the process that has DATA_DIR open.
+        workers=None if catalogue.sync_engine.dialect.name == "sqlite" else catalogue.workers,
     )
     communities = _communities(settings, adapters, queue)
     tokenizer = _tokenizer(settings)
@@ -259,6 +263,22 @@ async def _sweep(ingestion: IngestionService, before: datetime) -> None:
     else:
         if removed:
             _log.info("originals_of_no_document_removed", count=removed)
+
+
+def _keep_sweeping(catalogue: Catalogue, stack: AsyncExitStack) -> None:
+    """Remove answers under idempotency keys whose time is over, until ``stack`` is left."""
+
+    async def sweep() -> None:
+        while True:
+            try:
+                await catalogue.idempotency.sweep()
+            except AgenticRagError as error:
+                _log.warning("idempotency_keys_not_swept", code=error.code, reason=error.message)
+            await asyncio.sleep(_KEYS_SWEPT_EVERY_S)
+
+    task = asyncio.create_task(sweep(), name="idempotency-keys")
+    stack.push_async_callback(asyncio.wait, [task])
+    stack.callback(task.cancel)
 
 
 def _embedder(settings: Settings) -> Embedder:

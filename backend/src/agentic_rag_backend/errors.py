@@ -72,6 +72,20 @@ class Conflict(AgenticRagError):
     title = "Conflict"
 
 
+class IdempotencyInProgress(Conflict):
+    """The first request of an Idempotency-Key has not been answered yet."""
+
+    code = "idempotency_in_progress"
+    title = "Request in progress"
+
+
+class IdempotencyKeyReused(InvalidRequest):
+    """An Idempotency-Key came with another request than the first time."""
+
+    code = "idempotency_key_reused"
+    title = "Idempotency-Key reused"
+
+
 class PreconditionFailed(AgenticRagError):
     code = "precondition_failed"
     status = 412

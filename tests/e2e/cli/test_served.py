@@ -150,7 +150,10 @@ def test_a_file_over_the_limit_is_refused_with_both_sizes(served: Any) -> None:
 def test_a_second_server_on_the_folder_is_refused_and_the_first_stays(served: Any) -> None:
     second = served.cli("serve", "--port", "0", "--json")
     assert (second.code, second.json["error"]["code"]) == (1, "store_locked")
-    assert str(served.process.pid) in second.json["error"]["message"]
+    message = second.json["error"]["message"]
+    assert str(served.process.pid) in message
+    assert str(served.cli.data) in message
+    assert "choose another folder with --data-dir" in message
     port = served.url.rsplit(":", 1)[1]
     taken = served.cli("serve", "--port", port, "--data-dir", "other")
     assert taken.code == 1

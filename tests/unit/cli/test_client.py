@@ -116,3 +116,56 @@ async def test_whoever_waits_learns_that_the_server_is_gone() -> None:
     async with JobFollower(client_of(gone)) as follower:
         with pytest.raises(ServerUnreachable):
             await follower.ended("a")
+
+
+class _Breaks:
+    """Breaks connections after it has heard the request, then says that it is under way, then answers."""
+
+    def __init__(self, *answers: httpx.Response | type[httpx.TransportError]) -> None:
+        self.answers = list(answers)
+        self.keys: list[str | None] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.keys.append(request.headers.get("idempotency-key"))
+        answer = self.answers.pop(0)
+        if isinstance(answer, httpx.Response):
+            return answer
+        raise answer("broken", request=request)
+
+
+DONE = httpx.Response(202, json={"data": {"job_id": "1"}, "meta": {}})
+UNDER_WAY = httpx.Response(
+    409, headers={"Retry-After": "0"}, json={"code": "idempotency_in_progress", "detail": "being carried out"}
+)
+
+
+async def test_a_post_whose_connection_breaks_is_sent_again_under_its_key() -> None:
+    server = _Breaks(httpx.ReadError, httpx.RemoteProtocolError, UNDER_WAY, UNDER_WAY, DONE)
+    assert await client_of(server).post("/documents", {"text": "x"}) == {"job_id": "1"}
+    assert len(server.keys) == 5
+    assert len(set(server.keys)) == 1
+    assert server.keys[0]
+
+
+async def test_every_post_has_a_key_of_its_own() -> None:
+    server = _Breaks(DONE, DONE)
+    client = client_of(server)
+    for _ in range(2):
+        await client.post("/documents", {"text": "x"})
+    assert len(set(server.keys)) == 2
+
+
+@pytest.mark.parametrize("error", [httpx.ConnectError, httpx.ReadError])
+async def test_a_server_that_stays_away_is_named(error: type[httpx.TransportError]) -> None:
+    server = _Breaks(*[error] * 4)
+    with pytest.raises(ServerUnreachable):
+        await client_of(server).post("/documents", {"text": "x"})
+    assert len(server.answers) == 1
+
+
+async def test_what_has_no_key_is_not_sent_again() -> None:
+    for method in ("PATCH", "DELETE"):
+        server = _Breaks(httpx.ReadError)
+        with pytest.raises(ServerUnreachable):
+            await client_of(server).request(method, "/documents/1")
+        assert server.keys == [None]

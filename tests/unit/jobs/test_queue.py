@@ -13,6 +13,7 @@ from sqlalchemy import Engine, create_engine
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
+from agentic_rag_backend.jobs import backlog, membership
 from agentic_rag_backend.jobs import queue as module
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.queue import DbosQueue
@@ -111,7 +112,7 @@ async def test_an_unexpected_error_is_told(engine: Engine, caplog: pytest.LogCap
 
 
 async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_HOUSEKEEPING_S", 0.05)
+    monkeypatch.setattr(membership, "LOOK_S", 0.05)
     old = _queue(engine, _nothing, name="gone_v1")
     await old.migrate()
     await old.enqueue("gone_v1", TENANT, "lost", 4)
@@ -126,12 +127,20 @@ async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine
     await queue.shutdown()
 
 
+async def _left_as_it_is(self: membership.Alone) -> None: ...
+
+
 @pytest.fixture
 def killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a shutdown leave what a killed process would."""
     monkeypatch.setattr(module, "_DRAIN_S", 0.01)
-    monkeypatch.setattr(DbosQueue, "_hand_back", lambda self: None)
+    monkeypatch.setattr(membership.Alone, "leave", _left_as_it_is)
     monkeypatch.setattr(RunningNote, "ended", lambda self, workflow: None)
+
+
+def _kills(queue: DbosQueue) -> dict[str, int]:
+    assert isinstance(queue._membership, membership.Alone)
+    return dict(queue._membership._note.kills)
 
 
 class _Hangs:
@@ -162,11 +171,30 @@ async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> 
     assert "was running 6 times when the process was killed, the last 2 of them with nothing beside it" in ended.told[0][2]
     await _until(lambda: hangs.started[-1] == "behind")
     await queue.shutdown()
-    assert queue._note.kills == {"work_v1:poison:1": GIVEN_UP_AFTER}
+    assert _kills(queue) == {"work_v1:poison:1": GIVEN_UP_AFTER}
     queue = _queue(engine, hangs, ended=ended)
     await queue.launch()
     await queue.shutdown()
-    assert (len(ended.told), queue._note.kills) == (1, {"work_v1:behind:1": 1})
+    assert (len(ended.told), _kills(queue)) == (1, {"work_v1:behind:1": 1})
+
+
+@pytest.mark.usefixtures("killed")
+async def test_a_retry_by_hand_starts_with_a_clean_record(engine: Engine) -> None:
+    hangs, ended = _Hangs(), _Ended()
+    for run in range(GIVEN_UP_AFTER + 1):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        if run == 0:
+            await queue.enqueue("work_v1", TENANT, "poison", 1)
+        if run == GIVEN_UP_AFTER:
+            assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
+            await queue.enqueue("work_v1", TENANT, "poison", 2)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        await queue.shutdown()
+    queue = _queue(engine, hangs, ended=ended)
+    await queue.launch()
+    await queue.shutdown()
+    assert (len(ended.told), _kills(queue)) == (1, {"work_v1:poison:2": 1})
 
 
 async def test_handing_back_does_not_count_as_killing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,18 +206,18 @@ async def test_handing_back_does_not_count_as_killing(engine: Engine, monkeypatc
         await queue.enqueue("work_v1", TENANT, "long", 1)
         await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
         await queue.shutdown()
-        assert queue._note.kills == {}
+        assert _kills(queue) == {}
 
 
 async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     queue = _queue(engine, _nothing)
     await queue.launch()
     await queue.enqueue("work_v1", TENANT, "job", 1)
-    listed = lambda: queue._client.list_workflows(status="SUCCESS")  # noqa: E731
+    listed = lambda: queue._backlog._client.list_workflows(status="SUCCESS")  # noqa: E731
     await _until(lambda: len(listed()) == 1)
-    await asyncio.to_thread(queue._delete_old)
+    await asyncio.to_thread(queue._backlog.delete_old)
     assert len(listed()) == 1
-    monkeypatch.setattr(module, "_RETENTION", timedelta(seconds=-5))
-    await asyncio.to_thread(queue._delete_old)
+    monkeypatch.setattr(backlog, "RETENTION", timedelta(seconds=-5))
+    await asyncio.to_thread(queue._backlog.delete_old)
     assert listed() == []
     await queue.shutdown()

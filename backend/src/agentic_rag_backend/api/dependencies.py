@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
@@ -36,26 +37,37 @@ def _secret(
 Secret = Annotated[str | None, Depends(_secret)]
 
 
-def _require(scope: Scope) -> Callable[..., Awaitable[Principal]]:
-    async def principal(
+def credential_of(request: Request) -> str | None:
+    """Return the key that a request carries, for who asks before any endpoint does."""
+    return _secret(request.headers.get("authorization"), request.headers.get("x-api-key"))
+
+
+@dataclass(frozen=True, slots=True)
+class Requires:
+    """A caller whose key has a scope."""
+
+    scope: Scope
+
+    async def __call__(
+        self,
         services: Services,
         secret: Secret,
         x_tenant_id: Annotated[str | None, Header(description="operator only: the tenant to act for")] = None,
     ) -> Principal:
+        """Return who is calling."""
         caller = await services.authenticator.authenticate(secret, acting_for=x_tenant_id)
-        if not caller.may(scope):
-            raise Forbidden(f"this needs a key with scope '{scope.value}'")
+        if not caller.may(self.scope):
+            raise Forbidden(f"this needs a key with scope '{self.scope.value}'")
         return caller
 
-    return principal
+
+Reader = Annotated[Principal, Depends(Requires(Scope.READ))]
+Writer = Annotated[Principal, Depends(Requires(Scope.WRITE))]
+Administrator = Annotated[Principal, Depends(Requires(Scope.ADMIN))]
 
 
-Reader = Annotated[Principal, Depends(_require(Scope.READ))]
-Writer = Annotated[Principal, Depends(_require(Scope.WRITE))]
-Administrator = Annotated[Principal, Depends(_require(Scope.ADMIN))]
-
-
-async def _operator(services: Services, secret: Secret) -> None:
+async def require_operator(services: Services, secret: Secret) -> None:
+    """Let the operator pass."""
     if secret is None:
         raise Unauthenticated("the operator's key is required")
     if not services.authenticator.is_operator(secret):
@@ -64,7 +76,7 @@ async def _operator(services: Services, secret: Secret) -> None:
         raise Forbidden("this is the operator's; a tenant's key cannot do it")
 
 
-Operator = Depends(_operator)
+Operator = Depends(require_operator)
 
 
 def known_parameters(base_path: str) -> Callable[[Request], None]:

@@ -17,7 +17,7 @@ _DESCRIPTIONS = {
     "401": "no key, or one that nobody holds",
     "403": "the key's scope does not allow it, or it is the operator's",
     "404": "there is nothing of that id; another tenant's ids are no different",
-    "409": "it is not in a state that allows this, or the name is taken",
+    "409": "not in a state that allows this, the name is taken, or the request of that `Idempotency-Key` is being carried out",
     "412": "the document was changed since the revision in If-Match",
     "413": "the body or a file is too large",
     "415": "the body's media type is not one that is read",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -10,12 +12,17 @@ import httpx
 
 from agentic_rag_backend.cli.command import EVERYTHING
 from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress, InvalidRequest, NotFound
 
 BASE_PATH = "/api/v1"
 PAGE = 100
 """Items a page, the most that a list returns at once."""
 _MAX_SHOWN = 200
+_SENT_AGAIN = frozenset({"GET", "POST"})
+_SENT_AGAIN_AFTER_S = (0.2, 1.0)
+"""Pauses before a request is sent again whose connection broke."""
+_ASKED_IN_PROGRESS = 60
+"""How often a request is sent while its first sending is under way; the server bounds that by REQUEST_TIMEOUT_S."""
 
 
 class Client:
@@ -70,11 +77,15 @@ class Client:
     async def request(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
         """Return the envelope of a success.
 
+        A GET or POST whose connection breaks is sent again: a POST has an Idempotency-Key of its own, under which the
+        server does it once.
+
         Raises:
             AgenticRagError: the class that the problem's code names.
         """
+        headers = {"Idempotency-Key": str(uuid.uuid4())} if method == "POST" else None
         try:
-            response = await self._http.request(method, BASE_PATH + path, **arguments)
+            response = await self._answer(method, path, headers=headers, **arguments)
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
         if response.status_code == httpx.codes.NO_CONTENT:
@@ -82,6 +93,25 @@ class Client:
         if not response.is_success:
             raise _problem(response.status_code, response.content, self.where)
         return _envelope(response, self.where)
+
+    async def _answer(self, method: str, path: str, **arguments: Any) -> httpx.Response:
+        broken = 0
+        for _ in range(_ASKED_IN_PROGRESS):
+            try:
+                response = await self._http.request(method, BASE_PATH + path, **arguments)
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                broken += 1
+                if method not in _SENT_AGAIN or broken > len(_SENT_AGAIN_AFTER_S):
+                    raise
+                await asyncio.sleep(_SENT_AGAIN_AFTER_S[broken - 1])
+                continue
+            if not broken or response.status_code != httpx.codes.CONFLICT:
+                return response
+            # What was sent before the connection broke may still be under way.
+            if _problem(response.status_code, response.content, self.where).code != IdempotencyInProgress.code:
+                return response
+            await asyncio.sleep(_seconds(response.headers.get("retry-after")))
+        return response
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
         """Yield name and data of each server-sent event of a POST; an ``error`` event is raised."""
@@ -169,6 +199,10 @@ async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str
 
 def _unreachable(where: str, error: httpx.HTTPError) -> ServerUnreachable:
     return ServerUnreachable(f"{where} does not answer: {str(error)[:_MAX_SHOWN] or type(error).__name__}")
+
+
+def _seconds(retry_after: str | None) -> float:
+    return float(retry_after) if retry_after is not None and retry_after.isdigit() else 1.0
 
 
 def _finite(body: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pydantic import SecretStr
 
 from agentic_rag_backend.cli.client import Client
 from agentic_rag_backend.cli.in_process import InProcessTransport
-from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
@@ -68,6 +68,9 @@ async def open_stores(settings: Settings, *, work: bool) -> AsyncIterator[Contai
     async with AsyncExitStack() as stack:
         try:
             container = await stack.enter_async_context(open_container(settings, work=work))
+        except StoreLocked as error:
+            way_out = "stop that one, or choose another folder with --data-dir or DATA_DIR"
+            raise StoreLocked(f"DATA_DIR {settings.data_dir.absolute()} is in use: {way_out} ({error.message})") from error
         except OSError as error:
             raise StoreUnavailable(f"DATA_DIR {settings.data_dir} cannot be used: {error.strerror or error}") from error
         yield container

@@ -7,10 +7,12 @@ repeatable; what a step computed at a price is kept in the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Protocol
 
+from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
@@ -35,6 +37,15 @@ class JobQueue(Protocol):
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Put a job on ``name``'s queue; the same name, job and attempt again changes nothing."""
+
+    async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
+        """Return the ids of those of a tenant's jobs of which some workflow of the present attempt is queued or running."""
+
+    def turn(self, queue: QueueName, tenant: TenantId) -> AbstractAsyncContextManager[None]:
+        """Wait for one of the tenant's places on a queue and hold it: with ``commit``, none of its commits runs meanwhile.
+
+        For work outside of any workflow, or inside one of another queue; not to be held longer than a commit takes.
+        """
 
     async def migrate(self) -> None:
         """Bring the queue's tables to this release's version, as `launch` does; for processes that only enqueue."""

@@ -1,46 +1,47 @@
-"""The durable queue on DBOS, the only importer of it: jobs live in the catalogue's own database."""
+"""The durable queue on DBOS: jobs live in the catalogue's own database."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from dbos import DBOS, DBOSClient, DBOSConfig, EnqueueOptions, Serializer
+from dbos import DBOS, DBOSConfig, EnqueueOptions
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
-from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
+from agentic_rag_backend.jobs.backlog import (
+    APPLICATION,
+    APPLICATION_VERSION,
+    Backlog,
+    Claimed,
+    JsonSerializer,
+    options_of,
+    workflow_id,
+)
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
-from agentic_rag_backend.jobs.recovery import ALONE_AFTER, GIVEN_UP_AFTER, caution, plan
+from agentic_rag_backend.jobs.membership import Alone, Beside, Membership
+from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.slots import Slots
 from agentic_rag_backend.stores.catalogue.base import Enqueue
+from agentic_rag_backend.stores.catalogue.liveness import WorkerDirectory
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
-"""Told ``(tenant, job_id, attempt, error)`` of a job that ended without its workflow having recorded how."""
+"""Told ``(tenant, job_id, attempt, error)`` of a job that ended without its workflow having recorded how; maybe twice."""
 
-_APPLICATION = "agentic-rag"
-_APPLICATION_VERSION = "1"
-"""A constant: workflows carry their version in their names, and every release takes up what an older one left."""
-
-_CLAIMED_AHEAD = 64
-"""Jobs of one tenant claimed at a look at the queue; slots of this process then bound how many of them run."""
 _RUNNING_AT_ONCE = 32
 """Workflows of one queue running in this process, over all tenants."""
 _DRAIN_S = 3.0
 _CANCEL_S = 1.0
 _HOUSEKEEPING_S = 30.0
-_RETENTION = timedelta(days=7)
-_PAGE = 500
 
 _log = logging.getLogger(__name__)
 
@@ -51,25 +52,17 @@ class _Declared:
     workflow: Workflow
 
 
-class _JsonSerializer(Serializer):
-    """Arguments are plain strings and numbers; nothing read from the database is ever unpickled."""
-
-    def serialize(self, data: Any) -> str:
-        return json.dumps(data, default=_shown)
-
-    def deserialize(cls, serialized_data: str) -> Any:  # noqa: N805 - named so by the base class
-        return json.loads(serialized_data)
-
-    def name(self) -> str:
-        return "agentic_rag_json"
-
-
 class DbosQueue:
     """`JobQueue` on DBOS; see `jobs.base` for the contract.
 
     DBOS claims jobs in batches (a claim a job would bound a tenant to one commit a polling interval); how many of a
     tenant run at once is bound by slots in this process, in the order of claiming. DBOS is one per process: a second
     queue can be launched when the first was shut down.
+
+    Args:
+        executor_id: unique among all processes that ever work on the database.
+        workers: where other processes work on the database as well, the directory in which they find each other. None:
+            there is no other, and what is found claimed at the launch was left by a process that was killed.
     """
 
     _launched: DbosQueue | None = None
@@ -82,23 +75,24 @@ class DbosQueue:
         prepare_concurrency: int,
         polling_interval_s: float,
         on_failed: Failed | None = None,
+        workers: WorkerDirectory | None = None,
     ) -> None:
         self._engine, self._owned = queue_engine(catalogue_engine)
-        self._executor_id = executor_id
         self._polling_interval_s = polling_interval_s
         self._on_failed = on_failed
         self._declared: dict[str, _Declared] = {}
         self._slots = Slots({QueueName.PREPARE: prepare_concurrency, QueueName.COMMIT: 1}, _RUNNING_AT_ONCE)
-        # Only on SQLite, where one process owns the folder: elsewhere the other processes may be alive.
-        self._note = RunningNote(beside(self._engine, "-running") if self._owned else None)
-        self._unrecorded: set[tuple[str, str, int]] = set()
+        self._backlog = Backlog(self._engine)
+        self._membership: Membership = (
+            Alone(executor_id, self._backlog, RunningNote(beside(self._engine, "-running")), self._end)
+            if workers is None
+            else Beside(executor_id, self._backlog, workers, self._end)
+        )
+        self._unrecorded: set[str] = set()
         self._waiting: set[asyncio.Task[Any]] = set()
         self._working: set[asyncio.Task[Any]] = set()
         self._stopping = False
-        self._housekeeping: asyncio.Task[None] | None = None
-        self._client = DBOSClient(
-            system_database_engine=self._engine, serializer=_JsonSerializer(), application_name=_APPLICATION, lazy=True
-        )
+        self._keeping: list[asyncio.Task[None]] = []
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         """Declare a workflow before `launch`.
@@ -121,16 +115,27 @@ class DbosQueue:
         declared = self._workflow(name)
 
         def enqueue(connection: Connection, tenant: TenantId, job: Job) -> None:
-            options = _options(name, declared, tenant, job.id, job.attempt)
-            self._client.enqueue_in_transaction(connection, options, tenant.value, job.id, job.attempt)
+            options = options_of(name, declared.queue, tenant, job.id, job.attempt)
+            self._backlog.enqueue_within(connection, options, tenant, job.id, job.attempt)
 
         return enqueue
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Put a job on ``name``'s queue; the same name, job and attempt again changes nothing."""
-        options = _options(name, self._workflow(name), tenant, job_id, attempt)
+        options: EnqueueOptions = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
         with as_unavailable():
-            await asyncio.to_thread(self._client.enqueue, options, tenant.value, job_id, attempt)
+            await asyncio.to_thread(self._backlog.enqueue, options, tenant, job_id, attempt)
+
+    async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
+        """Return the ids of those jobs that some workflow of their present attempt still works on, or will."""
+        ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
+        with as_unavailable():
+            found = await asyncio.to_thread(self._backlog.unended, ids)
+        return frozenset(ids[each] for each in found)
+
+    def turn(self, queue: QueueName, tenant: TenantId) -> AbstractAsyncContextManager[None]:
+        """Hold one of the tenant's places on a queue, in the order in which they were asked for."""
+        return self._slots.turn(queue, require_tenant(tenant))
 
     async def migrate(self) -> None:
         """Bring the queue's tables to this release's version; a process that only enqueues calls it instead of `launch`."""
@@ -138,7 +143,7 @@ class DbosQueue:
             await asyncio.to_thread(DBOS.migrate, self._engine.url.render_as_string(hide_password=False))
 
     async def launch(self) -> None:
-        """Start working in the running loop, and take up what an earlier process of this folder left.
+        """Start working in the running loop, and take up what an earlier process left.
 
         Raises:
             ConfigurationError: another queue of this process is launched.
@@ -151,36 +156,28 @@ class DbosQueue:
             _quieten_logging()
             await self.migrate()
             with as_unavailable():
-                await asyncio.to_thread(self._prepare)
-                if self._owned:
-                    await self._give_up(await asyncio.to_thread(self._take_up))
-                DBOS(config=self._configuration())
-                for name in self._declared:
-                    DBOS.workflow(name=name, max_recovery_attempts=None)(self._run_as_workflow(name))
-                # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
-                DBOS.launch()
+                await asyncio.to_thread(self._backlog.declare, polling_interval_s=self._polling_interval_s)
+            await self._begin()
         except BaseException:
             await self._destroy()
             raise
-        self._housekeeping = asyncio.create_task(self._keep_house(), name="job-queue-housekeeping")
+        self._keeping = [
+            asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
+            asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
+        ]
 
     async def shutdown(self) -> None:
-        """Stop taking work, give what runs a few seconds to end, hand back the rest for the next start, release the queue.
+        """Stop taking work, give what runs a few seconds to end, hand back the rest, release the queue.
 
-        What is handed back is cancelled (`asyncio.CancelledError` inside the workflow) and begins anew at the next start.
+        What is handed back is cancelled (`asyncio.CancelledError` inside the workflow) and begins anew, in another process
+        or at the next start.
         """
         self._stopping = True
-        if self._housekeeping is not None:
-            self._housekeeping.cancel()
-            await asyncio.gather(self._housekeeping, return_exceptions=True)
-            self._housekeeping = None
-        _cancel(self._waiting)
-        if self._working:
-            await asyncio.wait(set(self._working), timeout=_DRAIN_S)
-        rest = self._working | self._waiting
-        _cancel(rest)
-        if rest:
-            await asyncio.wait(rest, timeout=_CANCEL_S)
+        for task in self._keeping:
+            task.cancel()
+        await asyncio.gather(*self._keeping, return_exceptions=True)
+        self._keeping.clear()
+        await self._stop_work(_DRAIN_S)
         await self._destroy()
 
     async def ping(self) -> None:
@@ -197,11 +194,11 @@ class DbosQueue:
 
     def _configuration(self) -> DBOSConfig:
         return {
-            "name": _APPLICATION,
+            "name": APPLICATION,
             "system_database_engine": self._engine,
-            "application_version": _APPLICATION_VERSION,
-            "executor_id": self._executor_id,
-            "serializer": _JsonSerializer(),
+            "application_version": APPLICATION_VERSION,
+            "executor_id": self._membership.executor_id,
+            "serializer": JsonSerializer(),
             "run_migrations": False,
             "use_listen_notify": False,
             "enable_otlp": False,
@@ -210,12 +207,35 @@ class DbosQueue:
             "scheduler_polling_interval_sec": 3600.0,
         }
 
-    def _prepare(self) -> None:
-        """Declare both queues, with this process's polling interval."""
-        for queue in QueueName:
-            self._client.register_queue(
-                queue.value, partition_concurrency=_CLAIMED_AHEAD, polling_interval_sec=self._polling_interval_s
-            )
+    async def _begin(self) -> None:
+        """Enter, and claim from then on."""
+        await self._membership.enter(self._declared)
+        with as_unavailable():
+            DBOS(config=self._configuration())
+            for name in self._declared:
+                DBOS.workflow(name=name, max_recovery_attempts=None)(self._run_as_workflow(name))
+            # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
+            DBOS.launch()
+
+    async def _begin_anew(self) -> None:
+        """Let go of everything that others have taken up, and come back as another worker."""
+        _log.error("this worker was silent for so long that its jobs were taken up by others; it begins anew")
+        self._stopping = True
+        await self._stop_work(0)
+        # In a thread: DBOS joins its threads, some of which wait for this loop.
+        await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
+        self._unrecorded.clear()
+        self._stopping = False
+        await self._begin()
+
+    async def _stop_work(self, drain_s: float) -> None:
+        _cancel(self._waiting)
+        if self._working and drain_s:
+            await asyncio.wait(set(self._working), timeout=drain_s)
+        rest = self._working | self._waiting
+        _cancel(rest)
+        if rest:
+            await asyncio.wait(rest, timeout=_CANCEL_S)
 
     def _run_as_workflow(self, name: str) -> Callable[[str, str, int], Coroutine[Any, Any, None]]:
         async def run(tenant: str, job_id: str, attempt: int) -> None:
@@ -225,31 +245,49 @@ class DbosQueue:
         return run
 
     async def _run(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Run a workflow when its tenant and the process have room; cancelled, it stays to be taken up at the next start."""
+        """Run a workflow when its tenant and the process have room; cancelled, it stays to be taken up again."""
         task = asyncio.current_task()
         if task is None or self._stopping:
             raise asyncio.CancelledError
-        declared = self._declared[name]
-        workflow_id = _workflow_id(name, job_id, attempt)
+        this, blame = workflow_id(name, job_id, attempt), self._membership.blame
         self._waiting.add(task)
         task.add_done_callback(self._forget)
-        async with self._slots.taken(declared.queue, tenant, caution(self._note.kills.get(workflow_id, 0))):
+        with self._again_without_database(this):
+            careful = caution(await blame.kills(this))
+        async with self._slots.taken(self._declared[name].queue, tenant, careful):
             self._waiting.discard(task)
             self._working.add(task)
-            self._note.began(workflow_id)
+            with self._again_without_database(this):
+                await blame.began(tenant, this)
+            finished = True
             try:
-                await declared.workflow(tenant, job_id, attempt)
-            except Exception as error:
-                try:
-                    await self._failed(tenant, job_id, attempt, error)
-                except Exception as problem:
-                    # Ended now, the workflow would leave a job that is running for ever.
-                    _log.exception("job %s failed, which could not be recorded; it is run again", job_id)
-                    self._unrecorded.add((name, job_id, attempt))
-                    raise asyncio.CancelledError from problem
+                await self._work(name, tenant, job_id, attempt)
+            except asyncio.CancelledError:
+                finished = False
                 raise
             finally:
-                self._note.ended(workflow_id)
+                await blame.ended(tenant, this, finished=finished)
+
+    async def _work(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
+        try:
+            await self._declared[name].workflow(tenant, job_id, attempt)
+        except Exception as error:
+            (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
+            if problem is not None:
+                # Ended now, the workflow would leave a job that is running for ever.
+                _log.error("job %s failed, which could not be recorded; it is run again", job_id, exc_info=problem)
+                self._unrecorded.add(workflow_id(name, job_id, attempt))
+                raise asyncio.CancelledError from problem
+            raise
+
+    @contextlib.contextmanager
+    def _again_without_database(self, workflow: str) -> Iterator[None]:
+        """Have a workflow run again that has done nothing yet, where the database does not answer."""
+        try:
+            yield
+        except StoreUnavailable as error:
+            self._unrecorded.add(workflow)
+            raise asyncio.CancelledError from error
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._waiting.discard(task)
@@ -259,109 +297,51 @@ class DbosQueue:
         if self._on_failed is not None:
             await self._on_failed(tenant, job_id, attempt, error)
 
-    def _pending(self) -> list[Any]:
-        """Return the workflows that some process claimed and did not end."""
-        return self._client.list_workflows(status="PENDING", load_input=False, load_output=False)
-
-    def _hand_back(self) -> None:
-        """Queue again what this process claimed and did not end."""
-        self._resume(workflow for workflow in self._pending() if workflow.executor_id == self._executor_id)
-
-    def _take_up(self) -> list[Any]:
-        """Queue again what the process before this one left when it was killed; return what is not run again."""
-        left = {workflow.workflow_id: workflow for workflow in self._pending()}
-        running = self._note.left()
-        planned = plan(left, running, self._unended(self._note.kills))
-        self._note.begin(planned.kills)
-        self._resume(left[workflow] for workflow in planned.resumed)
-        return [left[workflow] for workflow in planned.given_up]
-
-    def _unended(self, kills: Mapping[str, int]) -> dict[str, int]:
-        """Leave out what has ended since."""
-        if not kills:
-            return {}
-        found = self._client.list_workflows(
-            workflow_ids=list(kills), status=["ENQUEUED", "PENDING"], load_input=False, load_output=False
-        )
-        return {workflow.workflow_id: kills[workflow.workflow_id] for workflow in found}
-
-    def _resume(self, workflows: Iterable[Any]) -> None:
-        ids: dict[str, list[str]] = {}
-        for workflow in workflows:
-            ids.setdefault(workflow.queue_name, []).append(workflow.workflow_id)
-        for queue, of_queue in ids.items():
-            for first in range(0, len(of_queue), _PAGE):
-                self._client.resume_workflows(of_queue[first : first + _PAGE], queue_name=queue)
-
-    async def _give_up(self, killers: Iterable[Any]) -> None:
-        """End workflows that killed the process too often."""
-        times, alone = GIVEN_UP_AFTER, GIVEN_UP_AFTER - ALONE_AFTER
-        for workflow in killers:
-            problem = f"was running {times} times when the process was killed, the last {alone} of them with nothing beside it"
-            await self._end(workflow, AgenticRagError(f"workflow {workflow.name!r} {problem}"))
-
-    async def _reap(self, pending: Iterable[Any]) -> None:
-        """End workflows that this release does not know: they would hold their tenant's place for ever."""
-        for workflow in pending:
-            if workflow.name not in self._declared:
-                await self._end(workflow, ConfigurationError(f"workflow {workflow.name!r} is not known to this release"))
-
-    async def _end(self, workflow: Any, error: AgenticRagError) -> None:
-        _, job_id, attempt = workflow.workflow_id.rsplit(":", 2)
-        _log.error("job %s given up: %s", job_id, error)
-        await self._failed(TenantId(workflow.queue_partition_key), job_id, int(attempt), error)
-        await asyncio.to_thread(self._client.cancel_workflows, [workflow.workflow_id])
+    async def _end(self, workflow: Claimed, error: AgenticRagError) -> None:
+        _log.error("job %s given up: %s", workflow.job_id, error)
+        with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
+            await self._failed(workflow.tenant, workflow.job_id, workflow.attempt, error)
+        with as_unavailable():
+            await asyncio.to_thread(self._backlog.end, workflow)
 
     async def _keep_house(self) -> None:
         while True:
             try:
                 with as_unavailable():
                     await asyncio.to_thread(self._run_unrecorded_again)
-                    await asyncio.to_thread(self._delete_old)
-                    await self._reap(await asyncio.to_thread(self._pending))
-            except StoreUnavailable:
+                    await asyncio.to_thread(self._backlog.delete_old)
+                await self._membership.tidy()
+            except AgenticRagError:
                 _log.warning("the job queue's housekeeping failed; it is tried again", exc_info=True)
             await asyncio.sleep(_HOUSEKEEPING_S)
 
-    def _run_unrecorded_again(self) -> None:
-        for name, job_id, attempt in tuple(self._unrecorded):
-            workflow_id = _workflow_id(name, job_id, attempt)
-            self._client.resume_workflows([workflow_id], queue_name=self._declared[name].queue.value)
-            self._unrecorded.discard((name, job_id, attempt))
-
-    def _delete_old(self) -> None:
-        before = (datetime.now(UTC) - _RETENTION).isoformat()
+    async def _keep_watch(self) -> None:
         while True:
-            old = self._client.list_workflows(completed_before=before, limit=_PAGE, load_input=False, load_output=False)
-            if not old:
-                return
-            self._client.delete_workflows([workflow.workflow_id for workflow in old])
+            await asyncio.sleep(self._membership.interval_s)
+            try:
+                if not await self._membership.look():
+                    await self._begin_anew()
+            except AgenticRagError:
+                _log.warning("what other processes left could not be looked for; it is tried again", exc_info=True)
+
+    def _run_unrecorded_again(self) -> None:
+        again = set(self._unrecorded)
+        if again:
+            claimed = [workflow for workflow in self._backlog.claimed() if workflow.id in again]
+            self._backlog.hand_back(workflow for workflow in claimed if workflow.executor_id == self._membership.executor_id)
+            self._unrecorded -= again
 
     async def _destroy(self) -> None:
         if DbosQueue._launched is self:
             # In a thread: DBOS joins its threads, some of which wait for this loop.
             await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
             DbosQueue._launched = None
-            with contextlib.suppress(SQLAlchemyError):  # then they are taken up as if this process had been killed
-                await asyncio.to_thread(self._hand_back)
-        self._note.close()
-        self._client.destroy()
+            with contextlib.suppress(StoreUnavailable):  # then it is taken up as if this process had been killed
+                await self._membership.leave()
+        self._membership.close()
+        self._backlog.close()
         if self._owned:
             self._engine.dispose()
-
-
-def _options(name: str, declared: _Declared, tenant: TenantId, job_id: str, attempt: int) -> EnqueueOptions:
-    return {
-        "workflow_name": name,
-        "queue_name": declared.queue.value,
-        "queue_partition_key": require_tenant(tenant).value,
-        "workflow_id": _workflow_id(name, job_id, attempt),
-        "app_version": _APPLICATION_VERSION,
-    }
-
-
-def _workflow_id(name: str, job_id: str, attempt: int) -> str:
-    return f"{name}:{job_id}:{attempt}"
 
 
 def _quieten_logging() -> None:
@@ -375,7 +355,3 @@ def _quieten_logging() -> None:
 def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
     for task in tuple(tasks):
         task.cancel()
-
-
-def _shown(value: object) -> str:
-    return f"{type(value).__name__}: {value}"[:500] if isinstance(value, Exception) else str(value)[:500]

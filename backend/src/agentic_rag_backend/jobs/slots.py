@@ -5,11 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.recovery import Caution
+
+_CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
+
+
+def caution_here() -> Caution:
+    """Return how carefully the workflow that asks is run: one that may kill the process must not do others' work, too."""
+    return _CAUTION.get()
 
 
 class Slots:
@@ -41,12 +49,20 @@ class Slots:
             await held.enter_async_context(self._of_process[queue])
             await self._admitted(caution)
             self._running += 1
+            noted = _CAUTION.set(caution)
             try:
                 yield
             finally:
+                _CAUTION.reset(noted)
                 self._running -= 1
                 self._kept_free -= caution is Caution.ALONE
                 self._wake()
+
+    @contextlib.asynccontextmanager
+    async def turn(self, queue: QueueName, tenant: TenantId) -> AsyncIterator[None]:
+        """Hold a place of the tenant for work that is no workflow of the queue, and waits for nothing that must be alone."""
+        async with self._tenant(queue, tenant):
+            yield
 
     def _tenant(self, queue: QueueName, tenant: TenantId) -> asyncio.Semaphore:
         found = self._of_tenant.get((queue, tenant))

@@ -219,6 +219,53 @@ async def names_and_scopes_are_checked(place: Workplace) -> None:
             raise AssertionError(f"{name} was registered")
 
 
+async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
+    """Queued and running ones have one, of their present attempt; ended and unknown ones have none."""
+    log = _Log()
+    log.gate.clear()
+    async with _launched(place, log) as queue:
+        await queue.enqueue("work_v1", A, "running", 1)
+        await queue.enqueue("work_v1", A, "again", 1)
+        asked = [_job("running"), _job("again", 2), _job("unknown")]
+        _equal(await queue.unended(asked), frozenset({"running"}))
+        await _until(lambda: len(log.started) == 2, "both to run")
+        await queue.enqueue("commit_v1", A, "again", 2)
+        _equal(await queue.unended([_job("running"), _job("unknown")]), frozenset({"running"}))
+        log.gate.set()
+        await log.until(2)
+        _equal(await queue.unended([]), frozenset())
+        await _until_equal(lambda: queue.unended([_job("running"), _job("again")]), frozenset())
+
+
+async def a_turn_keeps_commits_out(place: Workplace) -> None:
+    """While the tenant's turn is held none of its commits runs, and while one runs it is not to be had; others' go on."""
+    commits = _Log()
+    async with _launched(place, _Log(), commits) as queue:
+        async with queue.turn(QueueName.COMMIT, A):
+            await queue.enqueue("commit_v1", A, "held up", 1)
+            await queue.enqueue("commit_v1", B, "goes on", 1)
+            await commits.until(1)
+            _equal(commits.started, ["goes on"])
+        await commits.until(2)
+        commits.gate.clear()
+        await queue.enqueue("commit_v1", A, "runs", 1)
+        await _until(lambda: "runs" in commits.started, "the commit to run")
+        try:
+            async with asyncio.timeout(0.2):
+                async with queue.turn(QueueName.COMMIT, A):
+                    raise AssertionError("the turn was given while a commit was running")
+        except TimeoutError:
+            pass
+        commits.gate.set()
+        async with queue.turn(QueueName.COMMIT, A):
+            _equal(len(commits.runs), 3)
+    try:
+        queue.turn(QueueName.COMMIT, A.value)  # type: ignore[arg-type]
+    except InvalidScope:
+        return
+    raise AssertionError("a turn was given without a tenant")
+
+
 CHECKS: tuple[Check, ...] = (
     a_job_runs_once,
     row_and_job_are_one,
@@ -230,6 +277,8 @@ CHECKS: tuple[Check, ...] = (
     what_was_running_begins_anew,
     only_a_running_queue_answers,
     names_and_scopes_are_checked,
+    jobs_without_a_workflow_are_told,
+    a_turn_keeps_commits_out,
 )
 
 
@@ -275,6 +324,15 @@ async def _until(condition: Callable[[], bool], expected: str) -> None:
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"waited {_WAIT_S} s for {expected}") from None
+
+
+async def _until_equal(ask: Callable[[], Awaitable[object]], expected: object) -> None:
+    try:
+        async with asyncio.timeout(_WAIT_S):
+            while await ask() != expected:  # noqa: ASYNC110 - the queue tells nobody
+                await asyncio.sleep(0.01)
+    except TimeoutError:
+        raise AssertionError(f"waited {_WAIT_S} s for {expected!r}; it is {await ask()!r}") from None
 
 
 async def _raises(error: type[Exception], call: Awaitable[None]) -> None:

@@ -39,7 +39,12 @@ async def test_two_processes_migrate_at_once(tmp_path: Path) -> None:
     await second.close()
 
 
-@pytest.mark.parametrize("table", metadata.sorted_tables, ids=lambda table: table.name)
+NOBODYS = {"workers"}
+
+
+@pytest.mark.parametrize(
+    "table", [table for table in metadata.sorted_tables if table.name not in NOBODYS], ids=lambda table: table.name
+)
 def test_tenants_are_apart_in_every_table(table: Table) -> None:
     assert next(iter(table.primary_key.columns)).name == "tenant_id"
     for constraint in table.foreign_key_constraints:
@@ -52,6 +57,6 @@ async def test_removing_a_tenant_visits_every_table(tmp_path: Path) -> None:
     catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
     made = await catalogue.tenants.create("first")
-    assert set(await catalogue.tenants.remove(made.id)) == set(metadata.tables)
+    assert set(await catalogue.tenants.remove(made.id)) == set(metadata.tables) - NOBODYS
     assert tenants.metadata is metadata
     await catalogue.close()

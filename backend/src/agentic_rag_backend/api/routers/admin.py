@@ -7,13 +7,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Services
-from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses import Envelope, enveloped
 from agentic_rag_backend.api.schemas.communities import CommunityStatus, RebuildBody
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
 from agentic_rag_backend.communities.options import RebuildOptions
 
-router = APIRouter(prefix="/admin", tags=["admin"], route_class=JsonRoute)
+router = APIRouter(prefix="/admin", tags=["admin"], route_class=IdempotentRoute)
 
 
 @router.post("/communities/rebuild", status_code=202, response_model=Envelope[JobAccepted], summary="Rebuild communities")

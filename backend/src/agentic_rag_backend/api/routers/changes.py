@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.attachments import content_disposition
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
-from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.preconditions import IfMatch, tag
 from agentic_rag_backend.api.responses import Envelope, enveloped
@@ -22,7 +22,7 @@ from agentic_rag_backend.api.schemas.documents import (
 )
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
 
-router = APIRouter(tags=["documents"], route_class=JsonRoute)
+router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 
 
 @router.patch(

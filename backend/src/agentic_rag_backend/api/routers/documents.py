@@ -8,9 +8,10 @@ from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
-from starlette.exceptions import HTTPException
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.forms import MAX_FILES, read_form
+from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.json_body import loaded, media_type_of, read_json, require_json
 from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.paging import Cursor, Limit, listed
@@ -31,9 +32,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.stores.catalogue.base import Expected
 
-router = APIRouter(tags=["documents"])
-MAX_FILES = 50
-MAX_FORM_FIELDS = 20
+router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 _FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction"})
 
 
@@ -73,7 +72,7 @@ async def submit(request: Request, response: Response, services: Services, calle
     The same key with other content is a new version; with the same content, nothing happens and 200 says `unchanged`.
     """
     if media_type_of(request) == "multipart/form-data":
-        form = await _form(request)
+        form = await read_form(request)
         try:
             views = await _submit_files(services, caller.tenant.id, form, expected, response)
         finally:
@@ -99,16 +98,6 @@ async def submit(request: Request, response: Response, services: Services, calle
         response.status_code = 200
     tag(response, submitted.document)
     return enveloped(request, SubmittedView.of(submitted))
-
-
-async def _form(request: Request) -> FormData:
-    try:
-        # One more than is accepted, so that the refusal can name the limit.
-        return await request.form(max_files=MAX_FILES + 1, max_fields=MAX_FORM_FIELDS)
-    except HTTPException as error:
-        raise InvalidRequest(
-            f"the form cannot be read (at most {MAX_FILES} files and {MAX_FORM_FIELDS} fields): {error.detail}"
-        ) from None
 
 
 def _validated(value: Any) -> NewDocument:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
@@ -18,7 +19,7 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 
-router = APIRouter(tags=["jobs"])
+router = APIRouter(tags=["jobs"], route_class=IdempotentRoute)
 POLL_S = 0.25
 HEARTBEAT_S = 15
 
@@ -90,6 +91,10 @@ async def cancel_job(request: Request, services: Services, caller: Writer, job_i
 
 @router.post("/jobs/{job_id}/retry", status_code=202, response_model=Envelope[JobAccepted], summary="Run a job again")
 async def retry_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
-    """Queue a failed, partial or cancelled job again; what was finished is not done twice."""
+    """Queue a failed, partial or cancelled job again; what was finished is not done twice.
+
+    A partial ingestion gets a new version of the same content, in which only the chunks that failed are processed again;
+    the document stays as it is until that is ready.
+    """
     job = await services.jobs.retry(caller.tenant.id, job_id)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))

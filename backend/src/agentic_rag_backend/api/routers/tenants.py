@@ -7,14 +7,14 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Operator, Reader, Services
-from agentic_rag_backend.api.json_body import JsonRoute
+from agentic_rag_backend.api.idempotency import IdempotentRoute, shown_once
 from agentic_rag_backend.api.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyView, NewKey, NewTenant, TenantView
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound
 
-router = APIRouter(tags=["tenants"], route_class=JsonRoute)
+router = APIRouter(tags=["tenants"], route_class=IdempotentRoute)
 
 
 def _tenant_id(tenant_id: str) -> TenantId:
@@ -64,8 +64,9 @@ async def delete_tenant(request: Request, services: Services, tenant_id: str) ->
     summary="Issue a key",
 )
 async def create_key(request: Request, services: Services, tenant_id: str, body: NewKey) -> dict[str, Any]:
-    """Issue a key; its secret is shown this once."""
+    """Issue a key; its secret is shown this once, also where the request is repeated under one `Idempotency-Key`."""
     issued = await services.tenants.issue_key(_tenant_id(tenant_id), name=body.name, scopes=body.scopes)
+    shown_once(request, f"this request has issued key {issued.key.id}, whose secret was shown once; revoke it and issue another")
     return enveloped(request, KeyView.of(issued.key, issued.secret))
 
 

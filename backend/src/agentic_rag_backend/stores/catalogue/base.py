@@ -30,6 +30,7 @@ from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import CommunitySummary, Extraction
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
+from agentic_rag_backend.stores.catalogue.idempotency import IdempotencyKeys
 
 Enqueue = Callable[[Connection, TenantId, Job], None]
 """Puts a job on its durable queue, through the open transaction it is given (a synchronous connection of it)."""
@@ -404,6 +405,9 @@ class Catalogue(Protocol):
 
     @property
     def communities(self) -> CommunityCatalogue: ...
+
+    @property
+    def idempotency(self) -> IdempotencyKeys: ...
 
     async def migrate(self) -> None:
         """Bring the schema to this release's version; repeatable."""

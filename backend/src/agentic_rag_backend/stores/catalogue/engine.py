@@ -9,9 +9,11 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, upgrade
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
+from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
 
 
 class SqlCatalogue:
@@ -23,6 +25,8 @@ class SqlCatalogue:
         self.jobs = SqlJobs(database)
         self.tenants = SqlTenants(database)
         self.communities = SqlCommunities(database)
+        self.idempotency = SqlIdempotencyKeys(database)
+        self.workers = SqlWorkers(database)
 
     @classmethod
     async def open(cls, url: str) -> SqlCatalogue:

@@ -1,4 +1,5 @@
-"""The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant.
+"""The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant; only
+`workers` is nobody's.
 
 The migrations are the schema's record; a test compares them with this module.
 """
@@ -238,3 +239,40 @@ community_summaries = Table(
     Column("tokens", Integer, nullable=False),
     Column("written_at", UtcDateTime, nullable=False),
 )
+
+# Processes that work on jobs, where there may be several; silence is what another process observes of `beats`.
+workers = Table(
+    "workers",
+    metadata,
+    Column("executor_id", String, primary_key=True),
+    Column("beats", Integer, nullable=False),
+    Column("workflows", Json, nullable=False),
+    Column("joined_at", UtcDateTime, nullable=False),
+)
+
+# Workflows that are running, and those that were running when a worker fell silent. No foreign key: a workflow may outlive
+# its tenant by a moment.
+workflow_runs = Table(
+    "workflow_runs",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("workflow_id", String, primary_key=True),
+    Column("executor_id", String),  # null: it runs nowhere now
+    Column("kills", Integer, nullable=False),
+)
+
+# What was answered under an Idempotency-Key. The tenant is `operator` for the operator's own routes, so no foreign key.
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("digest", String, primary_key=True),
+    Column("fingerprint", String, nullable=False),
+    Column("claim", String),  # of the request that is being carried out; null once it has been
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("expires_at", UtcDateTime, nullable=False),
+    Column("status", Integer),
+    Column("headers", Json),
+    Column("body", LargeBinary),
+)
+Index("ix_idempotency_keys_created", idempotency_keys.c.tenant_id, idempotency_keys.c.created_at, idempotency_keys.c.digest)

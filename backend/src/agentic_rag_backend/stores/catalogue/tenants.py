@@ -166,6 +166,7 @@ def _remove(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
     return {
         table.name: connection.execute(delete(table).where(table.c.tenant_id == tenant.value)).rowcount
         for table in reversed(metadata.sorted_tables)
+        if "tenant_id" in table.c
     }
 
 

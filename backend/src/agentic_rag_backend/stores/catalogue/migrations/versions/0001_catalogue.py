@@ -217,10 +217,44 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_prepared_chunks_tenants")),
         sa.PrimaryKeyConstraint("tenant_id", "document_id", "version", "ordinal", name=op.f("pk_prepared_chunks")),
     )
+    op.create_table(
+        "workers",
+        sa.Column("executor_id", sa.String(), nullable=False),
+        sa.Column("beats", sa.Integer(), nullable=False),
+        sa.Column("workflows", Json(), nullable=False),
+        sa.Column("joined_at", UtcDateTime(timezone=True), nullable=False),
+        sa.PrimaryKeyConstraint("executor_id", name=op.f("pk_workers")),
+    )
+    op.create_table(
+        "workflow_runs",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("workflow_id", sa.String(), nullable=False),
+        sa.Column("executor_id", sa.String(), nullable=True),
+        sa.Column("kills", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant_id", "workflow_id", name=op.f("pk_workflow_runs")),
+    )
+    op.create_table(
+        "idempotency_keys",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("digest", sa.String(), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.Column("claim", sa.String(), nullable=True),
+        sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("status", sa.Integer(), nullable=True),
+        sa.Column("headers", Json(), nullable=True),
+        sa.Column("body", sa.LargeBinary(), nullable=True),
+        sa.PrimaryKeyConstraint("tenant_id", "digest", name=op.f("pk_idempotency_keys")),
+    )
+    op.create_index("ix_idempotency_keys_created", "idempotency_keys", ["tenant_id", "created_at", "digest"], unique=False)
 
 
 def downgrade() -> None:
     """Remove them."""
+    op.drop_index("ix_idempotency_keys_created", table_name="idempotency_keys")
+    op.drop_table("idempotency_keys")
+    op.drop_table("workflow_runs")
+    op.drop_table("workers")
     op.drop_table("prepared_chunks")
     op.drop_table("chunks")
     op.drop_table("document_versions")

@@ -1,0 +1,186 @@
+"""Requests that are carried out once however often they are sent: the header ``Idempotency-Key``.
+
+A route of this class answers a POST that carries a key from what was answered the first time. The caller is known and may do
+what the route does before anything is looked up, so that a key, which is only a word, opens nothing. What was refused or
+failed changed nothing and is not kept: the key is free again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any
+
+import structlog
+from fastapi import Request, Response
+from starlette.datastructures import FormData, UploadFile
+
+from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, credential_of, require_operator
+from agentic_rag_backend.api.forms import read_form
+from agentic_rag_backend.api.json_body import JsonRoute, media_type_of
+from agentic_rag_backend.domain.tenant import Scope
+from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.idempotency import Answer, IdempotencyKeys, Owner
+from agentic_rag_backend.stores.catalogue.idempotency import Operator as OwnerOperator
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotency-Replayed"
+MAX_CHARACTERS = 255
+PARAMETER = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_CHARACTERS, "pattern": "^[!-~]+$"},
+    "description": (
+        "chosen by the caller, new for each request: the same request under the same key again is answered as the first time "
+        f"for 24 hours, with `{REPLAYED}: true`, and not carried out"
+    ),
+}
+_KEY = re.compile(rf"[!-~]{{1,{MAX_CHARACTERS}}}\Z")
+_LEASE_SLACK_S = 30.0
+"""What a process may need beyond the time of a request to record how it ended."""
+_HASHED_AT_ONCE = 1024 * 1024
+
+log = structlog.get_logger(__name__)
+_Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+def shown_once(request: Request, instead: str) -> None:
+    """Keep a response that holds a secret out of the store; ``instead`` is what a repetition is refused with."""
+    request.state.shown_once = instead
+
+
+class IdempotentRoute(JsonRoute):
+    """A route that honours the key where it is a POST; the others have no use for one."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        if "POST" in (options.get("methods") or ()):
+            extra = dict(options.get("openapi_extra") or {})
+            others = [parameter for parameter in extra.get("parameters", []) if parameter.get("name") != HEADER]
+            options["openapi_extra"] = {**extra, "parameters": [*others, PARAMETER]}
+        super().__init__(path, endpoint, **options)
+
+    def get_route_handler(self) -> _Handler:
+        """Return the handler that asks the store first."""
+        handle = super().get_route_handler()
+        if "POST" not in (self.methods or ()):
+            return handle
+        asked = [dependency.call for dependency in self.dependant.dependencies]
+        scope = next((call.scope for call in asked if isinstance(call, Requires)), None)
+        if scope is None and Operator.dependency not in asked:
+            raise TypeError(f"{self.path}: whose keys these are is known by a scope or by the operator's dependency")
+
+        async def once(request: Request) -> Response:
+            if HEADER not in request.headers:
+                return await handle(request)
+            return await _once(request, scope, handle)
+
+        return once
+
+
+async def _once(request: Request, scope: Scope | None, handle: _Handler) -> Response:
+    owner, holder = await _owner(request, scope)
+    digest = _digest(holder, request.method, request.scope["path"], _key(request))
+    keys, lease_s = container_of(request).catalogue.idempotency, container_of(request).settings.request_timeout_s
+    form = await read_form(request) if media_type_of(request) == "multipart/form-data" else None
+    try:
+        fingerprint = await _fingerprint(request, form)
+        begun = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s + _LEASE_SLACK_S)
+        if isinstance(begun, Answer):
+            return _replayed(begun)
+        try:
+            response = await handle(request)
+        except BaseException:
+            with suppress(StoreUnavailable):  # then the lease frees it
+                await keys.release(owner, digest, begun)
+            raise
+        await _record(keys, owner, digest, begun, _answer(request, response))
+        return response
+    finally:
+        if form is not None:
+            await form.close()
+
+
+async def _record(keys: IdempotencyKeys, owner: Owner, digest: str, claim: Any, answer: Answer | None) -> None:
+    try:
+        if answer is None:
+            await keys.release(owner, digest, claim)
+        elif not await keys.complete(owner, digest, claim, answer):
+            log.warning("idempotency_claim_lost", digest=digest)
+    except AgenticRagError as error:
+        # The request was carried out, and its caller is told so.
+        log.warning("idempotency_not_recorded", code=error.code, reason=error.message)
+
+
+async def _owner(request: Request, scope: Scope | None) -> tuple[Owner, str]:
+    """Return whose keys these are, and who holds the credential; the two differ where the operator acts for a tenant."""
+    services, secret = container_of(request), credential_of(request)
+    if scope is None:
+        await require_operator(services, secret)
+        return OwnerOperator.OPERATOR, "operator"
+    caller = await Requires(scope)(services, secret, request.headers.get("x-tenant-id"))
+    return caller.tenant.id, "operator" if caller.operator else "tenant"
+
+
+def _key(request: Request) -> str:
+    given = request.headers.getlist(HEADER)
+    if len(given) > 1:
+        raise InvalidRequest(f"send {HEADER} once; got {len(given)} of them")
+    if not _KEY.match(given[0]):
+        raise InvalidRequest(
+            f"{HEADER} must have 1 to {MAX_CHARACTERS} visible ASCII characters; got {given[0][:80]!r} (length {len(given[0])})"
+        )
+    return given[0]
+
+
+def _answer(request: Request, response: Response) -> Answer | None:
+    """Return what is kept of a response; nothing of one that is no success."""
+    if not 200 <= response.status_code < 300:
+        return None
+    instead = getattr(request.state, "shown_once", None)
+    if instead is not None:
+        return Answer(Conflict.status, {}, str(instead).encode())
+    headers = {name: value for name, value in response.headers.items() if name != "content-length"}
+    return Answer(response.status_code, headers, bytes(response.body))
+
+
+def _replayed(answer: Answer) -> Response:
+    if answer.status == Conflict.status:
+        raise Conflict(answer.body.decode())
+    return Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"})
+
+
+async def _fingerprint(request: Request, form: FormData | None) -> str:
+    """Return what the request says, whatever boundary its parts are divided by."""
+    said = [request.scope["query_string"].decode("latin-1"), request.headers.get("if-match", ""), media_type_of(request)]
+    if form is None:
+        said.append(hashlib.sha256(await request.body()).hexdigest())
+    else:
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                content = await asyncio.to_thread(_hashed, value)
+                said += [name, "file", value.filename or "", value.content_type or "", content]
+            else:
+                said += [name, "text", value]
+    return _digest(*said)
+
+
+def _hashed(upload: UploadFile) -> str:
+    """Return the hash of a file's content, and leave the file at its beginning."""
+    found = hashlib.sha256()
+    while part := upload.file.read(_HASHED_AT_ONCE):
+        found.update(part)
+    upload.file.seek(0)
+    return found.hexdigest()
+
+
+def _digest(*parts: str) -> str:
+    """Return a hash that no other list of parts has."""
+    whole = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        whole.update(len(encoded).to_bytes(8, "big") + encoded)
+    return whole.hexdigest()

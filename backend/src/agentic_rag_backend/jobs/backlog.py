@@ -1,0 +1,166 @@
+"""What waits and what was claimed, in DBOS's own tables: enqueue, hand back, end, delete."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dbos import DBOSClient, EnqueueOptions, Serializer
+from sqlalchemy import Connection, Engine
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.jobs.base import QueueName
+
+APPLICATION = "agentic-rag"
+APPLICATION_VERSION = "1"
+"""A constant: workflows carry their version in their names, and every release takes up what an older one left."""
+
+CLAIMED_AHEAD = 64
+"""Jobs of one tenant claimed at a look at the queue; slots of each process then bound how many of them run."""
+RETENTION = timedelta(days=7)
+_PAGE = 500
+_UNENDED = ["ENQUEUED", "PENDING"]
+
+
+class JsonSerializer(Serializer):
+    """Arguments are plain strings and numbers; nothing read from the database is ever unpickled."""
+
+    def serialize(self, data: Any) -> str:
+        return json.dumps(data, default=_shown)
+
+    def deserialize(cls, serialized_data: str) -> Any:  # noqa: N805 - named so by the base class
+        return json.loads(serialized_data)
+
+    def name(self) -> str:
+        return "agentic_rag_json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A workflow that some process claimed and did not end."""
+
+    id: str
+    name: str
+    queue: str
+    tenant: TenantId
+    executor_id: str
+
+    @property
+    def job_id(self) -> str:
+        """The job that it works for."""
+        return self.id.rsplit(":", 2)[1]
+
+    @property
+    def attempt(self) -> int:
+        """Which attempt at the job."""
+        return int(self.id.rsplit(":", 2)[2])
+
+
+def workflow_id(name: str, job_id: str, attempt: int) -> str:
+    """Return the id that makes a workflow of an attempt of a job the same one however often it is enqueued."""
+    return f"{name}:{job_id}:{attempt}"
+
+
+class Backlog:
+    """Every method blocks; errors are the database's own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._client = DBOSClient(
+            system_database_engine=engine, serializer=JsonSerializer(), application_name=APPLICATION, lazy=True
+        )
+
+    def declare(self, *, polling_interval_s: float) -> None:
+        """Declare both queues, with this process's polling interval."""
+        for queue in QueueName:
+            self._client.register_queue(queue.value, partition_concurrency=CLAIMED_AHEAD, polling_interval_sec=polling_interval_s)
+
+    def enqueue(self, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Enqueue a workflow; an id that is there already changes nothing."""
+        self._client.enqueue(options, tenant.value, job_id, attempt)
+
+    def enqueue_within(
+        self, connection: Connection, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int
+    ) -> None:
+        """Enqueue a workflow in an open transaction."""
+        self._client.enqueue_in_transaction(connection, options, tenant.value, job_id, attempt)
+
+    def unended(self, workflow_ids: Collection[str]) -> frozenset[str]:
+        """Return those of the ids that are enqueued or claimed."""
+        found: set[str] = set()
+        for page in _pages(list(workflow_ids)):
+            held = self._client.list_workflows(workflow_ids=page, status=_UNENDED, load_input=False, load_output=False)
+            found.update(workflow.workflow_id for workflow in held)
+        return frozenset(found)
+
+    def claimed(self) -> list[Claimed]:
+        """Return what some process claimed and did not end; what is only enqueued is not among it."""
+        pending = self._client.list_workflows(status="PENDING", load_input=False, load_output=False)
+        return [
+            Claimed(
+                id=workflow.workflow_id,
+                name=workflow.name,
+                queue=str(workflow.queue_name),
+                tenant=TenantId(str(workflow.queue_partition_key)),
+                executor_id=str(workflow.executor_id),
+            )
+            for workflow in pending
+        ]
+
+    def hand_back(self, workflows: Iterable[Claimed]) -> int:
+        """Queue again what is still claimed by the process that it was seen with; return how many that were.
+
+        The comparison is DBOS's own, for recovery: `resume_workflows` would also take a workflow away from who has claimed
+        it meanwhile, when two processes look at what a third one left.
+        """
+        return sum(
+            self._client._sys_db.reenqueue_for_recovery(workflow.id, [workflow.executor_id], workflow.queue)
+            for workflow in workflows
+        )
+
+    def run_again(self, workflow: str, queue: QueueName) -> None:
+        """Queue a workflow again that did not end, whoever has claimed it."""
+        self._client.resume_workflows([workflow], queue_name=queue.value)
+
+    def end(self, workflow: Claimed) -> None:
+        """Take a workflow out, for good."""
+        self._client.cancel_workflows([workflow.id])
+
+    def delete_old(self) -> None:
+        """Delete what ended long ago."""
+        before = (datetime.now(UTC) - RETENTION).isoformat()
+        while True:
+            old = self._client.list_workflows(completed_before=before, limit=_PAGE, load_input=False, load_output=False)
+            if not old:
+                return
+            self._client.delete_workflows([workflow.workflow_id for workflow in old])
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._client.destroy()
+
+
+def options_of(name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int) -> EnqueueOptions:
+    """Return how a workflow is enqueued."""
+    return {
+        "workflow_name": name,
+        "queue_name": queue.value,
+        "queue_partition_key": require_tenant(tenant).value,
+        "workflow_id": workflow_id(name, job_id, attempt),
+        "app_version": APPLICATION_VERSION,
+    }
+
+
+def by_id(workflows: Iterable[Claimed]) -> Mapping[str, Claimed]:
+    """Return workflows by their ids."""
+    return {workflow.id: workflow for workflow in workflows}
+
+
+def _pages(ids: Sequence[str]) -> Iterable[list[str]]:
+    return (list(ids[first : first + _PAGE]) for first in range(0, len(ids), _PAGE))
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__}: {value}"[:500] if isinstance(value, Exception) else str(value)[:500]

@@ -1,0 +1,171 @@
+"""Whether a process works on its database alone or beside others, and how it takes up what a killed one left."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
+
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError
+from agentic_rag_backend.jobs.backlog import Backlog, Claimed, by_id
+from agentic_rag_backend.jobs.blame import Blame, NotedBlame, SharedBlame
+from agentic_rag_backend.jobs.database import as_unavailable
+from agentic_rag_backend.jobs.recovery import ALONE_AFTER, GIVEN_UP_AFTER, plan
+from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs.workers import BEAT_S, Watch
+from agentic_rag_backend.stores.catalogue.liveness import WorkerDirectory
+
+LOOK_S = 30.0
+"""Seconds between two looks of a process that is alone, which finds what it cannot run itself."""
+
+End = Callable[[Claimed, AgenticRagError], Awaitable[None]]
+"""Records that a workflow's job has failed, and takes the workflow out."""
+
+
+class Membership(Protocol):
+    """A process's place among those that work on the database. All methods raise `StoreUnavailable`."""
+
+    interval_s: float
+    executor_id: str
+    blame: Blame
+
+    async def enter(self, workflows: Collection[str]) -> None:
+        """Begin, before anything is claimed."""
+
+    async def look(self) -> bool:
+        """See to what nobody works on; return False if this process was taken for dead and is to begin anew."""
+
+    async def tidy(self) -> None:
+        """Forget what has ended."""
+
+    async def leave(self) -> None:
+        """Queue again what this process claimed and did not end, and be gone."""
+
+    def close(self) -> None:
+        """Close what is open."""
+
+
+class Alone:
+    """No other process works on the database: what is claimed when this one begins was left by one that was killed."""
+
+    def __init__(self, executor_id: str, backlog: Backlog, note: RunningNote, end: End) -> None:
+        self.executor_id = executor_id
+        self.interval_s = LOOK_S
+        self.blame: Blame = NotedBlame(note)
+        self._backlog = backlog
+        self._note = note
+        self._end = end
+        self._known: frozenset[str] = frozenset()
+
+    async def enter(self, workflows: Collection[str]) -> None:
+        """Queue again what the process before this one left, and give up what killed it too often."""
+        self._known = frozenset(workflows)
+        for killer in await asyncio.to_thread(self._take_up):
+            await self._end(killer, killed_too_often(killer))
+
+    async def look(self) -> bool:
+        """End what this release does not know: it would hold its tenant's place for ever."""
+        with as_unavailable():
+            claimed = await asyncio.to_thread(self._backlog.claimed)
+        for workflow in claimed:
+            if workflow.name not in self._known:
+                await self._end(workflow, not_known(workflow))
+        return True
+
+    async def tidy(self) -> None:
+        """Do nothing: the note is written anew at every start."""
+
+    async def leave(self) -> None:
+        """Queue again what this process claimed and did not end."""
+        await asyncio.to_thread(_hand_back, self._backlog, self.executor_id)
+
+    def close(self) -> None:
+        """Close the note."""
+        self._note.close()
+
+    def _take_up(self) -> list[Claimed]:
+        """Return what is not run again."""
+        with as_unavailable():
+            left = by_id(self._backlog.claimed())
+            running = self._note.left()
+            unended = self._backlog.unended(self._note.kills)
+            planned = plan(left, running, {workflow: self._note.kills[workflow] for workflow in unended})
+            self._note.begin(planned.kills)
+            self._backlog.hand_back(left[workflow] for workflow in planned.resumed)
+            return [left[workflow] for workflow in planned.given_up]
+
+
+class Beside:
+    """Several processes work on the database: each joins the workers, beats, and watches the others.
+
+    A killer takes its own process only, so being alone in a process is enough to be blamed.
+    """
+
+    def __init__(self, executor_id: str, backlog: Backlog, directory: WorkerDirectory, end: End) -> None:
+        self.executor_id = executor_id
+        self.interval_s = BEAT_S
+        self.blame: Blame = SharedBlame(directory, executor_id)
+        self._first_id = executor_id
+        self._lives = 0
+        self._backlog = backlog
+        self._directory = directory
+        self._end = end
+        self._watch = Watch(directory, ())
+
+    async def enter(self, workflows: Collection[str]) -> None:
+        """Join the workers, under a new name each time: nothing that an earlier life still does can pass for this one's."""
+        self._lives += 1
+        self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
+        self.blame = SharedBlame(self._directory, self.executor_id)
+        self._watch = Watch(self._directory, workflows)
+        await self._directory.join(self.executor_id, workflows)
+
+    async def look(self) -> bool:
+        """Beat; bury who is silent; hand back, or give up, what nobody who is alive works on."""
+        if not await self._directory.beat(self.executor_id):
+            return False
+        now_s = time.monotonic()
+        await self._watch.bury_silent(now_s)
+        with as_unavailable():
+            claimed = await asyncio.to_thread(self._backlog.claimed)
+        verdict = await self._watch.judge(claimed, self.executor_id, now_s)
+        for workflow in verdict.unknown:
+            await self._end(workflow, not_known(workflow))
+        for workflow in verdict.killers:
+            await self._end(workflow, killed_too_often(workflow))
+        with as_unavailable():
+            await asyncio.to_thread(self._backlog.hand_back, verdict.handed_back)
+        return True
+
+    async def tidy(self) -> None:
+        """Forget the kills of what has ended."""
+        kills = await self._directory.kills()
+        with as_unavailable():
+            unended = await asyncio.to_thread(self._backlog.unended, kills)
+        await self._directory.forget(kills.keys() - unended)
+
+    async def leave(self) -> None:
+        """Queue again what this process claimed and did not end, and leave the workers."""
+        await asyncio.to_thread(_hand_back, self._backlog, self.executor_id)
+        await self._directory.leave(self.executor_id)
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def _hand_back(backlog: Backlog, executor_id: str) -> None:
+    with as_unavailable():
+        backlog.hand_back(workflow for workflow in backlog.claimed() if workflow.executor_id == executor_id)
+
+
+def killed_too_often(workflow: Claimed) -> AgenticRagError:
+    """Return why a workflow is given up."""
+    times, alone = GIVEN_UP_AFTER, GIVEN_UP_AFTER - ALONE_AFTER
+    problem = f"was running {times} times when the process was killed, the last {alone} of them with nothing beside it"
+    return AgenticRagError(f"workflow {workflow.name!r} {problem}")
+
+
+def not_known(workflow: Claimed) -> AgenticRagError:
+    """Return why a workflow is not run."""
+    return ConfigurationError(f"workflow {workflow.name!r} is not known to this release")

@@ -1,0 +1,119 @@
+"""Which other workers are gone, where several work on one database; and what becomes of what they had claimed.
+
+Nobody's clock is believed: a worker counts its beats, and who sees the same count for long enough calls it silent. Time
+in which the observer itself did not look (stopped, suspended, without the database) does not count, since the others may
+have been as well. Whoever notices first acts: removing the silent worker is one compare-and-set, queueing again what it had
+claimed another one, so that any number of observers may notice at once, or be killed in the middle.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from agentic_rag_backend.jobs.backlog import Claimed
+from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.stores.catalogue.liveness import Worker, WorkerDirectory
+
+BEAT_S = 5.0
+"""Seconds between two beats of a worker, and between two looks at the others."""
+SILENT_AFTER_S = 30.0
+UNKNOWN_AFTER_S = 600.0
+"""For so long no worker must know a workflow's name before it is failed: longer than a roll-out has none of a release."""
+
+_log = logging.getLogger(__name__)
+
+
+class Silence:
+    """Measures for how long each worker has not beaten, as far as this process was there to hear it."""
+
+    def __init__(self, *, silent_after_s: float, longest_look_s: float) -> None:
+        self._silent_after_s = silent_after_s
+        self._longest_look_s = longest_look_s
+        self._heard: dict[str, tuple[int, float]] = {}
+        self._last: float | None = None
+
+    def silent(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
+        """Return those who have been silent too long at ``now_s``, seconds of a clock that only grows."""
+        passed = 0.0 if self._last is None else min(now_s - self._last, self._longest_look_s)
+        self._last = now_s
+        heard: dict[str, tuple[int, float]] = {}
+        silent: list[Worker] = []
+        for worker in workers:
+            beats, silent_s = self._heard.get(worker.executor_id, (-1, 0.0))
+            silent_s = silent_s + passed if beats == worker.beats else 0.0
+            heard[worker.executor_id] = (worker.beats, silent_s)
+            if silent_s >= self._silent_after_s:
+                silent.append(worker)
+        self._heard = heard
+        return silent
+
+
+class Unknown:
+    """Measures for how long no worker has known a workflow's name."""
+
+    def __init__(self, *, failed_after_s: float) -> None:
+        self._failed_after_s = failed_after_s
+        self._since: dict[str, float] = {}
+
+    def for_ever(self, claimed: Iterable[Claimed], known: Collection[str], now_s: float) -> list[Claimed]:
+        """Return those of the workflows whose names have not been ``known`` to anybody for too long."""
+        strangers = [workflow for workflow in claimed if workflow.name not in known]
+        self._since = {workflow.name: self._since.get(workflow.name, now_s) for workflow in strangers}
+        return [workflow for workflow in strangers if now_s - self._since[workflow.name] >= self._failed_after_s]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What one look at the workers and their claims calls for."""
+
+    handed_back: list[Claimed]
+    killers: list[Claimed]
+    unknown: list[Claimed]
+
+
+class Watch:
+    """One worker's eye on the others.
+
+    Args:
+        own: names of the workflows that this process knows.
+    """
+
+    def __init__(self, directory: WorkerDirectory, own: Collection[str]) -> None:
+        self._directory = directory
+        self._own = frozenset(own)
+        self._silence = Silence(silent_after_s=SILENT_AFTER_S, longest_look_s=2 * BEAT_S)
+        self._unknown = Unknown(failed_after_s=UNKNOWN_AFTER_S)
+
+    async def bury_silent(self, now_s: float) -> None:
+        """Remove the workers that have been silent too long."""
+        for worker in self._silence.silent(await self._directory.workers(), now_s):
+            if await self._directory.bury(worker):
+                _log.warning("worker %s is silent; what it had claimed is taken up", worker.executor_id)
+
+    async def judge(self, claimed: Iterable[Claimed], executor_id: str, now_s: float) -> Verdict:
+        """Say what becomes of ``claimed``, which was read before this is called.
+
+        A worker joins before its first claim: whoever is not among the workers now and has a claim is gone.
+        """
+        workers = {worker.executor_id: worker for worker in await self._directory.workers()}
+        kills = await self._directory.kills()
+        left, own = [], []
+        for workflow in claimed:
+            if workflow.executor_id not in workers:
+                left.append(workflow)
+            elif workflow.executor_id == executor_id and workflow.name not in self._own:
+                own.append(workflow)
+        known = self._own.union(*(worker.workflows for worker in workers.values()))
+        unknown = self._unknown.for_ever(own, known, now_s)
+        elsewhere = [workflow for workflow in own if workflow.name in known]
+        return Verdict(
+            handed_back=[workflow for workflow in left if not _kills_too_often(workflow, kills)] + elsewhere,
+            killers=[workflow for workflow in left if _kills_too_often(workflow, kills)],
+            unknown=unknown,
+        )
+
+
+def _kills_too_often(workflow: Claimed, kills: Mapping[str, int]) -> bool:
+    return kills.get(workflow.id, 0) >= GIVEN_UP_AFTER

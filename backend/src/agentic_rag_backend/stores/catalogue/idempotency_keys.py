@@ -1,0 +1,118 @@
+"""Idempotency keys on SQL."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime, timedelta
+from functools import cache
+
+from sqlalchemy import Executable, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.tenant import require_tenant
+from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.idempotency import KEPT, MAX_KEPT, Answer, Claim, Operator, Owner
+from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
+
+_RETRY_AFTER_S = 1.0
+_keys = idempotency_keys.c
+
+
+class SqlIdempotencyKeys:
+    """Implements `IdempotencyKeys`. A key is one row, whose ``expires_at`` is the lease's end, then the answer's."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+        """Claim a request, or return how it was answered."""
+        now = utc_now()
+        row = {
+            "tenant_id": _owner(owner),
+            "digest": digest,
+            "fingerprint": fingerprint,
+            "claim": secrets.token_hex(16),
+            "created_at": now,
+            "expires_at": now + timedelta(seconds=lease_s),
+        }
+        return await self._database.write(_begin, row, now)
+
+    async def complete(self, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
+        """Keep the answer."""
+        statement = (
+            update(idempotency_keys)
+            .where(_keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token)
+            .values(
+                claim=None,
+                expires_at=utc_now() + KEPT,
+                status=answer.status,
+                headers=dict(answer.headers),
+                body=answer.body,
+            )
+        )
+
+        def record(connection: Connection) -> bool:
+            return connection.execute(statement).rowcount == 1
+
+        return await self._database.write(record)
+
+    async def release(self, owner: Owner, digest: str, claim: Claim) -> None:
+        """Free the key."""
+        statement = delete(idempotency_keys).where(
+            _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
+        )
+
+        def remove(connection: Connection) -> None:
+            connection.execute(statement)
+
+        await self._database.write(remove)
+
+    async def sweep(self) -> int:
+        """Remove what is over."""
+        statement = delete(idempotency_keys).where(_keys.expires_at <= utc_now())
+
+        def remove(connection: Connection) -> int:
+            return connection.execute(statement).rowcount
+
+        return await self._database.write(remove)
+
+
+def _owner(owner: Owner) -> str:
+    return owner.value if isinstance(owner, Operator) else require_tenant(owner).value
+
+
+@cache
+def _insert(dialect: str) -> Executable:
+    # Both dialects have the same methods, but no common class that has them.
+    statement = postgresql.insert(idempotency_keys) if dialect == "postgresql" else sqlite.insert(idempotency_keys)
+    return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"])
+
+
+def _begin(connection: Connection, row: dict[str, object], now: datetime) -> Claim | Answer:
+    its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
+    connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
+    # The insertion is what makes it one: of two at once, on whichever database, the later waits for the earlier and finds it.
+    if connection.execute(_insert(connection.dialect.name), row).rowcount == 1:
+        _drop_oldest(connection, row["tenant_id"])
+        return Claim(str(row["claim"]))
+    held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
+    if held is not None and held["fingerprint"] != row["fingerprint"]:
+        raise IdempotencyKeyReused(
+            "the Idempotency-Key was used for a request with another body; take a new one for a new request"
+        )
+    if held is None or held["claim"] is not None:
+        raise IdempotencyInProgress(
+            "the request of this Idempotency-Key is being carried out; ask again in a moment", retry_after_s=_RETRY_AFTER_S
+        )
+    return Answer(held["status"], held["headers"], held["body"])
+
+
+def _drop_oldest(connection: Connection, owner: object) -> None:
+    newest = select(_keys.created_at).where(_keys.tenant_id == owner).order_by(_keys.created_at.desc(), _keys.digest.desc())
+    beyond = newest.offset(MAX_KEPT).limit(1).scalar_subquery()
+    connection.execute(
+        delete(idempotency_keys).where(_keys.tenant_id == owner, _keys.claim.is_(None), _keys.created_at <= beyond)
+    )

@@ -1,0 +1,61 @@
+"""The port of those who work: which processes run jobs, and what each of them is running.
+
+Where one process owns the database nobody asks; it is for several on one. `testing.workers` checks the contract on every
+adapter. Nothing here compares clocks: how long a worker has been silent is measured by who observes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from agentic_rag_backend.domain.tenant import TenantId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """A process that works, as another one sees it."""
+
+    executor_id: str
+    beats: int
+    """How often it has said that it is alive."""
+    workflows: frozenset[str]
+    """Names of the workflows that its release knows."""
+
+
+class WorkerDirectory(Protocol):
+    """Every worker joins before it claims anything, beats every few seconds, and leaves when it has stopped."""
+
+    async def join(self, executor_id: str, workflows: Collection[str]) -> None:
+        """Add a worker."""
+
+    async def beat(self, executor_id: str) -> bool:
+        """Say that a worker is alive; return False if it was taken for dead, and so is no worker any more."""
+
+    async def leave(self, executor_id: str) -> None:
+        """Remove a worker that runs nothing any more; nothing is held against what it ran."""
+
+    async def workers(self) -> Sequence[Worker]:
+        """Return everybody."""
+
+    async def bury(self, worker: Worker) -> bool:
+        """Remove a worker that has not beaten since, and count a kill against each workflow that it was running.
+
+        Of several who bury the same worker one does it, and is told so.
+        """
+
+    async def began(self, tenant: TenantId, workflow_id: str, executor_id: str) -> None:
+        """Record that a worker is running a workflow now, whoever did before."""
+
+    async def ended(self, tenant: TenantId, workflow_id: str, executor_id: str, *, finished: bool) -> None:
+        """Record that it does not any more; nothing happens if another one is running it by now.
+
+        ``finished``: it is not to be run again, so what was counted against it is forgotten.
+        """
+
+    async def kills(self) -> Mapping[str, int]:
+        """Return at how many kills each workflow was present that is not finished, without those that were at none."""
+
+    async def forget(self, workflow_ids: Collection[str]) -> None:
+        """Forget what was counted against workflows that nobody runs any more."""

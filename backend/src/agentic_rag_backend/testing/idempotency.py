@@ -1,0 +1,127 @@
+"""What every store of idempotency keys must do: run `CHECKS` against an adapter, each on a fresh, empty database.
+
+A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_idempotency_keys.py`` shows how
+to run them, and that stores with planted faults fail them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused, InvalidScope
+from agentic_rag_backend.stores.catalogue.idempotency import Answer, Claim, IdempotencyKeys, Operator
+from agentic_rag_backend.testing.catalogue_samples import equal, raises, true
+
+A = TenantId("t_" + "a" * 32)
+B = TenantId("t_" + "b" * 32)
+AT_ONCE = 12
+LEASE_S = 60.0
+FIRST = Answer(202, {"etag": '"1"', "content-type": "application/json"}, b'{"data": "\xc3\xa9"}')
+
+Check = Callable[[IdempotencyKeys], Awaitable[None]]
+
+
+async def the_first_answer_is_given_again(keys: IdempotencyKeys) -> None:
+    """Byte for byte, and however often."""
+    claim = await _claim(keys, A, "digest")
+    true(await keys.complete(A, "digest", claim, FIRST), "completed")
+    for _ in range(2):
+        equal(await keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), FIRST)
+
+
+async def one_of_many_at_once_begins(keys: IdempotencyKeys) -> None:
+    """The others hear that it is in progress."""
+
+    async def begin() -> str:
+        try:
+            return type(await keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S)).__name__
+        except IdempotencyInProgress as error:
+            true(error.retry_after_s is not None and error.retry_after_s > 0, "when to ask again")
+            return "in progress"
+
+    told = await asyncio.gather(*(begin() for _ in range(AT_ONCE)))
+    equal(Counter(told), {"Claim": 1, "in progress": AT_ONCE - 1})
+
+
+async def another_request_is_refused(keys: IdempotencyKeys) -> None:
+    """While the first one runs, and after it."""
+    claim = await _claim(keys, A, "digest")
+    await raises(IdempotencyKeyReused, keys.begin(A, "digest", fingerprint="other", lease_s=LEASE_S), "while it runs")
+    await keys.complete(A, "digest", claim, FIRST)
+    await raises(IdempotencyKeyReused, keys.begin(A, "digest", fingerprint="other", lease_s=LEASE_S), "afterwards")
+
+
+async def a_released_key_is_free(keys: IdempotencyKeys) -> None:
+    """For any request."""
+    await keys.release(A, "digest", await _claim(keys, A, "digest"))
+    await _claim(keys, A, "digest", fingerprint="other")
+
+
+async def a_lease_ends(keys: IdempotencyKeys) -> None:
+    """What was claimed by a process that is gone can be claimed again, and its late end changes nothing."""
+    late = await _claim(keys, A, "digest", lease_s=0)
+    claim = await _claim(keys, A, "digest")
+    equal(await keys.complete(A, "digest", late, Answer(500)), False, "a lost claim's answer")
+    await keys.release(A, "digest", late)
+    await raises(IdempotencyInProgress, keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), "the second claim")
+    true(await keys.complete(A, "digest", claim, FIRST), "the second claim's answer")
+    await keys.release(A, "digest", late)
+    equal(await keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), FIRST)
+
+
+async def owners_are_apart(keys: IdempotencyKeys) -> None:
+    """Equal keys of two tenants, and of the operator, are three; who has the digest and the claim of another cannot use it."""
+    claims = {owner: await _claim(keys, owner, "digest") for owner in (A, B, Operator.OPERATOR)}
+    equal(await keys.complete(B, "digest", claims[A], FIRST), False, "another's claim")
+    await keys.release(B, "digest", claims[A])
+    await raises(IdempotencyInProgress, keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), "A's")
+    for number, owner in enumerate(claims):
+        await keys.complete(owner, "digest", claims[owner], Answer(200 + number))
+    for number, owner in enumerate(claims):
+        equal(await keys.begin(owner, "digest", fingerprint="same", lease_s=LEASE_S), Answer(200 + number))
+    await keys.complete(A, "another", await _claim(keys, A, "another"), Answer(299))
+    answers = [await keys.begin(A, digest, fingerprint="same", lease_s=LEASE_S) for digest in ("digest", "another")]
+    equal(answers, [Answer(200), Answer(299)], "two keys of one owner")
+
+
+async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
+    """Of everybody; what is kept or being carried out stays."""
+    for owner in (A, B):
+        await _claim(keys, owner, "over", lease_s=0)
+    running = await _claim(keys, A, "running")
+    await keys.complete(B, "kept", await _claim(keys, B, "kept"), FIRST)
+    equal((await keys.sweep(), await keys.sweep()), (2, 0))
+    true(await keys.complete(A, "running", running, FIRST), "what was running")
+    equal(await keys.begin(B, "kept", fingerprint="same", lease_s=LEASE_S), FIRST)
+
+
+async def keys_want_an_owner(keys: IdempotencyKeys) -> None:
+    """Anything but a `TenantId` or the operator is an error."""
+    for scope in (None, "", A.value, "operator"):
+        await raises(InvalidScope, keys.begin(scope, "d", fingerprint="same", lease_s=1), "begin")  # type: ignore[arg-type]
+        await raises(InvalidScope, keys.complete(scope, "d", Claim("x"), FIRST), "complete")  # type: ignore[arg-type]
+        await raises(InvalidScope, keys.release(scope, "d", Claim("x")), "release")  # type: ignore[arg-type]
+
+
+CHECKS: tuple[Check, ...] = (
+    the_first_answer_is_given_again,
+    one_of_many_at_once_begins,
+    another_request_is_refused,
+    a_released_key_is_free,
+    a_lease_ends,
+    owners_are_apart,
+    what_is_over_is_swept,
+    keys_want_an_owner,
+)
+
+
+async def _claim(
+    keys: IdempotencyKeys, owner: TenantId | Operator, digest: str, *, fingerprint: str = "same", lease_s: float = LEASE_S
+) -> Claim:
+    begun = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s)
+    if not isinstance(begun, Claim):
+        raise AssertionError(f"answered with {begun}")
+    return begun

@@ -1,0 +1,144 @@
+"""What every worker directory must do: run `CHECKS` against an adapter, each on a fresh, empty database.
+
+A check is an async function of the directory that raises `AssertionError`; ``tests/contract/test_workers.py`` shows how to
+run them, and that directories with planted faults fail them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidScope
+from agentic_rag_backend.stores.catalogue.liveness import Worker, WorkerDirectory
+from agentic_rag_backend.testing.catalogue_samples import equal, raises
+
+A = TenantId("t_" + "a" * 32)
+B = TenantId("t_" + "b" * 32)
+AT_ONCE = 8
+
+Check = Callable[[WorkerDirectory], Awaitable[None]]
+
+
+async def workers_come_and_go(directory: WorkerDirectory) -> None:
+    """Who has joined is listed with its workflows and beats until it leaves; who has not cannot beat."""
+    await directory.join("one", ["ingest_v1", "delete_v1"])
+    await directory.join("two", [])
+    equal([await directory.beat(name) for name in ("one", "one", "nobody")], [True, True, False])
+    equal(
+        list(await directory.workers()),
+        [
+            Worker(executor_id="one", beats=2, workflows=frozenset({"ingest_v1", "delete_v1"})),
+            Worker(executor_id="two", beats=0, workflows=frozenset()),
+        ],
+    )
+    await directory.leave("one")
+    equal([worker.executor_id for worker in await directory.workers()], ["two"])
+    equal(await directory.beat("one"), False, "a beat after leaving")
+
+
+async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
+    """A beat since it was looked at saves a worker; a buried one learns of it at its next beat."""
+    await directory.join("one", [])
+    await directory.join("two", [])
+    one, two = await directory.workers()
+    await directory.beat("one")
+    equal([await directory.bury(one), await directory.bury(two)], [False, True])
+    equal([await directory.beat("one"), await directory.beat("two")], [True, False])
+
+
+async def one_buries(directory: WorkerDirectory) -> None:
+    """Of many who bury the same worker at once one does, and a kill is counted once."""
+    await directory.join("one", [])
+    await directory.began(A, "w:1:1", "one")
+    (silent,) = await directory.workers()
+    told = await asyncio.gather(*(directory.bury(silent) for _ in range(AT_ONCE)))
+    equal((told.count(True), await directory.kills()), (1, {"w:1:1": 1}))
+
+
+async def what_was_running_is_blamed(directory: WorkerDirectory) -> None:
+    """Kills are counted against what the buried worker was running at its end, and against nothing else."""
+    for name in ("one", "two"):
+        await directory.join(name, [])
+    await directory.began(A, "w:over:1", "one")
+    await directory.ended(A, "w:over:1", "one", finished=True)
+    await directory.began(A, "w:stopped:1", "one")
+    await directory.ended(A, "w:stopped:1", "one", finished=False)
+    await directory.began(A, "w:running:1", "one")
+    await directory.began(B, "w:other:1", "one")
+    await directory.began(A, "w:elsewhere:1", "two")
+    await _bury(directory, "one")
+    equal(await directory.kills(), {"w:running:1": 1, "w:other:1": 1})
+
+
+async def kills_add_up_until_it_is_finished(directory: WorkerDirectory) -> None:
+    """However often it is stopped in between; a worker that leaves is no kill."""
+    for times in (1, 2):
+        await directory.join("one", [])
+        await directory.began(A, "w:1:1", "one")
+        await _bury(directory, "one")
+        equal(await directory.kills(), {"w:1:1": times})
+    await directory.join("two", [])
+    await directory.began(A, "w:1:1", "two")
+    await directory.began(A, "w:2:1", "two")
+    await directory.leave("two")
+    equal(await directory.kills(), {"w:1:1": 2}, "after leaving")
+    await directory.join("three", [])
+    await directory.began(A, "w:1:1", "three")
+    await directory.ended(A, "w:1:1", "three", finished=False)
+    equal(await directory.kills(), {"w:1:1": 2}, "after stopping")
+    await directory.began(A, "w:1:1", "three")
+    await directory.ended(A, "w:1:1", "three", finished=True)
+    equal(await directory.kills(), {}, "after the end")
+
+
+async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
+    """Who was taken for dead says that it ended: what is running elsewhere by now stays as it is."""
+    await directory.join("zombie", [])
+    await directory.began(A, "w:1:1", "zombie")
+    await _bury(directory, "zombie")
+    await directory.join("two", [])
+    await directory.began(A, "w:1:1", "two")
+    for finished in (False, True):
+        await directory.ended(A, "w:1:1", "zombie", finished=finished)
+    await _bury(directory, "two")
+    equal(await directory.kills(), {"w:1:1": 2})
+
+
+async def what_nobody_runs_is_forgotten(directory: WorkerDirectory) -> None:
+    """`forget` removes kills of what is named and runs nowhere."""
+    await directory.join("one", [])
+    for name in ("w:1:1", "w:2:1", "w:3:1"):
+        await directory.began(A, name, "one")
+    await _bury(directory, "one")
+    await directory.join("two", [])
+    await directory.began(A, "w:3:1", "two")
+    await directory.forget(["w:1:1", "w:3:1"])
+    await directory.forget([])
+    equal(await directory.kills(), {"w:2:1": 1, "w:3:1": 1})
+
+
+async def runs_want_a_tenant(directory: WorkerDirectory) -> None:
+    """Anything but a `TenantId` is an error."""
+    for scope in (None, "", A.value):
+        await raises(InvalidScope, directory.began(scope, "w:1:1", "one"), "began")  # type: ignore[arg-type]
+        await raises(InvalidScope, directory.ended(scope, "w:1:1", "one", finished=True), "ended")  # type: ignore[arg-type]
+
+
+CHECKS: tuple[Check, ...] = (
+    workers_come_and_go,
+    only_the_silent_are_buried,
+    one_buries,
+    what_was_running_is_blamed,
+    kills_add_up_until_it_is_finished,
+    an_end_is_the_runners,
+    what_nobody_runs_is_forgotten,
+    runs_want_a_tenant,
+)
+
+
+async def _bury(directory: WorkerDirectory, executor_id: str) -> None:
+    for worker in await directory.workers():
+        if worker.executor_id == executor_id:
+            equal(await directory.bury(worker), True, f"burying {executor_id}")

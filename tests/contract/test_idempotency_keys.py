@@ -1,0 +1,124 @@
+"""The contract of idempotency keys on SQLite, and on stores with planted faults; and how many are kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event, select
+
+from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress
+from agentic_rag_backend.stores.catalogue import idempotency_keys as module
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.idempotency import Answer, Claim, Owner
+from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
+from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
+from agentic_rag_backend.testing import idempotency as contract
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+    await check(catalogue.idempotency)
+
+
+async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCatalogue) -> None:
+    """Over two connections of their own, as two processes have them."""
+    other = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+
+    async def begin(keys: SqlIdempotencyKeys, digest: str) -> bool:
+        try:
+            return isinstance(await keys.begin(contract.A, digest, fingerprint="same", lease_s=60), Claim)
+        except IdempotencyInProgress:
+            return False
+
+    for number in range(30):
+        both = await asyncio.gather(*(begin(each.idempotency, f"{number}") for each in (catalogue, other)))
+        assert sorted(both) == [False, True]
+    await other.close()
+
+
+class _LooksFirst(SqlIdempotencyKeys):
+    """Looks in one transaction and inserts in another."""
+
+    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+        statement = select(idempotency_keys.c.digest).where(idempotency_keys.c.digest == digest)
+        if not await self._database.read(lambda connection: connection.execute(statement).first()):
+            await self._database.write(
+                lambda connection: connection.execute(
+                    idempotency_keys.insert().prefix_with("OR REPLACE"),
+                    {
+                        "tenant_id": module._owner(owner),
+                        "digest": digest,
+                        "fingerprint": fingerprint,
+                        "claim": "mine",
+                        "created_at": utc_now(),
+                        "expires_at": utc_now(),
+                    },
+                )
+            )
+            return Claim("mine")
+        raise IdempotencyInProgress("looked", retry_after_s=1)
+
+
+async def test_a_begin_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None:
+    with pytest.raises(AssertionError):
+        await contract.one_of_many_at_once_begins(_LooksFirst(catalogue._database))
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "old", "new"),
+    [
+        (contract.owners_are_apart, "SELECT", "idempotency_keys.tenant_id = ?", "? <> ''"),
+        (contract.owners_are_apart, "UPDATE", "idempotency_keys.tenant_id = ?", "? <> ''"),
+        (contract.owners_are_apart, "DELETE", "idempotency_keys.tenant_id = ?", "? <> ''"),
+        (contract.owners_are_apart, "SELECT", "idempotency_keys.digest = ?", "? <> ''"),
+        (contract.a_lease_ends, "UPDATE", "AND idempotency_keys.claim = ?", "AND ? <> ''"),
+        (contract.a_lease_ends, "DELETE", "AND idempotency_keys.claim = ?", "AND ? <> ''"),
+        (contract.a_lease_ends, "DELETE", "idempotency_keys.expires_at <= ?", "? IS NULL"),
+        (contract.what_is_over_is_swept, "DELETE", "idempotency_keys.expires_at <= ?", "? <> ''"),
+        (contract.the_first_answer_is_given_again, "UPDATE", "body=?", "body=substr(?, 2)"),
+    ],
+)
+async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+    planted: list[str] = []
+
+    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
+    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
+        if statement.startswith(kind) and old in statement:
+            planted.append(statement)
+            statement = statement.replace(old, new)
+        return statement, parameters
+
+    with pytest.raises((AssertionError, AgenticRagError)):
+        await check(catalogue.idempotency)
+    assert planted
+
+
+async def test_the_oldest_answers_go_when_there_are_too_many(catalogue: SqlCatalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT", 3)
+    keys = catalogue.idempotency
+
+    async def begin(owner: Owner, digest: str) -> Claim | Answer:
+        return await keys.begin(owner, digest, fingerprint="same", lease_s=60)
+
+    for owner in (contract.A, contract.B):
+        for number in range(3):
+            claim = await begin(owner, f"{number}")
+            assert isinstance(claim, Claim)
+            await keys.complete(owner, f"{number}", claim, Answer(200 + number))
+    assert isinstance(await begin(contract.A, "3"), Claim)
+    assert [isinstance(await begin(contract.A, f"{number}"), Answer) for number in (1, 2)] == [True, True]
+    assert isinstance(await begin(contract.A, "0"), Claim)
+    assert all([isinstance(await begin(contract.B, f"{number}"), Answer) for number in range(3)])

@@ -1,0 +1,60 @@
+"""The worker directory's contract on SQLite, and on directories with planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.testing import workers as contract
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+    await check(catalogue.workers)
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "old", "new"),
+    [
+        (contract.only_the_silent_are_buried, "DELETE FROM workers", "workers.beats = ?", "? >= 0"),
+        (contract.one_buries, "DELETE FROM workers", "DELETE FROM workers", "UPDATE workers SET executor_id = executor_id"),
+        (
+            contract.what_was_running_is_blamed,
+            "UPDATE workflow_runs SET executor_id=?, kills",
+            "workflow_runs.executor_id = ?",
+            "? <> ''",
+        ),
+        (contract.kills_add_up_until_it_is_finished, "INSERT INTO workflow_runs", "DO UPDATE SET", "DO UPDATE SET kills = 0,"),
+        (contract.kills_add_up_until_it_is_finished, "DELETE FROM workflow_runs", "AND workflow_runs.kills = ?", "AND ? = 0"),
+        (contract.an_end_is_the_runners, "DELETE FROM workflow_runs", "AND workflow_runs.executor_id = ?", "AND ? <> ''"),
+        (contract.an_end_is_the_runners, "UPDATE workflow_runs", "AND workflow_runs.executor_id = ?", "AND ? <> ''"),
+        (contract.what_nobody_runs_is_forgotten, "DELETE FROM workflow_runs", "AND workflow_runs.executor_id IS NULL", ""),
+        (contract.workers_come_and_go, "UPDATE workers", "beats + ?", "beats + 0 * ?"),
+    ],
+)
+async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+    planted: list[str] = []
+
+    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
+    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
+        if statement.startswith(kind) and old in statement:
+            planted.append(statement)
+            statement = statement.replace(old, new)
+        return statement, parameters
+
+    with pytest.raises(AssertionError):
+        await check(catalogue.workers)
+    assert planted

@@ -1,0 +1,195 @@
+"""Several worker processes on one database: killed, stopped and continued, killing themselves, of two releases."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+
+TENANT = TenantId("t_" + "a" * 32)
+WITHIN_S = 90
+
+
+class Site:
+    """A database with worker processes on it, and what their jobs noted."""
+
+    def __init__(self, folder: Path, catalogue: SqlCatalogue, queue: DbosQueue) -> None:
+        self.folder = folder
+        self.catalogue = catalogue
+        self.queue = queue
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str, *workflows: str) -> subprocess.Popen[bytes]:
+        """Start a worker process."""
+        command = [sys.executable, str(Path(__file__).with_name("worker.py")), str(self.folder), name]
+        process = subprocess.Popen([*command, *(workflows or ("work_v1",))], stderr=subprocess.DEVNULL)
+        self.processes.append(process)
+        return process
+
+    def effects(self) -> list[tuple[str, str, str]]:
+        """Return what was noted: job, what, and by which worker."""
+        connection = sqlite3.connect(self.folder / "catalogue.db", timeout=30)
+        found = connection.execute("SELECT job, what, worker FROM effects ORDER BY rowid").fetchall()
+        connection.close()
+        return found
+
+    def count(self, what: str) -> Counter[str]:
+        """Count by job."""
+        return Counter(job for job, noted, _ in self.effects() if noted == what)
+
+    def workers(self) -> list[str]:
+        """Return who is among the workers."""
+        connection = sqlite3.connect(self.folder / "catalogue.db", timeout=30)
+        found = [name for (name,) in connection.execute("SELECT executor_id FROM workers")]
+        connection.close()
+        return found
+
+    def until(self, condition: Callable[[], bool], expected: str) -> None:
+        """Wait for something to become true."""
+        deadline = time.monotonic() + WITHIN_S
+        while not condition():
+            if time.monotonic() > deadline:
+                pytest.fail(f"waited {WITHIN_S} s for {expected}: {self.effects()} {self.workers()}")
+            time.sleep(0.05)
+
+    def statuses(self) -> dict[str, str]:
+        """Return the state of every workflow by its job."""
+        connection = sqlite3.connect(self.folder / "catalogue.db", timeout=30)
+        rows = connection.execute("SELECT workflow_uuid, status FROM workflow_status").fetchall()
+        connection.close()
+        return {workflow.split(":")[1]: status for workflow, status in rows}
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[Site]:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await catalogue.migrate()
+    queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
+
+    async def elsewhere(tenant: TenantId, job_id: str, attempt: int) -> None: ...
+
+    for name in ("work_v1", "new_v2"):
+        queue.register(name, QueueName.PREPARE, elsewhere)
+    await queue.migrate()
+    with sqlite3.connect(tmp_path / "catalogue.db") as connection:
+        connection.execute("CREATE TABLE effects (job TEXT, what TEXT, worker TEXT)")
+    connection.close()
+    made = Site(tmp_path, catalogue, queue)
+    yield made
+    (tmp_path / "stop").touch()
+    for process in made.processes:
+        if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
+            try:
+                process.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+    await queue.shutdown()
+    await catalogue.close()
+
+
+async def test_a_killed_workers_jobs_are_taken_up_by_another(site: Site) -> None:
+    first = site.start("first")
+    site.until(lambda: bool(site.workers()), "the first worker")
+    for number in range(3):
+        await site.queue.enqueue("work_v1", TENANT, f"hold-{number}", 1)
+    site.until(lambda: site.count("start").total() == 3, "three starts")
+    site.start("second")
+    site.until(lambda: len(site.workers()) == 2, "the second worker")
+    (site.folder / "go-second").touch()
+    first.kill()
+    first.wait()
+    site.until(lambda: site.count("end").total() == 3, "three ends")
+    site.until(lambda: set(site.statuses().values()) == {"SUCCESS"}, "three endings")
+    assert site.count("end") == {f"hold-{number}": 1 for number in range(3)}
+    assert site.count("start") == {f"hold-{number}": 2 for number in range(3)}
+    assert [name.split("-")[0] for name in site.workers()] == ["second"]
+
+
+async def test_a_worker_told_to_stop_hands_back_at_once(site: Site) -> None:
+    first = site.start("first")
+    site.until(lambda: bool(site.workers()), "the first worker")
+    await site.queue.enqueue("work_v1", TENANT, "hold-1", 1)
+    site.until(lambda: site.count("start").total() == 1, "a start")
+    (site.folder / "stop").touch()
+    first.wait(timeout=60)
+    assert (site.count("cancelled"), site.workers(), site.statuses()) == ({"hold-1": 1}, [], {"hold-1": "ENQUEUED"})
+
+
+async def test_a_stopped_worker_that_comes_back_has_no_effect(site: Site) -> None:
+    zombie = site.start("zombie")
+    site.until(lambda: bool(site.workers()), "the first worker")
+    await site.queue.enqueue("work_v1", TENANT, "hold-1", 1)
+    site.until(lambda: site.count("start").total() == 1, "a start")
+    site.start("second")
+    site.until(lambda: len(site.workers()) == 2, "the second worker")
+    os.kill(zombie.pid, signal.SIGSTOP)
+    site.until(lambda: ("hold-1", "start", "second") in site.effects(), "a start in the second")
+    os.kill(zombie.pid, signal.SIGCONT)  # while the second is at it
+    site.until(lambda: ("hold-1", "cancelled", "zombie") in site.effects(), "the zombie letting go")
+    site.until(lambda: any(name.startswith("zombie") and name.endswith("-2") for name in site.workers()), "its coming back")
+    (site.folder / "go-zombie").touch()
+    (site.folder / "go-second").touch()
+    site.until(lambda: site.statuses() == {"hold-1": "SUCCESS"}, "the ending")
+    assert site.effects() == [
+        ("hold-1", "start", "zombie"),
+        ("hold-1", "start", "second"),
+        ("hold-1", "cancelled", "zombie"),
+        ("hold-1", "end", "second"),
+    ]
+    await site.queue.enqueue("work_v1", TENANT, "after-1", 1)
+    site.until(lambda: site.count("end") == {"hold-1": 1, "after-1": 1}, "work after it")
+
+
+async def test_a_job_that_kills_its_worker_is_given_up_and_no_other(site: Site) -> None:
+    started = [site.start("one"), site.start("two")]
+    site.until(lambda: len(site.workers()) == 2, "two workers")
+    for job_id in ("plain-0", "poison-1", "plain-1"):
+        await site.queue.enqueue("work_v1", TENANT, job_id, 1)
+
+    def over() -> bool:
+        for number, process in enumerate(started):
+            if process.poll() is not None:  # as their supervisor would
+                started[number] = site.start("one" if number == 0 else "two")
+        return any(what.startswith("failed") for _, what, _ in site.effects())
+
+    site.until(over, "the poison given up")
+    # More than once, maybe: what had ended in a process that was killed before it could say so is run again.
+    done = {"plain-0": "SUCCESS", "plain-1": "SUCCESS", "poison-1": "CANCELLED"}
+    site.until(lambda: site.statuses() == done, "the neighbours, and its end")
+    (why,) = {what for _, what, _ in site.effects() if what.startswith("failed")}
+    assert f"was running {GIVEN_UP_AFTER} times when the process was killed" in why
+    assert site.count("start")["poison-1"] == GIVEN_UP_AFTER
+
+
+async def test_a_newer_releases_workflow_waits_for_a_worker_of_that_release(site: Site) -> None:
+    site.start("old", "work_v1")
+    site.until(lambda: bool(site.workers()), "the old worker")
+    await site.queue.enqueue("new_v2", TENANT, "new-1", 1)
+    site.until(lambda: site.statuses() == {"new-1": "PENDING"}, "the old worker's claim")
+    site.start("new", "work_v1", "new_v2")
+    site.until(lambda: site.count("end") == {"new-1": 1}, "its end in the new one")
+    assert site.effects() == [("new-1", "start", "new"), ("new-1", "end", "new")]
+
+
+@pytest.fixture(autouse=True)
+def _no_stray_processes(site: Site) -> Iterator[None]:
+    yield
+    for process in site.processes:
+        if process.poll() is not None and process.returncode not in (0, -signal.SIGKILL):
+            pytest.fail(f"a worker ended with {process.returncode}")

@@ -1,0 +1,70 @@
+"""A worker process beside others on one database: ``worker.py FOLDER ID WORKFLOW…``, until FOLDER/stop exists.
+
+Every job notes what happens to it in the table `effects` of the same database. What a job does is in its id: ``hold-…`` waits
+for FOLDER/go-ID, ``poison-…`` kills the process, the others end at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sqlite3
+import sys
+from pathlib import Path
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs import membership, workers
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+
+membership.BEAT_S = workers.BEAT_S = 0.1
+workers.SILENT_AFTER_S = 3.0
+
+FOLDER, NAME, WORKFLOWS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+
+
+def note(job_id: str, what: str) -> None:
+    with sqlite3.connect(FOLDER / "catalogue.db", timeout=30) as connection:
+        connection.execute("INSERT INTO effects VALUES (?, ?, ?)", (job_id, what, NAME))
+    connection.close()
+
+
+async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+    note(job_id, "start")
+    try:
+        while job_id.startswith("hold") and not (FOLDER / f"go-{NAME}").exists():
+            await asyncio.sleep(0.05)
+    except asyncio.CancelledError:
+        note(job_id, "cancelled")
+        raise
+    if job_id.startswith("poison"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    note(job_id, "end")
+
+
+async def failed(tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+    note(job_id, f"failed: {error}")
+
+
+async def main() -> None:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{FOLDER / 'catalogue.db'}")
+    queue = DbosQueue(
+        catalogue.sync_engine,
+        executor_id=f"{NAME}-{os.getpid()}",
+        prepare_concurrency=4,
+        polling_interval_s=0.05,
+        on_failed=failed,
+        workers=catalogue.workers,
+    )
+    for name in WORKFLOWS:
+        queue.register(name, QueueName.PREPARE, work)
+    await queue.launch()
+    while not (FOLDER / "stop").exists():
+        await asyncio.sleep(0.05)
+    await queue.shutdown()
+    await catalogue.close()
+
+
+asyncio.run(main())
