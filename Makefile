@@ -55,6 +55,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers a
 	$(BIN)/python tests/benchmarks/memory.py
 	$(BIN)/python tests/benchmarks/answers.py
 	$(BIN)/python tests/benchmarks/extraction.py
+	$(BIN)/python tests/benchmarks/index_upkeep.py
 
 lock: $(VENV)/.dev ## resolve the requirements anew
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml

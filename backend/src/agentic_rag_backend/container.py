@@ -48,6 +48,7 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.upkeep import UpkeepOptions
 from agentic_rag_backend.tenancy.authentication import Authenticator
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, Features, FlagDefault
 from agentic_rag_backend.tenancy.service import Erase, TenantService
@@ -181,7 +182,10 @@ async def _open_adapters(settings: Settings, stack: AsyncExitStack) -> _Adapters
     stack.push_async_callback(embedder.close)
     # First the store that knows whether another process is here: nothing else may be touched then.
     vectors = await EdgeVectorStore.open(
-        data_dir / "vectors", dimensions=embedder.dimensions, embedder_fingerprint=embedder.fingerprint
+        data_dir / "vectors",
+        dimensions=embedder.dimensions,
+        embedder_fingerprint=embedder.fingerprint,
+        upkeep=UpkeepOptions(min_points=settings.vector_index_min_points, unindexed_share=settings.vector_index_unindexed_share),
     )
     stack.push_async_callback(vectors.close)
     catalogue = await SqlCatalogue.open(settings.database_url or f"sqlite:///{data_dir / 'catalogue.db'}")

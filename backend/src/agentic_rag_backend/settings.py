@@ -34,6 +34,12 @@ class Settings(BaseSettings):
     database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")
     graph_store: Literal["sqlite"] = Field("sqlite", description="where the knowledge graph lives")
     vector_store: Literal["edge"] = Field("edge", description="where vectors live")
+    vector_index_min_points: int = Field(
+        20_000, ge=0, description="vectors of one tenant above which a search graph is built; 0: never"
+    )
+    vector_index_unindexed_share: float = Field(
+        0.2, gt=0, le=1, description="share of all vectors outside the search graph above which it is built anew"
+    )
     blob_url: str | None = Field(None, description="where originals are kept (file://, s3://, gs://); unset: DATA_DIR")
 
     # --- jobs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from agentic_rag_backend import __version__
@@ -50,4 +51,6 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         },
         "state_version": tenant.state_version,
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
+        # Over all tenants, so for the operator: what a tenant is told must not depend on others.
+        "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
     }

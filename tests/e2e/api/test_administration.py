@@ -163,6 +163,7 @@ async def test_status_says_what_is_served(world: World) -> None:
     assert (status["dual_level"]["low_weight"], status["dual_level"]["high_weight"]) == (0.6, 0.4)
     assert status["features"] == {"DUAL_LEVEL_RETRIEVAL_ENABLED": False, "COMMUNITY_AUTO_REBUILD": False}
     assert status["communities"]["generation"] > 0
+    assert status["vector_indexes"] is None, "which is over all tenants, and for the operator"
     assert OPERATOR_KEY not in json.dumps(status)
     assert [row["name"] for row in await world.alpha.data("GET", "/strategies")] == list(STRATEGIES)
 

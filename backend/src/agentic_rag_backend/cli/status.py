@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
@@ -20,7 +23,20 @@ async def status(session: Session) -> None:
     if session.output.as_json:
         session.output.result(found)
         return
-    whole = {"served by": session.client.where, **{name: value for name, value in found.items() if name != "strategies"}}
+    apart = ("strategies", "vector_indexes")
+    whole = {"served by": session.client.where, **{name: value for name, value in found.items() if name not in apart}}
     session.output.show(fields(whole))
+    if found["vector_indexes"] is not None:
+        columns = ["collection", "vectors", "in the index", "state", "last built"]
+        session.output.show("", table(columns, [_index(each) for each in found["vector_indexes"]]))
     rows = [[each["name"], each["why_not"] or "available", each["description"]] for each in strategies]
     session.output.show("", table(["strategy", "state", "what it does"], rows))
+
+
+def _index(index: Mapping[str, Any]) -> list[str]:
+    last = index["last"]
+    told = "not since the start"
+    if last is not None:
+        what = f"{last['reason']}: {last['seconds']:.1f} s, {last['gap_s']:.2f} s of them alone"
+        told = f"{last['finished_at']} {'failed: ' + last['failure'] if last['failure'] else what}"
+    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], told]

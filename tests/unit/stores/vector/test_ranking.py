@@ -72,14 +72,15 @@ async def test_scores_do_not_depend_on_the_last_bits_of_the_engines_sums(tmp_pat
     searches = [VectorSearch(kind=NodeKind.CHUNK, text=text, limit=20) for text in samples(2, 40, 48)]
     expected = await store.search(A, CHUNKS, searches)
     shard = store._shards[CHUNKS]
+    engine = shard.engine
     resolved = 0
     for seed in range(3):
-        noisy = NoisyShard(shard, seed, 2**-22)
-        store._shards[CHUNKS] = noisy  # type: ignore[assignment]
+        noisy = NoisyShard(engine, seed, 2**-22)
+        shard.engine = noisy  # type: ignore[assignment]
         assert await store.search(A, CHUNKS, searches) == expected
         resolved += len(noisy.limits) - len(searches)
     assert resolved > 0, "no score was near a rounding boundary, so the test shows nothing"
-    store._shards[CHUNKS] = shard
+    shard.engine = engine
     await store.close()
 
 
@@ -105,8 +106,9 @@ async def test_sparse_scores_are_bm25_of_the_tenant(tmp_path: Path) -> None:
 
 async def test_ties_beyond_what_was_fetched_are_fetched(tmp_path: Path) -> None:
     store = await filled(tmp_path, ["harbour"] * 200)
-    noisy = NoisyShard(store._shards[CHUNKS], 0, 0.0)
-    store._shards[CHUNKS] = noisy  # type: ignore[assignment]
+    shard = store._shards[CHUNKS]
+    noisy = NoisyShard(shard.engine, 0, 0.0)
+    shard.engine = noisy  # type: ignore[assignment]
     (legs,) = await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text="harbour", limit=5)])
     assert [hit.id for hit in legs.sparse] == sorted(point_id(number) for number in range(200))[:5]
     assert noisy.limits == [21, 84, 336]
@@ -116,7 +118,7 @@ async def test_ties_beyond_what_was_fetched_are_fetched(tmp_path: Path) -> None:
 async def test_nothing_asked_is_answered_without_the_engine(tmp_path: Path) -> None:
     store = await filled(tmp_path, [])
     assert await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, text="of the")]) == [Legs()]
-    assert run_legs(store._shards[CHUNKS], []) == []
+    assert run_legs(store._shards[CHUNKS].engine, []) == []
     await store.close()
 
 

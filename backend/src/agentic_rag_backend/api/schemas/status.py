@@ -47,6 +47,26 @@ class CommunitiesStatus(View):
     built_at: datetime | None
 
 
+class VectorIndexRun(View):
+    """One building of an index; ``gap_s`` is the longest time for which it let nothing else be served."""
+
+    finished_at: datetime
+    seconds: float
+    gap_s: float
+    reason: str
+    failure: str | None
+
+
+class VectorIndexStatus(View):
+    """A collection over all tenants; ``indexed_share`` is the share of its points that was there when the index was built."""
+
+    collection: str
+    points: int
+    indexed_share: float
+    state: Literal["idle", "copying", "optimising", "swapping", "failed"]
+    last: VectorIndexRun | None
+
+
 class StatusView(View):
     """How a tenant is served."""
 
@@ -60,3 +80,4 @@ class StatusView(View):
     counts: dict[str, int]
     state_version: int
     communities: CommunitiesStatus
+    vector_indexes: list[VectorIndexStatus] | None

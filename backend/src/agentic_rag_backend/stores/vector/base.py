@@ -14,8 +14,9 @@ Contract, which `testing.vector_store` checks on every adapter:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -74,6 +75,18 @@ class VectorPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredPoint:
+    """What a point says of itself, without its vectors; ``tags`` are those of its filterable fields (`tags.tags_of`)."""
+
+    id: str
+    kind: str
+    document_id: str | None = None
+    version: int = 0
+    generation: int | None = None
+    tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class VectorSearch:
     """What to look for in one collection: a dense leg if ``dense`` is given, a BM25 leg if ``text`` is.
 
@@ -102,6 +115,41 @@ class Legs:
 
     dense: tuple[ScoredId, ...] = ()
     sparse: tuple[ScoredId, ...] = ()
+
+
+class IndexState(StrEnum):
+    """What index upkeep does with a collection: nothing, one of its three phases, or waiting to try again."""
+
+    IDLE = "idle"
+    COPYING = "copying"
+    OPTIMISING = "optimising"
+    SWAPPING = "swapping"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexUpkeepRun:
+    """One building of an index: ``seconds`` in all, ``gap_s`` the longest time in which nothing else was served.
+
+    ``failure`` says why nothing came of it; what was in use before then stayed in use.
+    """
+
+    finished_at: datetime
+    seconds: float
+    gap_s: float
+    reason: str
+    failure: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStatus:
+    """A collection's points, of all tenants, and the share of them that was there when the index was built, in [0, 1]."""
+
+    collection: Collection
+    points: int
+    indexed_share: float
+    state: IndexState = IndexState.IDLE
+    last: IndexUpkeepRun | None = None
 
 
 class VectorStore(Protocol):
@@ -142,6 +190,26 @@ class VectorStore(Protocol):
 
     async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
         """Count the tenant's points, exactly; of one document if given."""
+
+    def points(
+        self,
+        tenant: TenantId,
+        collection: Collection,
+        *,
+        kind: NodeKind | None = None,
+        document_ids: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> AsyncIterator[list[StoredPoint]]:
+        """Stream what is stored, in any order, in pages of at most 500: of a kind, of some documents, or of some ids if given.
+
+        What is written or removed meanwhile may be in it or not; no point that stays is left out.
+        """
+
+    async def tenants(self) -> list[TenantId]:
+        """Return every tenant of whom any collection holds a point: for the operator's housekeeping alone."""
+
+    async def indexes(self) -> list[IndexStatus]:
+        """Describe every collection over all tenants: for the operator alone."""
 
     async def flush(self) -> None:
         """Make everything written durable against a power loss."""

@@ -1,7 +1,16 @@
-"""The embedded store's folder: one owner at a time, and one subfolder per fingerprint.
+"""The embedded store's folder: one owner at a time, one subfolder per fingerprint, one shard in use a collection.
 
-``<folder>/<hash of the fingerprint>/{fingerprint.json, chunks/, nodes/}`` and ``<folder>/.lock``. A subfolder is made under
-another name and renamed when complete, so that a process killed on the way leaves nothing that looks like a store.
+::
+
+    <folder>/.lock
+    <folder>/<hash of the fingerprint>/fingerprint.json
+                                       shards.json          which folder below is each collection's; none says: its name
+                                       chunks/  nodes/      as made
+                                       chunks.<8 hex>/      prepared by index upkeep
+
+A subfolder is made under another name and renamed when complete, and a shard takes another's place by the atomic
+replacement of ``shards.json``, so that a process killed on the way leaves what was in use before or what is in use after.
+Shards that ``shards.json`` does not name are removed at the next opening.
 """
 
 from __future__ import annotations
@@ -10,43 +19,35 @@ import fcntl
 import hashlib
 import json
 import os
+import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from qdrant_edge import (
-    CountRequest,
-    Distance,
-    EdgeConfig,
-    EdgeShard,
-    EdgeSparseVectorParams,
-    EdgeVectorParams,
-    HnswIndexConfig,
-    IntegerIndexParams,
-    KeywordIndexParams,
-    Modifier,
-    UpdateOperation,
-    VectorStorageDatatype,
-)
+from qdrant_edge import CountRequest, EdgeShard, UpdateOperation
 
 from agentic_rag_backend.errors import ReindexRequired, StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
-from agentic_rag_backend.stores.vector.filters import TAGS
-from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
+from agentic_rag_backend.stores.vector.engine import Layout, engine_errors, field_indexes
+from agentic_rag_backend.stores.vector.optimization import sync
+from agentic_rag_backend.stores.vector.shard import Shard
 
 _RECORD = "fingerprint.json"
+_POINTER = "shards.json"
 
 
-@contextmanager
-def engine_errors(doing: str) -> Iterator[None]:
-    """Turn the engine's errors, which have no class of their own, into `StoreUnavailable`."""
-    try:
-        yield
-    except Exception as error:
-        if type(error) is Exception:
-            raise StoreUnavailable(f"the vector store failed {doing}: {error}") from error
-        raise
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """Which folder of a home holds a collection, and how many of its points were written since the index was built.
+
+    ``written`` was recorded when there were ``points``; without a record no index was ever built.
+    """
+
+    name: str
+    points: int = 0
+    written: int = 0
 
 
 def lock(folder: Path) -> int:
@@ -70,7 +71,7 @@ def lock(folder: Path) -> int:
     return descriptor
 
 
-def open_shards(folder: Path, fingerprint: str, *, dimensions: int) -> dict[Collection, EdgeShard]:
+def open_shards(folder: Path, fingerprint: str, layout: Layout) -> dict[Collection, Shard]:
     """Open the collections of ``fingerprint``, making them where they are not; the caller holds the lock.
 
     Raises:
@@ -80,17 +81,80 @@ def open_shards(folder: Path, fingerprint: str, *, dimensions: int) -> dict[Coll
     home = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
     _refuse_other_fingerprints(folder, home, fingerprint)
     if not home.exists():
-        _make(home, fingerprint, dimensions)
-    shards = {}
+        _make(home, fingerprint, layout)
+    places = read_pointer(home)
+    _remove_leftovers(home, places)
+    shards: dict[Collection, Shard] = {}
     try:
-        for collection in Collection:
-            with engine_errors(f"opening {home / collection}"):
-                shards[collection] = EdgeShard.load(str(home / collection), _config(dimensions))
+        for collection, place in places.items():
+            path = home / place.name
+            with engine_errors(f"opening {path}"):
+                engine = EdgeShard.load(str(path), layout.config())
+            shard = shards[collection] = Shard(engine, path)
+            # The record of a process that was killed is older than its last points.
+            shard.written = place.written + max(0, shard.points - place.points)
     except StoreUnavailable:
         for shard in shards.values():
-            shard.close()
+            shard.engine.close()
         raise
     return shards
+
+
+def read_pointer(home: Path) -> dict[Collection, InUse]:
+    """Return what is in use in ``home``.
+
+    Raises:
+        StoreUnavailable: ``shards.json`` is not what was written.
+    """
+    try:
+        told = json.loads((home / _POINTER).read_text())
+        return {collection: InUse(**told[collection]) for collection in Collection}
+    except FileNotFoundError:
+        return {collection: InUse(str(collection)) for collection in Collection}
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreUnavailable(f"{home / _POINTER} is damaged: {error!r}") from error
+
+
+def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
+    """Put ``places`` into effect at once: before it returns, or not at all where it raises OSError.
+
+    Against a power loss it is durable after `sync` of ``home``.
+    """
+    told = {collection.value: asdict(place) for collection, place in places.items()}
+    unfinished = home / f"{_POINTER}.new"
+    unfinished.write_text(json.dumps(told, indent=2) + "\n")
+    sync(unfinished)
+    unfinished.replace(home / _POINTER)
+
+
+def in_use(shards: Mapping[Collection, Shard]) -> dict[Collection, InUse]:
+    """Describe what is open."""
+    return {name: InUse(shard.folder.name, shard.points, shard.written) for name, shard in shards.items()}
+
+
+def close_shards(shards: Mapping[Collection, Shard]) -> None:
+    """Flush and close, and keep how much was written since an index was built."""
+    (home,) = {shard.folder.parent for shard in shards.values()}
+    if (home / _POINTER).exists():
+        # Losing it costs nothing but a new index too early or too late.
+        with suppress(OSError):
+            write_pointer(home, in_use(shards))
+    for shard in shards.values():
+        with engine_errors("closing"):
+            shard.flush()
+            shard.engine.close()
+
+
+def new_folder(home: Path, collection: Collection) -> Path:
+    """Return where another shard of ``collection`` can be prepared: never a name used before, whatever is left there."""
+    return home / f"{collection.value}.{secrets.token_hex(4)}"
+
+
+def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
+    kept = {place.name for place in places.values()}
+    for path in home.iterdir():
+        if path.is_dir() and path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> None:
@@ -105,9 +169,9 @@ def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> No
 
 
 def _holds_nothing(home: Path) -> bool:
-    for collection in Collection:
-        with engine_errors(f"opening {home / collection}"):
-            shard = EdgeShard.load(str(home / collection))
+    for place in read_pointer(home).values():
+        with engine_errors(f"opening {home / place.name}"):
+            shard = EdgeShard.load(str(home / place.name))
             count = shard.count(CountRequest(exact=True))
             shard.close()
         if count:
@@ -115,7 +179,7 @@ def _holds_nothing(home: Path) -> bool:
     return True
 
 
-def _make(home: Path, fingerprint: str, dimensions: int) -> None:
+def _make(home: Path, fingerprint: str, layout: Layout) -> None:
     unfinished = home.with_suffix(".new")
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir()
@@ -123,36 +187,9 @@ def _make(home: Path, fingerprint: str, dimensions: int) -> None:
     for collection in Collection:
         with engine_errors(f"making {home / collection}"):
             (unfinished / collection).mkdir()
-            shard = EdgeShard.create(str(unfinished / collection), _config(dimensions))
-            for field, schema in _indexes().items():
+            shard = EdgeShard.create(str(unfinished / collection), layout.config())
+            for field, schema in field_indexes().items():
                 shard.update(UpdateOperation.create_field_index(field, schema))
             shard.flush()
             shard.close()
     unfinished.rename(home)
-
-
-def _config(dimensions: int) -> EdgeConfig:
-    return EdgeConfig(
-        vectors={
-            DENSE: EdgeVectorParams(size=dimensions, distance=Distance.Cosine, datatype=VectorStorageDatatype.Float32),
-        },
-        sparse_vectors={SPARSE: EdgeSparseVectorParams(modifier=Modifier.Idf)},
-        # No graph over everybody's points, one for each tenant's: links never lead into another tenant.
-        hnsw_config=HnswIndexConfig(m=0, payload_m=16, ef_construct=128, full_scan_threshold=10_000),
-        # The default is a pool of one thread per core for each shard; a query of ours takes a millisecond.
-        max_search_threads=1,
-    )
-
-
-def _indexes() -> dict[str, KeywordIndexParams | IntegerIndexParams]:
-    # A search is over one scope, which names the tenant: its points get graph links among themselves. The others serve filters.
-    keyword = KeywordIndexParams(enable_hnsw=False)
-    integer = IntegerIndexParams(lookup=True, range=True, enable_hnsw=False)
-    return {
-        "scope": KeywordIndexParams(is_tenant=True, enable_hnsw=True),
-        "tenant": keyword,
-        "document_id": keyword,
-        TAGS: keyword,
-        "version": integer,
-        "generation": integer,
-    }

@@ -1,0 +1,78 @@
+"""How our collections are laid out in the engine, and its errors as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from qdrant_edge import (
+    Distance,
+    EdgeConfig,
+    EdgeOptimizersConfig,
+    EdgeSparseVectorParams,
+    EdgeVectorParams,
+    HnswIndexConfig,
+    IntegerIndexParams,
+    KeywordIndexParams,
+    Modifier,
+    VectorStorageDatatype,
+)
+
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.vector.filters import TAGS
+from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
+
+_BYTES_PER_NUMBER = 4
+_DEFAULT_SCANNED_POINTS = 20_000
+
+
+@contextmanager
+def engine_errors(doing: str) -> Iterator[None]:
+    """Turn the engine's errors, which have no class of their own, into `StoreUnavailable`."""
+    try:
+        yield
+    except Exception as error:
+        if type(error) is Exception:
+            raise StoreUnavailable(f"the vector store failed {doing}: {error}") from error
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Length of the dense vectors, and the points of one scope up to which a search scans instead of walking a graph."""
+
+    dimensions: int
+    scanned_points: int = _DEFAULT_SCANNED_POINTS
+
+    def config(self) -> EdgeConfig:
+        """Return the engine's configuration of a collection; what concerns the index acts when it is built."""
+        scanned_kb = -(-self.scanned_points * self.dimensions * _BYTES_PER_NUMBER // 1024)
+        return EdgeConfig(
+            vectors={
+                DENSE: EdgeVectorParams(size=self.dimensions, distance=Distance.Cosine, datatype=VectorStorageDatatype.Float32),
+            },
+            sparse_vectors={SPARSE: EdgeSparseVectorParams(modifier=Modifier.Idf)},
+            # No graph over everybody's points, one for each tenant's: links never lead into another tenant. A scope of up to
+            # full_scan_threshold has none and is scanned, which is exact.
+            hnsw_config=HnswIndexConfig(m=0, payload_m=16, ef_construct=128, full_scan_threshold=max(1, scanned_kb)),
+            # Everything into one segment, with one graph a scope; whether that is worth its time is ours to decide.
+            optimizers=EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
+            # The default is a pool of one thread per core for each shard; a query of ours takes a millisecond.
+            max_search_threads=1,
+        )
+
+
+def field_indexes() -> dict[str, KeywordIndexParams | IntegerIndexParams]:
+    """Return the payload fields that are indexed, and how."""
+    # A search is over one scope, which names the tenant: its points get graph links among themselves. The others serve filters.
+    keyword = KeywordIndexParams(enable_hnsw=False)
+    integer = IntegerIndexParams(lookup=True, range=True, enable_hnsw=False)
+    return {
+        "scope": KeywordIndexParams(is_tenant=True, enable_hnsw=True),
+        "tenant": keyword,
+        "document_id": keyword,
+        TAGS: keyword,
+        "version": integer,
+        "generation": integer,
+    }

@@ -1,0 +1,67 @@
+"""A process of its own that builds the index of a copied shard: ``python -m … FOLDER PARENT_PID TIME_LIMIT_S``.
+
+The engine keeps the interpreter's lock for the whole of it, minutes, so nothing of Python runs here meanwhile, signal
+handlers included: what ends this process early is the kernel. It dies with its parent and at the time limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+from qdrant_edge import EdgeShard
+
+_PR_SET_PDEATHSIG = 1
+_NICENESS = 19
+
+
+def optimize(folder: Path) -> None:
+    """Build the index of the shard in ``folder`` and leave it durable on disk."""
+    shard = EdgeShard.load(str(folder))
+    shard.optimize()
+    shard.flush()
+    shard.close()
+    sync_tree(folder)
+
+
+def sync_tree(folder: Path) -> None:
+    """Have every file and folder below ``folder`` written to the disk."""
+    for root, _, files in os.walk(folder):
+        for path in [Path(root, name) for name in files] + [Path(root)]:
+            sync(path)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or a folder's list of names, written to the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _die_with(parent: int, *, limit_s: int) -> None:
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(limit_s)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    # The parent may have died before that took effect; elsewhere an orphan ends at the time limit, in a folder nobody reads.
+    if os.getppid() != parent:
+        sys.exit("the parent is gone")
+
+
+def main() -> None:
+    """Do what the command line says."""
+    folder, parent, limit_s = sys.argv[1:]
+    _die_with(int(parent), limit_s=int(limit_s))
+    with contextlib.suppress(OSError):
+        os.nice(_NICENESS)
+    optimize(Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What a point is in either engine: checked vectors, the payload, and the fingerprint of what is baked into them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.vector.base import StoredPoint, Vector, VectorPoint
+from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
+from agentic_rag_backend.stores.vector.conditions import TAGS
+from agentic_rag_backend.stores.vector.ranking import unit_length
+from agentic_rag_backend.stores.vector.scopes import scope_name
+from agentic_rag_backend.stores.vector.tags import tags_of
+
+_LAYOUT = "layout 1"
+"""Raised when payloads change in a way that stored points would not fit."""
+MAX_LIMIT = 10_000
+DESCRIBED = ["id", "scope", "document_id", "version", "generation", TAGS]
+"""The fields of a payload that `described` reads."""
+
+
+def fingerprint_of(embedder_fingerprint: str, dimensions: int, bm25: Bm25Parameters) -> str:
+    """Name everything that is baked into stored points."""
+    return f"{embedder_fingerprint}; {dimensions} x float32; {bm25.fingerprint}; {_LAYOUT}"
+
+
+def checked_vectors(vectors: Sequence[Vector | None], dimensions: int) -> list[Vector | None]:
+    """Return the vectors at unit length; an engine would take NaN, and apply a batch up to its first bad vector.
+
+    Raises:
+        InvalidRequest: a vector of another length, or with a value that is not finite.
+    """
+    given = [np.asarray(vector, dtype=np.float32) for vector in vectors if vector is not None]
+    if not given:
+        return [None] * len(vectors)
+    for array in given:
+        if array.shape != (dimensions,):
+            raise InvalidRequest(f"vectors of this store have {dimensions} dimensions; got shape {array.shape}")
+    matrix = np.stack(given)
+    if not np.isfinite(matrix).all():
+        raise InvalidRequest("vectors hold finite numbers; got NaN or infinity")
+    scaled = iter(unit_length(matrix))
+    return [None if vector is None else next(scaled) for vector in vectors]
+
+
+def check_limit(limit: int) -> None:
+    """Raise `InvalidRequest` for a search's limit out of bounds."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"the limit of a search is 1 to {MAX_LIMIT}; got {limit}")
+
+
+def payload_of(tenant: TenantId, point: VectorPoint, tags: Sequence[str]) -> dict[str, Any]:
+    """Return what is stored beside a point's vectors."""
+    payload: dict[str, Any] = {
+        "tenant": tenant.value,
+        "scope": [scope_name(tenant, point.kind, None)],
+        "id": point.id,
+        "version": point.version or 0,
+        TAGS: list(tags),
+    }
+    if point.document_id is not None:
+        payload["document_id"] = point.document_id
+    if point.generation is not None:
+        payload["generation"] = point.generation
+        payload["scope"].append(scope_name(tenant, point.kind, point.generation))
+    return payload
+
+
+def described(payload: Mapping[str, Any]) -> StoredPoint:
+    """Return what a payload says of its point."""
+    return StoredPoint(
+        id=str(payload["id"]),
+        kind=str(payload["scope"][0]).rpartition("/")[2],
+        document_id=payload.get("document_id"),
+        version=int(payload.get("version") or 0),
+        generation=payload.get("generation"),
+        tags=frozenset(payload.get(TAGS, ())),
+    )
+
+
+def tags_of_points(points: Sequence[VectorPoint]) -> list[list[str]]:
+    """Return the tags of each point; the chunks of a document mostly share one metadata object, which is read once."""
+    seen: dict[tuple[object, ...], list[str]] = {}
+    tags = []
+    for point in points:
+        source = (id(point.metadata), point.document_id, point.key, point.title)
+        if source not in seen:
+            seen[source] = tags_of(point.fields)
+        tags.append(seen[source])
+    return tags
