@@ -90,3 +90,24 @@ def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> 
     refused = cli("demo", "--corpus", "notes", "--question", "What is the boiling point of tungsten?")
     assert refused.code == 1
     assert "1 of 1 answers cite nothing" in refused.err
+
+
+def test_a_document_is_changed_and_cut_again(cli: Any, notes: Path) -> None:
+    long = "\n\n".join(f"The tides near harbour number {n} were measured twice a day in every season." for n in range(12))
+    (notes / "harbour.md").write_text(f"---\ncolour: red\nyear: 1943\n---\n# Harbour\n\n{long}\n")
+    document = cli("ingest", "notes", "--json").json["documents"][0]["document_id"]
+    changed = cli("documents", "update", document, "--title", "Piers", "--metadata", "year=1944", "--remove", "colour", "--json")
+    assert changed.code == 0, changed.err
+    shown = cli("documents", "show", document, "--json").json
+    assert (shown["title"], shown["metadata"]) == ("Piers", {"year": 1944})
+    cut = cli("documents", "chunk", document, "--chunk-size", "40", "--overlap", "0", "--json")
+    assert cut.code == 0, cut.err
+    assert (cut.json["state"], cut.json["result"]["version"]) == ("succeeded", 2)
+    assert cut.json["result"]["chunks"] > shown["chunk_count"]
+    for arguments in (
+        ("update", document),
+        ("update", document, "--metadata", "nothing"),
+        ("chunk", document, "--chunk-size", "1"),
+    ):
+        refused = cli("documents", *arguments, "--json")
+        assert (refused.code, refused.json["error"]["code"]) == (2, "invalid_request")

@@ -1,14 +1,16 @@
-"""``documents list|show|delete``."""
+"""``documents list|show|update|chunk|delete``."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any
 
 import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
 from agentic_rag_backend.cli.following import follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table, when
+from agentic_rag_backend.errors import InvalidRequest
 
 DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT_ID", help="Id, as 'documents list' shows it.")]
 Most = Annotated[int, typer.Option("--limit", help="Items listed, at most.")]
@@ -17,9 +19,11 @@ Watch = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait un
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="documents", help="Look at documents and delete them.", no_args_is_help=True)
+    group = typer.Typer(name="documents", help="Look at documents, change and delete them.", no_args_is_help=True)
     command(group, "list")(list_documents)
     command(group, "show")(show)
+    command(group, "update", work=True)(update)
+    command(group, "chunk", work=True)(chunk)
     command(group, "delete", work=True)(delete)
     app.add_typer(group)
 
@@ -61,6 +65,41 @@ async def show(
         session.output.show(chunk["content"])
 
 
+async def update(
+    session: Session,
+    document_id: DocumentId,
+    title: Annotated[str | None, typer.Option("--title", help="Another title.")] = None,
+    metadata: Annotated[
+        list[str] | None,
+        typer.Option("--metadata", metavar="KEY=VALUE", help="Set a key; a value that is JSON (7, true, [1, 2]) is that."),
+    ] = None,
+    remove: Annotated[list[str] | None, typer.Option("--remove", metavar="KEY", help="Remove a key.")] = None,
+    watch_job: Watch = True,
+) -> None:
+    """Change a document's title and metadata; its content, chunks and vectors stay."""
+    fields_given = {**dict(map(_field, metadata or ())), **dict.fromkeys(remove or ())}
+    body = {"title": title, "metadata": fields_given or None}
+    change = {name: value for name, value in body.items() if value is not None}
+    if not change:
+        raise InvalidRequest("say what to change: --title, --metadata KEY=VALUE or --remove KEY")
+    await _changed(session, await session.client.patch(f"/documents/{document_id}", change), watch_job=watch_job)
+
+
+async def chunk(
+    session: Session,
+    document_id: DocumentId,
+    chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Most of a chunk, in units.")] = None,
+    overlap: Annotated[int | None, typer.Option("--overlap", help="What a chunk repeats of the one before, in units.")] = None,
+    unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
+    strategy: Annotated[str | None, typer.Option("--strategy", help="How the text is cut.")] = None,
+    watch_job: Watch = True,
+) -> None:
+    """Cut a document again; what is not given has its default. The old chunks stay until the new ones are ready."""
+    body = {"chunk_size": chunk_size, "overlap": overlap, "unit": unit, "strategy": strategy}
+    wanted = {name: value for name, value in body.items() if value is not None}
+    await _changed(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
+
+
 async def delete(session: Session, document_id: DocumentId, watch_job: Watch = True) -> None:
     """Delete a document and all that was made from it; the receipt counts what went."""
     accepted = await session.client.delete(f"/documents/{document_id}")
@@ -72,6 +111,33 @@ async def delete(session: Session, document_id: DocumentId, watch_job: Watch = T
         session.output.result(job)
     elif succeeded(job):
         session.output.show(fields(job["result"] or {}, title=f"deleted {document_id}"))
+    else:
+        session.output.note(f"error: {why(job)}")
+    if not succeeded(job):
+        raise typer.Exit(1)
+
+
+def _field(text: str) -> tuple[str, object]:
+    """Return key and value of ``KEY=VALUE``."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise InvalidRequest(f"--metadata takes KEY=VALUE; got {text[:200]!r}")
+    try:
+        return key.strip(), json.loads(value)
+    except ValueError:
+        return key.strip(), value
+
+
+async def _changed(session: Session, answer: dict[str, Any], *, watch_job: bool) -> None:
+    """Show what became of a change; where it needs a job, that job's end."""
+    if not answer.get("job_id") or not watch_job:
+        session.output.result(answer) if session.output.as_json else session.output.show(fields(answer))
+        return
+    job = await follow(session.client, answer["job_id"], title="process")
+    if session.output.as_json:
+        session.output.result(job)
+    elif succeeded(job):
+        session.output.show(fields(job["result"] or {}, title=f"changed {job['document_id']}"))
     else:
         session.output.note(f"error: {why(job)}")
     if not succeeded(job):

@@ -14,6 +14,8 @@ from functools import partial
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.commitment import Commitment, Written
 from agentic_rag_backend.ingestion.runs import Run, Runner
+from agentic_rag_backend.jobs.recovery import Caution
+from agentic_rag_backend.jobs.slots import caution_here
 
 MOST_TOGETHER = 64
 FLUSH_SHARE = 0.05
@@ -26,7 +28,7 @@ class Batches:
     """Takes the prepared jobs of a tenant together, when the durable queue begins the first of them.
 
     Each job is on the durable queue all the same: one whose process ended is begun again from there, and one that was
-    taken along is found ended.
+    taken along is found ended. One that may have killed its process takes nobody along: it would be blamed for theirs.
     """
 
     runner: Runner
@@ -76,6 +78,8 @@ class Batches:
     def _taken_along(self, tenant: TenantId, job_id: str) -> list[tuple[str, int]]:
         prepared = self._prepared.get(tenant, {})
         prepared.pop(job_id, None)
+        if caution_here() is not Caution.NONE:
+            return []
         taken = [(other, prepared.pop(other)) for other in list(prepared)[: MOST_TOGETHER - 1]]
         if not prepared:
             self._prepared.pop(tenant, None)
