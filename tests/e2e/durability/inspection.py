@@ -12,7 +12,15 @@ from qdrant_edge import EdgeShard, ScrollRequest
 Rows = list[tuple[Any, ...]]
 
 ORPHANS = {
-    "staged chunks": "SELECT document_id, version, ordinal FROM prepared_chunks",
+    "results that nobody needs": """
+        SELECT p.document_id, p.version, p.ordinal FROM prepared_chunks p LEFT JOIN documents d
+        ON d.tenant_id = p.tenant_id AND d.id = p.document_id
+        WHERE d.id IS NULL OR d.deleted_at IS NOT NULL OR p.version < d.current_version""",
+    "visible chunks without results": """
+        SELECT c.document_id, c.version, c.ordinal FROM chunks c JOIN documents d
+        ON d.tenant_id = c.tenant_id AND d.id = c.document_id AND d.current_version = c.version LEFT JOIN prepared_chunks p
+        ON p.tenant_id = c.tenant_id AND p.document_id = c.document_id AND p.version = c.version AND p.ordinal = c.ordinal
+        WHERE p.ordinal IS NULL""",
     "chunks of no visible version": """
         SELECT c.document_id, c.version, c.ordinal FROM chunks c LEFT JOIN documents d
         ON d.tenant_id = c.tenant_id AND d.id = c.document_id AND d.current_version = c.version AND d.deleted_at IS NULL
