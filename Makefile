@@ -6,10 +6,10 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit bench demo serve lock clean
+.PHONY: help install fmt check test test-unit test-services up-local bench demo serve lock clean
 
 help: ## show this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; this is " + sys.version.split()[0])'
@@ -38,6 +38,13 @@ test: $(VENV)/.dev ## every test, with branch coverage
 test-unit: $(VENV)/.dev ## the unit tests alone
 	$(BIN)/python -m pytest tests/unit $(ARGS)
 
+test-services: $(VENV)/.dev ## the tests that need Neo4j or PostgreSQL: found by their settings, else started for the tests
+	infra/install_services.sh
+	$(BIN)/python -m pytest -m services $(ARGS)
+
+up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
+	$(BIN)/python tests/fixtures/services.py .services
+
 check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the last `make test`
 	cd backend && ../$(BIN)/ruff format --check src ../tests ../examples
 	cd backend && ../$(BIN)/ruff check src ../tests ../examples
@@ -59,7 +66,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers a
 
 lock: $(VENV)/.dev ## resolve the requirements anew
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml
-	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra dev --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
 
 clean: ## remove .venv, caches and the demo's data
 	rm -rf $(VENV) .demo .coverage .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

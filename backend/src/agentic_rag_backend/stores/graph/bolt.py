@@ -1,0 +1,167 @@
+"""Neo4j over Bolt: one driver, transactions that repeat what is worth repeating, and errors of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, unit_of_work
+from neo4j.exceptions import ConfigurationError as DriverMisconfigured
+from neo4j.exceptions import (
+    ConstraintError,
+    DriverError,
+    Neo4jError,
+    ServiceUnavailable,
+)
+
+from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
+
+T = TypeVar("T")
+Record = Mapping[str, Any]
+
+_SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
+_INVALID = ("Neo.ClientError.Statement.ArgumentError", "Neo.ClientError.Statement.TypeError")
+_SCHEMA_TIMEOUT_S = 600.0
+_UNKNOWN_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neo4jAddress:
+    """Where a Neo4j is and how it is spoken to. The URI's scheme decides on TLS: ``neo4j+s``, ``bolt+s`` and ``+ssc``.
+
+    ``timeout_s`` bounds a read whole: waiting for a connection, making one, the answer, and other tries after transient
+    errors. A write may wait for other writers of its tenant, ``write_timeout_s`` in all.
+    """
+
+    uri: str
+    user: str = "neo4j"
+    password: str | None = field(default=None, repr=False)
+    database: str = "neo4j"
+    pool_size: int = 20
+    timeout_s: float = 10.0
+    write_timeout_s: float = 120.0
+
+
+class Transaction:
+    """Statements of one transaction; each is one round trip."""
+
+    def __init__(self, transaction: AsyncManagedTransaction) -> None:
+        self._transaction = transaction
+
+    async def rows(self, statement: str, values: Mapping[str, Any]) -> list[Record]:
+        """Return every record of a statement, by name."""
+        result = await self._transaction.run(statement, dict(values))
+        return [dict(record) async for record in result]
+
+    async def run(self, statement: str, values: Mapping[str, Any]) -> None:
+        """Run a statement for its effect."""
+        await (await self._transaction.run(statement, dict(values))).consume()
+
+
+class Neo4jConnections:
+    """A pool of connections to one database."""
+
+    def __init__(self, driver: AsyncDriver, address: Neo4jAddress) -> None:
+        self._driver = driver
+        self._address = address
+        self._closed = False
+
+    @classmethod
+    def open(cls, address: Neo4jAddress) -> Neo4jConnections:
+        """Make the pool; nothing is connected yet.
+
+        Raises:
+            ConfigurationError: the URI cannot be read.
+        """
+        if address.uri.partition("://")[0] not in _SCHEMES:
+            raise ConfigurationError(f"NEO4J_URI must begin with one of {', '.join(_SCHEMES)} and ://; it is {address.uri!r}")
+        auth = (address.user, address.password) if address.password is not None else None
+        try:
+            driver = AsyncGraphDatabase.driver(
+                address.uri,
+                auth=auth,
+                max_connection_pool_size=address.pool_size,
+                connection_timeout=address.timeout_s,
+                connection_acquisition_timeout=address.timeout_s,
+                max_transaction_retry_time=address.timeout_s,
+                # Connections that a firewall dropped while they were idle are noticed before they are used.
+                liveness_check_timeout=60.0,
+                notifications_min_severity="OFF",
+                user_agent="agentic-rag-backend",
+            )
+        except (DriverMisconfigured, ValueError) as error:
+            raise ConfigurationError(f"NEO4J_URI cannot be used: {error}") from error
+        return cls(driver, address)
+
+    async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Return what ``work`` returns, in one transaction; it runs again after transient errors, so it must be repeatable.
+
+        Raises:
+            InvalidRequest: a value contradicts the schema, or is none that Neo4j can store.
+            StoreUnavailable: the server does not answer in time, or goes on failing.
+            ConfigurationError: the server refuses the credentials, or does not have the database.
+        """
+        limit = self._address.write_timeout_s
+        async with self._session(limit) as session:
+            return await session.execute_write(_bounded(work, limit))
+
+    async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Return what ``work`` returns, in one reading transaction; it runs again after transient errors."""
+        limit = self._address.timeout_s
+        async with self._session(limit) as session:
+            return await session.execute_read(_bounded(work, limit))
+
+    async def define(self, statement: str) -> None:
+        """Run a statement of the schema, in a transaction of its own."""
+        async with self._session(_SCHEMA_TIMEOUT_S) as session:
+            await (await session.run(statement)).consume()
+
+    async def close(self) -> None:
+        """Close every connection; further calls raise `StoreUnavailable`."""
+        self._closed = True
+        await self._driver.close()
+
+    @asynccontextmanager
+    async def _session(self, limit_s: float) -> AsyncIterator[AsyncSession]:
+        if self._closed:
+            raise StoreUnavailable("the graph store is closed")
+        try:
+            # The server ends a transaction that takes too long; a server that hangs ends nothing.
+            async with (
+                asyncio.timeout(limit_s),
+                self._driver.session(database=self._address.database, fetch_size=-1) as session,
+            ):
+                yield session
+        except (Neo4jError, DriverError, OSError) as error:
+            if (translated := self._translated(error)) is None:
+                raise
+            raise translated from error
+        except (UnicodeEncodeError, OverflowError) as error:
+            raise InvalidRequest(f"the graph store refused a value: {error}") from error
+
+    def _translated(self, error: Exception) -> Exception | None:
+        """Return ours for an error of the driver, without the values in it; None for a mistake in a statement of ours."""
+        code = (error.code or "") if isinstance(error, Neo4jError) else ""
+        if code.startswith("Neo.ClientError.Security."):
+            return ConfigurationError(f"Neo4j at {self._address.uri} refuses the user {self._address.user!r} or the password")
+        if isinstance(error, DriverMisconfigured):
+            return ConfigurationError(f"NEO4J_URI cannot be used: {error}")
+        if code == _UNKNOWN_DATABASE:
+            return ConfigurationError(f"Neo4j at {self._address.uri} has no database {self._address.database!r}")
+        if isinstance(error, ConstraintError) or code in _INVALID:
+            return InvalidRequest(f"the graph store refused a value: {code}")
+        if code.startswith("Neo.ClientError.Statement."):
+            return None
+        reason = "cannot be reached" if isinstance(error, ServiceUnavailable) else "does not answer"
+        return StoreUnavailable(f"Neo4j at {self._address.uri} {reason} ({code or type(error).__name__})")
+
+
+def _bounded(work: Callable[[Transaction], Awaitable[T]], timeout_s: float) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
+    @unit_of_work(timeout=timeout_s)
+    async def bounded(transaction: AsyncManagedTransaction) -> T:
+        return await work(Transaction(transaction))
+
+    return bounded

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Sees that the tests have a Neo4j and a PostgreSQL to run on: nothing to do where settings, Docker or the programs are there.
+# Installs what is missing where it may (root on Debian and its kin), and says what is missing where it may not.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+missing=()
+neo4j() { [[ -n "${NEO4J_URI:-}" ]] || docker info > /dev/null 2>&1; }
+if ! neo4j; then
+  # The compiler, not the run time alone: `infra/neo4j` is built here.
+  command -v javac > /dev/null || missing+=(default-jdk-headless)
+  command -v mvn > /dev/null || missing+=(maven)
+fi
+if [[ -z "${TEST_DATABASE_URL:-}" ]] && ! command -v initdb > /dev/null && ! compgen -G "/usr/lib/postgresql/*/bin/initdb" > /dev/null; then
+  missing+=(postgresql)
+fi
+if ((${#missing[@]})); then
+  if [[ $(id -u) -ne 0 ]] || ! command -v apt-get > /dev/null; then
+    echo "Missing for the tests that need servers: ${missing[*]} (names of Debian's packages)." >&2
+    echo "Install them, or point NEO4J_URI and TEST_DATABASE_URL at servers that the tests may use." >&2
+    exit 1
+  fi
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
+fi
+# Here and not in the first test, which has only so long.
+neo4j || mvn -q -B -f neo4j/pom.xml package

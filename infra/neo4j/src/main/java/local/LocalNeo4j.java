@@ -1,0 +1,42 @@
+package local;
+
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import org.neo4j.configuration.connectors.BoltConnector;
+import org.neo4j.configuration.GraphDatabaseSettings;
+import org.neo4j.configuration.helpers.SocketAddress;
+import org.neo4j.dbms.api.DatabaseManagementServiceBuilder;
+import org.neo4j.io.ByteUnit;
+
+/**
+ * Neo4j Community in one process, on loopback: {@code LocalNeo4j FOLDER PORT}.
+ *
+ * <p>Prints "ready" once Bolt answers. Ends when its standard input does, so that it never outlives who started it. Nobody
+ * is asked for a password: it listens on loopback only.
+ */
+public final class LocalNeo4j {
+    private LocalNeo4j() {}
+
+    public static void main(String[] arguments) throws Exception {
+        var folder = Path.of(arguments[0]);
+        var port = Integer.parseInt(arguments[1]);
+        Files.createDirectories(folder);
+        var service = new DatabaseManagementServiceBuilder(folder)
+                .setConfig(BoltConnector.enabled, true)
+                .setConfig(BoltConnector.listen_address, new SocketAddress("127.0.0.1", port))
+                .setConfig(BoltConnector.advertised_address, new SocketAddress("127.0.0.1", port))
+                .setConfig(GraphDatabaseSettings.auth_enabled, false)
+                .setConfig(GraphDatabaseSettings.pagecache_memory, ByteUnit.mebiBytes(128))
+                // 256 MiB of empty log a database otherwise.
+                .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
+                .setConfig(GraphDatabaseSettings.transaction_timeout, Duration.ofMinutes(10))
+                .build();
+        Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
+        System.out.println("ready");
+        while (System.in.read() >= 0) {
+            // Whoever started this writes nothing: its end closes the stream.
+        }
+        System.exit(0);
+    }
+}

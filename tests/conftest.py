@@ -1,0 +1,22 @@
+"""What every test may ask for: the servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from graph_database import empty_neo4j, neo4j_address
+from services import NAMES, neo4j_server, postgres_server
+
+__all__ = ["empty_neo4j", "neo4j_address", "neo4j_server", "postgres_server"]
+
+_FIRST_S = 600
+"""The first test that needs a server waits until it has started."""
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    """Mark the tests that need a server."""
+    for item in items:
+        if set(NAMES) & set(getattr(item, "fixturenames", ())):
+            item.add_marker("services")
+            item.add_marker(pytest.mark.timeout(_FIRST_S))
