@@ -15,16 +15,20 @@ import pytest
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import (
     Collection,
+    IndexStatus,
     Legs,
     NodeKind,
     ScoredId,
+    StoredPoint,
     Vector,
     VectorPoint,
     VectorSearch,
     VectorStore,
 )
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
 from agentic_rag_backend.testing import vector_store as contract
+from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
 from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore
 
 Wrap = Callable[[EdgeVectorStore], Any]
@@ -47,19 +51,40 @@ async def test_edge(check: Check, tmp_path: Path) -> None:
     await check(opener(tmp_path))
 
 
+def qdrant_opener(folder: Path) -> OpenStore:
+    """Open the adapter on the client's own engine, which is what stands in where no server is."""
+
+    @asynccontextmanager
+    async def open_store(place: str) -> AsyncIterator[VectorStore]:
+        client = local_client(folder / place)
+        store = await QdrantVectorStore.open(client, dimensions=DIMENSIONS, embedder_fingerprint="test", timeout_s=120)
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    return open_store
+
+
+@pytest.mark.filterwarnings(WITHOUT_INDEXES)
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_qdrant(check: Check, tmp_path: Path) -> None:
+    await check(qdrant_opener(tmp_path))
+
+
 class Faulty:
     """A working store, of which a subclass breaks one thing."""
 
     def __init__(self, store: EdgeVectorStore) -> None:
         self.store = store
-        self.tenants: list[TenantId] = []
+        self.writers: list[TenantId] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.store, name)
 
     async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
         await self.store.upsert(tenant, collection, points)
-        self.tenants = sorted({*self.tenants, tenant})
+        self.writers = sorted({*self.writers, tenant})
 
     async def searched(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
         return await self.store.search(tenant, collection, searches)
@@ -68,12 +93,12 @@ class Faulty:
 class CountsEveryTenant(Faulty):
     async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
         await self.store.count(tenant, collection)
-        return sum([await self.store.count(each, collection, document_id=document_id) for each in self.tenants])
+        return sum([await self.store.count(each, collection, document_id=document_id) for each in self.writers])
 
 
 class SearchesEveryTenant(Faulty):
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
-        found = [await self.searched(each, collection, searches) for each in {tenant, *self.tenants}]
+        found = [await self.searched(each, collection, searches) for each in {tenant, *self.writers}]
         return [
             Legs(tuple(hit for legs in row for hit in legs.dense), tuple(hit for legs in row for hit in legs.sparse))
             for row in zip(*found, strict=True)
@@ -83,40 +108,40 @@ class SearchesEveryTenant(Faulty):
 class ReadsEveryTenantsVectors(Faulty):
     async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
         found = await self.store.vectors(tenant, collection, ids)
-        for each in self.tenants:
+        for each in self.writers:
             found = await self.store.vectors(each, collection, ids) | found
         return found
 
 
 class DeletesForEveryTenant(Faulty):
     async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
-        return sum([await self.store.delete(each, collection, ids) for each in {tenant, *self.tenants}])
+        return sum([await self.store.delete(each, collection, ids) for each in {tenant, *self.writers}])
 
 
 class PurgesForEveryTenant(Faulty):
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
         purge = self.store.delete_document
-        tenants = {tenant, *self.tenants}
+        tenants = {tenant, *self.writers}
         return max([await purge(each, document_id, up_to_version=up_to_version, keep=keep) for each in tenants])
 
 
 class UpdatesEveryTenant(Faulty):
     async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, **fields: Any) -> None:
-        for each in {tenant, *self.tenants}:
+        for each in {tenant, *self.writers}:
             await self.store.update_metadata(each, document_id, metadata, **fields)
 
 
 class DropsOldGenerationsOfEveryTenant(Faulty):
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         own = await self.store.delete_generations(tenant, below=below)
-        for each in self.tenants:
+        for each in self.writers:
             await self.store.delete_generations(each, below=below)
         return own
 
 
 class TakesNoTenantForSomeTenant(Faulty):
     async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
-        return await self.store.count(tenant or self.tenants[0], collection, document_id=document_id)
+        return await self.store.count(tenant or self.writers[0], collection, document_id=document_id)
 
 
 class TakesTextForATenant(Faulty):
@@ -244,11 +269,11 @@ class AnswersOutOfOrder(Faulty):
 
 class ScoresByEverybodysWords(Faulty):
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
-        points = sum([await self.store.count(each, collection) for each in self.tenants])
+        points = sum([await self.store.count(each, collection) for each in self.writers])
         found = await self.searched(tenant, collection, searches)
         return [
             Legs(legs.dense, tuple(replace(hit, score=math.nextafter(hit.score, points)) for hit in legs.sparse))
-            if len(self.tenants) > 1
+            if len(self.writers) > 1
             else legs
             for legs in found
         ]
@@ -269,6 +294,35 @@ class AnswersWhenClosed(Faulty):
 class LosesWhatItWrote(Faulty):
     async def flush(self) -> None:
         await self.store.delete(contract.A, Collection.CHUNKS, [contract.point_id(7)])
+
+
+class ListsOnePage(Faulty):
+    async def points(self, tenant: TenantId, collection: Collection, **which: Any) -> AsyncIterator[list[StoredPoint]]:
+        async for page in self.store.points(tenant, collection, **which):
+            yield page
+            return
+
+
+class ListsEveryTenant(Faulty):
+    async def points(self, tenant: TenantId, collection: Collection, **which: Any) -> AsyncIterator[list[StoredPoint]]:
+        for each in {tenant, *self.writers}:
+            async for page in self.store.points(each, collection, **which):
+                yield page
+
+
+class RemembersTenants(Faulty):
+    seen: frozenset[TenantId] = frozenset()
+
+    async def tenants(self) -> list[TenantId]:
+        self.seen |= set(await self.store.tenants())
+        return sorted(self.seen)
+
+
+class DescribesOneTenant(Faulty):
+    async def indexes(self) -> list[IndexStatus]:
+        found = await self.store.indexes()
+        own = [await self.store.count(contract.A, index.collection) for index in found]
+        return [replace(index, points=points) for index, points in zip(found, own, strict=True)]
 
 
 def _id(hit: ScoredId) -> str:
@@ -307,6 +361,10 @@ FAULTS: dict[type[Faulty], Check] = {
     AnswersOutOfOrder: contract.legs_are_what_was_asked_for,
     ScoresByEverybodysWords: contract.scores_are_the_tenants_own,
     ScoresByEveryKindsWords: contract.frequencies_are_the_kinds_own,
+    ListsOnePage: contract.stored_points_are_listed,
+    ListsEveryTenant: contract.stored_points_are_listed,
+    RemembersTenants: contract.tenants_are_listed,
+    DescribesOneTenant: contract.indexes_are_described,
     AnswersWhenClosed: contract.what_is_written_survives_reopening,
     LosesWhatItWrote: contract.what_is_written_survives_reopening,
 }

@@ -22,11 +22,13 @@ from agentic_rag_backend.stores.vector.base import (
     Legs,
     NodeKind,
     ScoredId,
+    StoredPoint,
     Vector,
     VectorPoint,
     VectorSearch,
     VectorStore,
 )
+from agentic_rag_backend.stores.vector.tags import tags_of
 from agentic_rag_backend.testing.vector_samples import (
     DIMENSIONS,
     chunk,
@@ -352,6 +354,74 @@ async def metadata_can_be_replaced(open_store: OpenStore) -> None:
         assert await store.delete_document(A, "d1", up_to_version=1) == 3
 
 
+async def listed(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **which: Any) -> list[StoredPoint]:
+    """Return every page of `VectorStore.points` as one list, ordered by id; a page has at most 500."""
+    pages = [page async for page in store.points(tenant, collection, **which)]
+    assert all(1 <= len(page) <= 500 for page in pages)
+    return sorted((point for page in pages for point in page), key=lambda point: point.id)
+
+
+async def stored_points_are_listed(open_store: OpenStore) -> None:
+    """Every point of the tenant once, as it says of itself; narrowed by kind, document and id; none for an empty selection."""
+    async with open_store("listed") as store:
+        given = [chunk(n, document=f"d{n % 3}", version=n % 4, key="k", metadata={"year": n}) for n in range(1_203)]
+        nodes = [node(1, NodeKind.FACT, dense=None), node(2, NodeKind.COMMUNITY, generation=7)]
+        await store.upsert(A, CHUNKS, given)
+        await store.upsert(A, NODES, nodes)
+        await store.upsert(B, CHUNKS, [chunk(1, document="d1", version=9)])
+        expected = [
+            StoredPoint(
+                id=each.id,
+                kind="chunk",
+                document_id=each.document_id,
+                version=each.version or 0,
+                tags=frozenset(tags_of(each.fields)),
+            )
+            for each in sorted(given, key=lambda each: each.id)
+        ]
+        assert await listed(store, A) == expected
+        assert await listed(store, A, document_ids=["d1", "d9"]) == [each for each in expected if each.document_id == "d1"]
+        wanted = [point_id(3), point_id(4), point_id(5_000)]
+        assert await listed(store, A, ids=wanted) == [each for each in expected if each.id in wanted]
+        assert await listed(store, A, ids=[]) == await listed(store, A, document_ids=[]) == []
+        assert [(each.id, each.generation) for each in await listed(store, A, NODES, kind=NodeKind.COMMUNITY)] == [
+            (point_id(2), 7)
+        ]
+        assert [each.kind for each in await listed(store, A, NODES, kind=NodeKind.FACT)] == ["fact"]
+        assert [each.version for each in await listed(store, B)] == [9]
+        assert await listed(store, B, NODES) == []
+        for scope in (None, "", A.value):
+            with_scope: Any = scope
+            try:
+                await listed(store, with_scope)
+            except InvalidScope:
+                continue
+            raise AssertionError(f"points were listed for {scope!r}")
+
+
+async def tenants_are_listed(open_store: OpenStore) -> None:
+    """Whoever has a point in any collection, and nobody else."""
+    async with open_store("tenants") as store:
+        assert await store.tenants() == []
+        await store.upsert(B, NODES, [node(1, NodeKind.FACT)])
+        await store.upsert(A, CHUNKS, [chunk(1), chunk(2)])
+        assert sorted(await store.tenants()) == [A, B]
+        await store.delete(B, NODES, [point_id(1)])
+        assert await store.tenants() == [A]
+
+
+async def indexes_are_described(open_store: OpenStore) -> None:
+    """Each collection with the points of every tenant, and what share of them an index holds."""
+    async with open_store("indexes") as store:
+        assert [index.points for index in await store.indexes()] == [0, 0]
+        await store.upsert(A, CHUNKS, [chunk(1), chunk(2)])
+        await store.upsert(B, CHUNKS, [chunk(1)])
+        await store.upsert(B, NODES, [node(1, NodeKind.FACT)])
+        found = {index.collection: index for index in await store.indexes()}
+        assert {collection: index.points for collection, index in found.items()} == {CHUNKS: 3, NODES: 1}
+        assert all(0.0 <= index.indexed_share <= 1.0 for index in found.values())
+
+
 async def what_is_written_survives_reopening(open_store: OpenStore) -> None:
     """A store opened again answers as it did; a closed one answers nothing."""
     async with open_store("reopened") as store:
@@ -395,5 +465,8 @@ CHECKS: tuple[Check, ...] = (
     frequencies_are_the_kinds_own,
     filters_mean_what_they_say,
     metadata_can_be_replaced,
+    stored_points_are_listed,
+    tenants_are_listed,
+    indexes_are_described,
     what_is_written_survives_reopening,
 )
