@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -28,8 +29,18 @@ class InMemory:
     async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
         self.blobs[self.place(tenant, key)] = content
 
-    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
-        return [key for owner, key in self.blobs if owner == require_tenant(tenant) and self.since < before]
+    def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
+        return self.pages([key for owner, key in self.blobs if owner == require_tenant(tenant) and self.since < before])
+
+    async def pages(self, keys: Sequence[str]) -> AsyncIterator[list[str]]:
+        for first in range(0, len(keys), 1_000):
+            yield list(keys[first : first + 1_000])
+
+    async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
+        return [key for key in keys if self.place(tenant, key) not in self.blobs]
+
+    async def tenants(self) -> list[TenantId]:
+        return sorted({owner for owner, _ in self.blobs})
 
     async def get(self, tenant: TenantId, key: str) -> bytes:
         try:
@@ -74,13 +85,32 @@ class KeepsTheFirst(InMemory):
 
 
 class ListsAllAges(InMemory):
-    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
-        return await super().keys(tenant, before=datetime.max.replace(tzinfo=UTC))
+    def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
+        return super().keys(tenant, before=datetime.max.replace(tzinfo=UTC))
 
 
 class ListsAllTenants(InMemory):
-    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
-        return [key for owner in (contract.A, contract.B) for key in await InMemory.keys(self, owner, before=before)]
+    def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
+        return self.pages([key for _, key in self.blobs if self.since < before])
+
+
+class ListsAtOnce(InMemory):
+    async def pages(self, keys: Sequence[str]) -> AsyncIterator[list[str]]:
+        yield list(keys)
+
+
+class MissesNothing(InMemory):
+    async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
+        held = {key for _, key in self.blobs}
+        return [key for key in keys if key not in held]
+
+
+class RemembersTenants(InMemory):
+    seen: frozenset[TenantId] = frozenset()
+
+    async def tenants(self) -> list[TenantId]:
+        self.seen |= set(await super().tenants())
+        return sorted(self.seen)
 
 
 class SilentDelete(InMemory):
@@ -104,6 +134,9 @@ class EmptyForMissing(InMemory):
         (SilentDelete, contract.what_is_missing_is_not_found),
         (ListsAllAges, contract.keys_are_listed_by_age),
         (ListsAllTenants, contract.keys_are_listed_by_age),
+        (ListsAtOnce, contract.keys_come_in_pages),
+        (MissesNothing, contract.what_is_missing_is_told),
+        (RemembersTenants, contract.tenants_are_listed),
         (EmptyForMissing, contract.what_is_missing_is_not_found),
     ],
 )
@@ -117,6 +150,9 @@ async def test_faulty_stores_fail(store: type[InMemory], check: contract.Check) 
     [
         contract.what_was_put_is_got,
         contract.keys_are_listed_by_age,
+        contract.keys_come_in_pages,
+        contract.what_is_missing_is_told,
+        contract.tenants_are_listed,
         contract.another_tenant_sees_nothing,
         contract.many_at_once,
     ],

@@ -76,6 +76,12 @@ FAULTS = [
     ("names_are_told_by_document", "names_of_document_page", "AND s.document_id = :document", "AND :document <> ''"),
     ("names_are_told_by_document", "names_of_document_page", "e.name, e.type", "s.name, e.type"),
     ("documents_are_selected", "mentions_of_document_page", "AND document_id = :document", "AND :document <> ''"),
+    ("versions_are_listed", "record_version", "mentions WHERE tenant = :tenant AND document_id = :document", "mentions WHERE 1"),
+    ("versions_are_listed", "documents_page", "UNION\nSELECT document_id FROM written", "EXCEPT SELECT document_id FROM written"),
+    ("versions_are_listed", "delete_written_versions", "AND version <= :version", "AND :version > 0"),
+    ("versions_are_listed", "held_versions", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "generations", "tenant = :tenant", ":tenant <> ''"),
+    ("tenants_are_listed", "delete_written_versions", "WHERE tenant", "WHERE 0 AND tenant"),
     ("a_tenant_is_removed_whole", "delete_tenant_communities", "WHERE tenant", "WHERE 0 AND tenant"),
 ]
 

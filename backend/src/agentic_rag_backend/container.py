@@ -14,12 +14,21 @@ from typing import Literal
 import structlog
 
 from agentic_rag_backend.communities.detection import DetectionOptions
+from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError
 from agentic_rag_backend.generation.service import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions, AnswerService
+from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
+from agentic_rag_backend.ingestion.reconciliation.rounds import Stores as ReconciledStores
+from agentic_rag_backend.ingestion.reconciliation.schedule import Schedule
+from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
+from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
+from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
+from agentic_rag_backend.ingestion.runs import Runner
 from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionOptions, IngestionService
 from agentic_rag_backend.jobs.base import JobQueue, QueueName
 from agentic_rag_backend.jobs.queue import DbosQueue
@@ -48,6 +57,7 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.folder import lock
 from agentic_rag_backend.stores.vector.upkeep import UpkeepOptions
 from agentic_rag_backend.tenancy.authentication import Authenticator
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, Features, FlagDefault
@@ -55,6 +65,12 @@ from agentic_rag_backend.tenancy.service import Erase, TenantService
 
 _FILE_CLOCK = timedelta(milliseconds=100)
 """Files are stamped by a clock that lags a few milliseconds behind the process's."""
+_FIRST_WORKFLOW = {
+    JobKind.INGEST: INGEST,
+    JobKind.DELETE: DELETE,
+    JobKind.REBUILD: REBUILD,
+    JobKind.RECONCILE: RECONCILE,
+}
 _KEYS_SWEPT_EVERY_S = 600.0
 _log = structlog.get_logger(__name__)
 
@@ -77,6 +93,7 @@ class Container:
     authenticator: Authenticator
     features: Features
     ingestion: IngestionService
+    reconciler: Reconciler
     communities: CommunityService
     retrievers: RetrieverRegistry
     answers: AnswerService
@@ -100,10 +117,11 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         stack.push_async_callback(container.queue.shutdown)
         stack.push_async_callback(container.communities.close)
         if work:
-            swept = asyncio.create_task(_sweep(container.ingestion, datetime.now(UTC) - _FILE_CLOCK), name="sweep")
+            swept = asyncio.create_task(_sweep(container.reconciler), name="sweep")
             stack.push_async_callback(asyncio.wait, [swept])
             await container.queue.launch()
             await container.communities.resume()
+            _keep_schedule(container, stack)
             _keep_sweeping(container.catalogue, stack)
         else:
             await container.queue.migrate()
@@ -111,12 +129,25 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Served:
+    """The services that the reconciler asks to mend what is theirs."""
+
+    queue: JobQueue
+    jobs: JobService
+    tenants: TenantService
+    ingestion: IngestionService
+    communities: CommunityService
+    graphs: TenantGraphs
+    erase: Erase
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Adapters:
     """What the services stand on, open."""
 
-    vectors: EdgeVectorStore
+    vectors: VectorStore
     catalogue: SqlCatalogue
-    graph: SqliteGraphStore
+    graph: GraphStore
     blobs: BlobStore
     embedder: Embedder
     model: LanguageModel
@@ -125,6 +156,8 @@ class _Adapters:
 async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
     adapters = await _open_adapters(settings, stack)
     catalogue = adapters.catalogue
+
+    started_at = datetime.now(UTC) - _FILE_CLOCK
 
     async def given_up(tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         await ingestion.given_up(tenant, job_id, attempt, error)
@@ -146,6 +179,15 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
     # Not among the commits: a model writing summaries must not hold up the tenant's documents.
     queue.register(REBUILD, QueueName.PREPARE, communities.rebuild)
     graphs = TenantGraphs(adapters.graph, catalogue.documents, max_bytes=settings.tenant_graph_cache_mb * 1024 * 1024)
+    erase = _erase_with(adapters, graphs)
+    tenants = TenantService(catalogue.tenants, erase)
+    jobs = JobService(catalogue.jobs, queue, _FIRST_WORKFLOW)
+    served = _Served(
+        queue=queue, jobs=jobs, tenants=tenants, ingestion=ingestion, communities=communities, graphs=graphs, erase=erase
+    )
+    reconciler = _reconciler(adapters, served, started_at)
+    # Beside the commits, for each of which it takes the tenant's turn only to mend something.
+    queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
     retrievers = RetrieverRegistry(Parts(_readable(adapters), graphs, _dual_level_options(settings)))
     return Container(
         settings=settings,
@@ -157,14 +199,15 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         tokenizer=tokenizer,
         model=adapters.model,
         queue=queue,
-        jobs=JobService(catalogue.jobs, queue, {JobKind.INGEST: INGEST, JobKind.DELETE: DELETE, JobKind.REBUILD: REBUILD}),
-        tenants=TenantService(catalogue.tenants, _erase_with(adapters, graphs)),
+        jobs=jobs,
+        tenants=tenants,
         authenticator=Authenticator(
             catalogue.tenants,
             operator_key=settings.operator_key.get_secret_value() if settings.operator_key else None,
         ),
         features=_features(settings),
         ingestion=ingestion,
+        reconciler=reconciler,
         communities=communities,
         retrievers=retrievers,
         answers=AnswerService(
@@ -181,22 +224,72 @@ async def _open_adapters(settings: Settings, stack: AsyncExitStack) -> _Adapters
     embedder = _embedder(settings)
     stack.push_async_callback(embedder.close)
     # First the store that knows whether another process is here: nothing else may be touched then.
-    vectors = await EdgeVectorStore.open(
-        data_dir / "vectors",
-        dimensions=embedder.dimensions,
-        embedder_fingerprint=embedder.fingerprint,
-        upkeep=UpkeepOptions(min_points=settings.vector_index_min_points, unindexed_share=settings.vector_index_unindexed_share),
-    )
+    vectors = await _open_vectors(settings, embedder, stack)
     stack.push_async_callback(vectors.close)
     catalogue = await SqlCatalogue.open(settings.database_url or f"sqlite:///{data_dir / 'catalogue.db'}")
     stack.push_async_callback(catalogue.close)
     await catalogue.migrate()
-    graph = await SqliteGraphStore.open(data_dir / "graph.db")
+    graph = await _open_graph(settings)
     stack.push_async_callback(graph.close)
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
     blobs = ObstoreBlobStore(settings.blob_url or (data_dir / "blobs").absolute().as_uri())
     return _Adapters(vectors=vectors, catalogue=catalogue, graph=graph, blobs=blobs, embedder=embedder, model=model)
+
+
+async def _open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorStore:
+    folder = settings.data_dir / "vectors"
+    if settings.vector_store == "edge":
+        return await EdgeVectorStore.open(
+            folder,
+            dimensions=embedder.dimensions,
+            embedder_fingerprint=embedder.fingerprint,
+            upkeep=UpkeepOptions(
+                min_points=settings.vector_index_min_points, unindexed_share=settings.vector_index_unindexed_share
+            ),
+        )
+    if settings.qdrant_url is None:
+        raise ConfigurationError("VECTOR_STORE=qdrant needs QDRANT_URL")
+    if settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite"):
+        # What else is in DATA_DIR still has one owner.
+        stack.callback(os.close, lock(folder))
+    try:
+        # Its client comes with an extra, which the embedded profile does without.
+        from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
+        from agentic_rag_backend.stores.vector.qdrant_server import connect
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"VECTOR_STORE=qdrant needs the extra 'server' of agentic-rag-backend: {error}") from error
+    key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+    return await QdrantVectorStore.open(
+        connect(settings.qdrant_url, api_key=key, prefer_grpc=settings.qdrant_prefer_grpc, timeout_s=settings.qdrant_timeout_s),
+        dimensions=embedder.dimensions,
+        embedder_fingerprint=embedder.fingerprint,
+        timeout_s=settings.qdrant_timeout_s,
+    )
+
+
+async def _open_graph(settings: Settings) -> GraphStore:
+    if settings.graph_store == "sqlite":
+        return await SqliteGraphStore.open(settings.data_dir / "graph.db")
+    if settings.neo4j_uri is None:
+        raise ConfigurationError("GRAPH_STORE=neo4j needs NEO4J_URI")
+    try:
+        # Its driver comes with an extra, which the embedded profile does without.
+        from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
+        from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(f"GRAPH_STORE=neo4j needs the extra 'server' of agentic-rag-backend: {error}") from error
+    password = settings.neo4j_password
+    return await Neo4jGraphStore.open(
+        Neo4jAddress(
+            uri=settings.neo4j_uri,
+            user=settings.neo4j_user,
+            password=password.get_secret_value() if password is not None else None,
+            database=settings.neo4j_database,
+            pool_size=settings.neo4j_pool_size,
+            timeout_s=settings.neo4j_timeout_s,
+        )
+    )
 
 
 def _communities(settings: Settings, adapters: _Adapters, queue: JobQueue) -> CommunityService:
@@ -258,10 +351,10 @@ def _erase_with(adapters: _Adapters, graphs: TenantGraphs) -> Erase:
     return erase
 
 
-async def _sweep(ingestion: IngestionService, before: datetime) -> None:
+async def _sweep(reconciler: Reconciler) -> None:
     """Remove what processes that were killed left in the blob store: housekeeping, which nothing waits for."""
     try:
-        removed = await ingestion.sweep(before=before)
+        removed = await reconciler.sweep()
     except AgenticRagError as error:
         _log.warning("sweep_failed", code=error.code, reason=error.message)
     else:
@@ -283,6 +376,49 @@ def _keep_sweeping(catalogue: Catalogue, stack: AsyncExitStack) -> None:
     task = asyncio.create_task(sweep(), name="idempotency-keys")
     stack.push_async_callback(asyncio.wait, [task])
     stack.callback(task.cancel)
+
+
+def _keep_schedule(container: Container, stack: AsyncExitStack) -> None:
+    """Compare the stores once an interval, until ``stack`` is left."""
+    interval_s = container.settings.reconcile_interval_s
+    if interval_s:
+        schedule = Schedule(container.reconciler, container.catalogue.tenants, interval_s=interval_s)
+        task = asyncio.create_task(schedule.run(), name="reconciliation")
+        stack.push_async_callback(asyncio.wait, [task])
+        stack.callback(task.cancel)
+
+
+def _reconciler(adapters: _Adapters, parts: _Served, started_at: datetime) -> Reconciler:
+    """Return what compares the stores with one another."""
+    catalogue, queue, ingestion = adapters.catalogue, parts.queue, parts.ingestion
+    stores = ReconciledStores(
+        catalogue=catalogue,
+        graph=adapters.graph,
+        vectors=adapters.vectors,
+        blobs=adapters.blobs,
+        embedder=adapters.embedder,
+        computation=Computation(embedder=adapters.embedder, extractor=RuleExtractor()),
+        resolver=Resolver(adapters.graph),
+    )
+
+    def on_mended(tenant: TenantId) -> None:
+        parts.graphs.forget(tenant)
+        parts.communities.on_documents_changed(tenant)
+
+    async def rebuild(tenant: TenantId) -> Job:
+        return await parts.communities.request_rebuild(tenant, RebuildOptions(mode="full"))
+
+    services = ReconciledServices(
+        queue=queue,
+        enqueue=lambda kind: queue.enqueuer(_FIRST_WORKFLOW[kind]),
+        give_up=ingestion.given_up,
+        retry=parts.jobs.retry,
+        rebuild=rebuild,
+        on_mended=on_mended,
+    )
+    tenants = TenantsRound(stores=stores, erase=parts.erase, delete=parts.tenants.delete)
+    runner = Runner(catalogue.jobs)
+    return Reconciler(stores, services, tenants, runner=runner, started_at=started_at)
 
 
 def _embedder(settings: Settings) -> Embedder:

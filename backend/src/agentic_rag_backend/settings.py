@@ -32,8 +32,20 @@ class Settings(BaseSettings):
 
     # --- stores
     database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")
-    graph_store: Literal["sqlite"] = Field("sqlite", description="where the knowledge graph lives")
-    vector_store: Literal["edge"] = Field("edge", description="where vectors live")
+    graph_store: Literal["sqlite", "neo4j"] = Field("sqlite", description="where the knowledge graph lives")
+    neo4j_uri: str | None = Field(
+        None, description="address for GRAPH_STORE=neo4j, bolt:// or neo4j://; with TLS bolt+s:// or neo4j+s://"
+    )
+    neo4j_user: str = Field("neo4j", description="user of Neo4j")
+    neo4j_password: SecretStr | None = Field(None, description="password of Neo4j; unset: a server that asks for none")
+    neo4j_database: str = Field("neo4j", description="database in Neo4j")
+    neo4j_pool_size: int = Field(20, ge=1, le=1000, description="connections to Neo4j at once")
+    neo4j_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one read of Neo4j may take, connecting included")
+    vector_store: Literal["edge", "qdrant"] = Field("edge", description="where vectors live")
+    qdrant_url: str | None = Field(None, description="address for VECTOR_STORE=qdrant, http:// or, with TLS, https://")
+    qdrant_api_key: SecretStr | None = Field(None, description="API key of Qdrant; unset: a server that asks for none")
+    qdrant_prefer_grpc: bool = Field(False, description="speak gRPC with Qdrant, on port 6334 of QDRANT_URL's host")
+    qdrant_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one call to Qdrant may take, retries included")
     vector_index_min_points: int = Field(
         20_000, ge=0, description="vectors of one tenant above which a search graph is built; 0: never"
     )
@@ -47,6 +59,10 @@ class Settings(BaseSettings):
     job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
     job_patience_s: float = Field(
         3600.0, ge=0, le=604_800, description="seconds a job waits, without progress, for stores and models that do not answer"
+    )
+
+    reconcile_interval_s: float = Field(
+        86_400.0, ge=0, le=31_536_000, description="seconds between two comparisons of a tenant's stores; 0: none"
     )
 
     # --- embedding

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.container import Container, synthesis_model
+from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
 
@@ -50,7 +51,16 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             "mentions": knowledge.mentions,
         },
         "state_version": tenant.state_version,
+        "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
         # Over all tenants, so for the operator: what a tenant is told must not depend on others.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
     }
+
+
+def _reconciliation(job: Job | None) -> dict[str, Any] | None:
+    """Return the last comparison of the stores in numbers, if it came to its end."""
+    if job is None or job.result is None:
+        return None
+    counts = {name: job.result[name] for name in ("repair", "found", "mended", "skipped", "unmendable")}
+    return {"finished_at": job.finished_at, **counts}

@@ -22,6 +22,8 @@ WRITES = [("POST", "/documents", {"text": " "}), ("DELETE", "/documents/none", N
 ADMIN = [
     ("POST", "/admin/communities/rebuild", {"mode": "full", "dry_run": True}),
     ("GET", "/admin/communities", None),
+    ("POST", "/admin/reconcile", {"repair": False}),
+    ("GET", "/admin/reconcile", None),
     ("PATCH", "/features", {"COMMUNITY_AUTO_REBUILD": False}),
 ]
 OPERATORS = [

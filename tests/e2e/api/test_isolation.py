@@ -108,6 +108,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /communities/{community_id}": (Case("community"), Case("entity")),
     "POST /admin/communities/rebuild": NO_ID,
     "GET /admin/communities": NO_ID,
+    "POST /admin/reconcile": NO_ID,
+    "GET /admin/reconcile": NO_ID,
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
     "GET /features": NO_ID,
     "PATCH /features": NO_ID,

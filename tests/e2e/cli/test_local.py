@@ -64,17 +64,17 @@ def test_documents_that_cannot_be_read_are_told_each_and_the_rest_is_taken(cli: 
 def test_the_doctor_finds_every_part_in_order(cli: Any) -> None:
     done = cli("doctor", "--json")
     assert done.code == 0, done.out
-    assert [check["name"] for check in done.json] == [
+    assert [check["name"] for check in done.json["checks"]] == [
         "settings", "folder", "disk", "catalogue", "graph", "vectors", "blobs", "embedder", "model",
     ]  # fmt: skip
-    assert all(check["ok"] for check in done.json)
+    assert all(check["ok"] for check in done.json["checks"])
 
 
 def test_the_doctor_calls_the_model_and_names_what_is_wrong_with_it(cli: Any) -> None:
     with_model = {"LLM": "openai", "OPENAI_BASE_URL": "http://127.0.0.1:1/v1", "LLM_TIMEOUT_S": "2"}
     done = replace(cli, environment=with_model)("doctor", "--json")
     assert done.code == 1
-    (wrong,) = [check for check in done.json if not check["ok"]]
+    (wrong,) = [check for check in done.json["checks"] if not check["ok"]]
     assert wrong["name"] == "model"
     assert wrong["detail"].startswith("model_unavailable: ")
 

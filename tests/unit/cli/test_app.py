@@ -182,7 +182,7 @@ def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, capsys: pytest.Cap
 def test_the_doctor_names_a_folder_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert run(["doctor", "--json", "--data-dir", str(tmp_path / "file" / "data")]) == 1
-    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)}
+    checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["settings"]["ok"]
     assert not checks["folder"]["ok"]
     assert str(tmp_path / "file") in checks["folder"]["detail"]

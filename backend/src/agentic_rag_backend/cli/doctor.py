@@ -1,4 +1,4 @@
-"""``doctor``: whether everything the product needs is there and answers."""
+"""``doctor``: whether everything the product needs is there and answers, and whether the stores agree."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import os
 import shutil
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir, quiet_logging
+from agentic_rag_backend.cli.comparison import Comparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 LEAST_FREE_MB = 500
 """Free disk space below which writing is at risk."""
+COMPARED = ("catalogue", "graph", "vectors", "blobs")
+"""What must answer for the stores to be compared."""
 _CHECK_S = 90.0
 """Above LLM_TIMEOUT_S's default: a slow model is told as slow by its own limit."""
 
@@ -37,41 +40,56 @@ class Check:
     detail: str
 
 
+@dataclass(slots=True)
+class Health:
+    """What was looked at; ``stores`` is empty where they could not be compared."""
+
+    checks: list[Check]
+    stores: list[Comparison] = field(default_factory=list)
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command("doctor")(doctor)
 
 
-def doctor(json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Check settings, folder, stores, embedder, model and disk space; fails if something is wrong."""
-    checks = asyncio.run(_checks(data_dir))
+def doctor(
+    json: AsJson = False,
+    data_dir: DataDir = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what the stores disagree about.")] = False,
+) -> None:
+    """Check settings, folder, stores, embedder, model and disk space, and whether the stores agree; fails if they do not."""
+    health = asyncio.run(_examine(data_dir, repair=repair))
     output = Output(as_json=json)
     if json:
-        output.result([asdict(check) for check in checks])
+        output.result({"checks": [asdict(check) for check in health.checks], "stores": [asdict(each) for each in health.stores]})
     else:
-        output.show(
-            table(["check", "state", "detail"], [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in checks])
-        )
-    if not all(check.ok for check in checks):
+        rows = [[check.name, "ok" if check.ok else "WRONG", check.detail] for check in health.checks]
+        output.show(table(["check", "state", "detail"], rows))
+        show_comparisons(output, health.stores, repair=repair)
+    if not all(check.ok for check in health.checks) or any(each.left for each in health.stores):
         raise typer.Exit(1)
 
 
-async def _checks(data_dir: Path | None) -> list[Check]:
+async def _examine(data_dir: Path | None, *, repair: bool) -> Health:
     try:
         settings = load_settings(data_dir=data_dir)
     except ConfigurationError as error:
-        return [Check("settings", False, error.message)]
+        return Health([Check("settings", False, error.message)])
     quiet_logging(settings)
     checks = [Check("settings", True, "every value is within its limits"), _folder(settings.data_dir)]
     if not checks[-1].ok:
-        return checks
+        return Health(checks)
     checks.append(_disk(settings.data_dir))
     from agentic_rag_backend.cli.remote import running_server
 
     url = await running_server(settings)
+    health = Health(checks)
     if url is not None:
-        return checks + await _of_server(url)
-    return checks + await _of_stores(settings)
+        await _look_at_server(health, url, settings, repair=repair)
+    else:
+        await _look_at_stores(health, settings, repair=repair)
+    return health
 
 
 def _folder(path: Path) -> Check:
@@ -92,25 +110,38 @@ def _disk(path: Path) -> Check:
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are needed")
 
 
-async def _of_server(url: str) -> list[Check]:
+async def _look_at_server(health: Health, url: str, settings: Settings, *, repair: bool) -> None:
     from agentic_rag_backend.cli.remote import open_remote
 
     async with open_remote(url, None, None) as client:
         try:
             stores = (await client.health())["stores"]
         except AgenticRagError as error:
-            return [Check("server", False, error.message)]
-    return [Check("server", True, url), *(Check(name, state == "ok", state) for name, state in stores.items())]
+            health.checks.append(Check("server", False, error.message))
+            return
+    health.checks += [Check("server", True, url), *(Check(name, state == "ok", state) for name, state in stores.items())]
+    if all(check.ok for check in health.checks):
+        await _compare(health, lambda: compare_on_server(url, settings, repair=repair))
 
 
-async def _of_stores(settings: Settings) -> list[Check]:
+async def _look_at_stores(health: Health, settings: Settings, *, repair: bool) -> None:
     from agentic_rag_backend.cli.local import open_stores
 
     try:
-        async with open_stores(settings, work=False) as container:
-            return [await _look(name, look) for name, look in _looks(container, settings).items()]
+        # Workers only where something is to be mended: what a repair queues is done before the command ends.
+        async with open_stores(settings, work=repair) as container:
+            health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
+            if all(check.ok for check in health.checks if check.name in COMPARED):
+                await _compare(health, lambda: compare_here(container, repair=repair))
     except AgenticRagError as error:
-        return [Check("stores", False, error.message)]
+        health.checks.append(Check("stores", False, error.message))
+
+
+async def _compare(health: Health, comparing: Callable[[], Awaitable[list[Comparison]]]) -> None:
+    try:
+        health.stores += await comparing()
+    except AgenticRagError as error:
+        health.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
 
 
 def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[], Awaitable[str]]]:

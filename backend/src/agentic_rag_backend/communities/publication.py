@@ -22,7 +22,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector,
 _log = structlog.get_logger(__name__)
 
 _BATCH = 32
-_MIN_SEARCHABLE = 3
+MIN_SEARCHABLE = 3
 """Members from which a community is searched for: a single entity is found as itself, a pair as a fact."""
 _EMBEDDED_CHARACTERS = 200
 """Of the prose, what is embedded beside name and keywords: the embedder's time grows with the text, what it finds hardly."""
@@ -75,7 +75,7 @@ class Publisher:
     ) -> int:
         """Return the generation that is now current; whatever fails before the flip leaves the old one, and nothing new."""
         planned = draft.planned
-        searchable = [each for each in planned if len(each.members) >= _MIN_SEARCHABLE]
+        searchable = [each for each in planned if len(each.members) >= MIN_SEARCHABLE]
         generation = await self._communities.next_generation(tenant)
         written: list[str] = []
         try:

@@ -13,6 +13,7 @@ class JobKind(StrEnum):
     INGEST = "ingest"
     DELETE = "delete"
     REBUILD = "rebuild"
+    RECONCILE = "reconcile"
 
 
 class JobState(StrEnum):

@@ -6,10 +6,9 @@ import asyncio
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
-from agentic_rag_backend.domain.document import ChunkingOptions, Document, DocumentState, ProcessingOptions, content_hash
+from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -27,6 +26,7 @@ from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.ingestion.commitment import Changed, Commitment
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
+from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.parsing.registry import MAX_TITLE_CHARACTERS, media_type_of, parse, title_of
@@ -51,7 +51,6 @@ PARSED_AT_ONCE_BYTES = 1024 * 1024
 """Up to this size a file is parsed whole before it is accepted; of a larger one, its beginning is."""
 EXTRACTIONS = ("rules",)
 MAX_DELETED_AT_ONCE = 1000
-_PAGE = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +159,7 @@ class IngestionService:
         # A caller that goes away in the middle must not leave an original without its row, or a row without its original.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
         if submitted.job is None and not submitted.unchanged:
-            await asyncio.shield(self._mirror(tenant, submitted.document))
+            await asyncio.shield(mirror(self._catalogue.documents, self._vectors, tenant, submitted.document.id))
         return submitted
 
     async def update(
@@ -206,24 +205,8 @@ class IngestionService:
     async def _revise(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
         revised = await self._catalogue.documents.revise(tenant, document_id, change, self._queue.enqueuer(INGEST))
         if revised.job is None and not revised.unchanged:
-            await self._mirror(tenant, revised.document)
+            await mirror(self._catalogue.documents, self._vectors, tenant, revised.document.id)
         return revised
-
-    async def _mirror(self, tenant: TenantId, document: Document) -> None:
-        """Copy title and metadata to the vectors, until what was copied is what the catalogue has.
-
-        Two writers may copy in another order than they wrote: whoever is last then reads what both have made.
-        """
-        copied: Document | None = None
-        while True:
-            try:
-                current = await self._catalogue.documents.document(tenant, document.id)
-            except NotFound:
-                return  # its deletion removes everything
-            if copied is not None and (copied.title, copied.metadata) == (current.title, current.metadata):
-                return
-            await self._vectors.update_metadata(tenant, current.id, current.metadata, title=current.title, key=current.key)
-            copied = current
 
     async def _record(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
         await self._blobs.put(tenant, submission.blob_key, content)
@@ -310,22 +293,6 @@ class IngestionService:
         run = Run(tenant, job, self._catalogue.jobs, stage=job.stage or "start")
         failed = {JobKind.INGEST: self._batches.commitment.failed, JobKind.DELETE: self._deletion.failed}.get(job.kind, _nothing)
         await end(run, failed, AgenticRagError(f"attempt {attempt} was given up: {error}"))
-
-    async def sweep(self, *, before: datetime) -> int:
-        """Remove originals stored before a time that no document names, and return how many.
-
-        A process that was killed between storing an original and recording its document leaves one.
-        """
-        removed, cursor = 0, None
-        while True:
-            page = await self._catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
-            for tenant in page.items:
-                keys = await self._blobs.keys(tenant.id, before=before)
-                for key in await self._catalogue.documents.unknown_blobs(tenant.id, keys) if keys else ():
-                    removed += await self._blobs.delete(tenant.id, key)
-            cursor = page.next_cursor
-            if cursor is None:
-                return removed
 
     async def _work_off(self, work: Preparation | Deletion, tenant: TenantId, job_id: str, attempt: int) -> None:
         run = await self._runner.begin(tenant, job_id, attempt)

@@ -92,7 +92,8 @@ async def every_method_wants_a_tenant(store: BlobStore) -> None:
         await _raises(InvalidScope, store.put(scope, "d/1", b"y"), f"put for the scope {scope!r}")
         await _raises(InvalidScope, store.get(scope, "d/1"), f"get for the scope {scope!r}")
         await _raises(InvalidScope, store.delete(scope, "d/1"), f"delete for the scope {scope!r}")
-        await _raises(InvalidScope, store.keys(scope, before=datetime.now(UTC)), f"keys for the scope {scope!r}")
+        await _raises(InvalidScope, _keys(store, scope, datetime.now(UTC)), f"keys for the scope {scope!r}")
+        await _raises(InvalidScope, store.missing(scope, ["d/1"]), f"missing for the scope {scope!r}")
         await _raises(InvalidScope, store.delete_tenant(scope), f"delete_tenant for the scope {scope!r}")
     _equal(await store.get(A, "d/1"), b"x")
 
@@ -103,12 +104,41 @@ async def keys_are_listed_by_age(store: BlobStore) -> None:
     for key in STRANGE:
         await store.put(A, key, b"x")
     await store.put(B, "of-b/1", b"x")
-    listed = await store.keys(A, before=later)
-    _equal(sorted(listed), sorted(STRANGE))
-    _equal(await store.keys(A, before=later - timedelta(days=2)), [])
+    _equal(await _keys(store, A, later), sorted(STRANGE))
+    _equal(await _keys(store, A, later - timedelta(days=2)), [])
     await store.delete(A, STRANGE[0])
-    _equal(sorted(await store.keys(A, before=later)), sorted(STRANGE[1:]))
-    _equal(await store.keys(B, before=later), ["of-b/1"])
+    _equal(await _keys(store, A, later), sorted(STRANGE[1:]))
+    _equal(await _keys(store, B, later), ["of-b/1"])
+    _equal(await _keys(store, TenantId("t_" + "c" * 32), later), [])
+
+
+async def keys_come_in_pages(store: BlobStore) -> None:
+    """Of at most 1,000 each, and every key once."""
+    keys = [f"{number}/1" for number in range(1_010)]
+    for first in range(0, len(keys), 101):
+        await asyncio.gather(*(store.put(A, key, b"") for key in keys[first : first + 101]))
+    pages = [page async for page in store.keys(A, before=datetime.now(UTC) + timedelta(days=1))]
+    _true(len(pages) > 1 and all(1 <= len(page) <= 1_000 for page in pages), "a page of more than 1,000 keys")
+    _equal(sorted(key for page in pages for key in page), sorted(keys))
+
+
+async def what_is_missing_is_told(store: BlobStore) -> None:
+    """In the order asked, and only within the tenant."""
+    for key in STRANGE[:3]:
+        await store.put(A, key, b"")
+    await store.put(B, "of-b", b"x")
+    _equal(await store.missing(A, [*STRANGE[:3], "of-b", "a/b", "z"]), ["of-b", "a/b", "z"])
+    _equal(await store.missing(A, []), [])
+
+
+async def tenants_are_listed(store: BlobStore) -> None:
+    """Whoever has a blob, and nobody else."""
+    _equal(await store.tenants(), [])
+    await store.put(B, "of-b/1", b"x")
+    await store.put(A, "d/1", b"x")
+    _equal(await store.tenants(), [A, B])
+    await store.delete(B, "of-b/1")
+    _equal(await store.tenants(), [A])
 
 
 async def many_at_once(store: BlobStore) -> None:
@@ -134,8 +164,15 @@ CHECKS: tuple[Check, ...] = (
     another_tenant_sees_nothing,
     every_method_wants_a_tenant,
     keys_are_listed_by_age,
+    keys_come_in_pages,
+    what_is_missing_is_told,
+    tenants_are_listed,
     many_at_once,
 )
+
+
+async def _keys(store: BlobStore, tenant: TenantId, before: datetime) -> list[str]:
+    return sorted([key async for page in store.keys(tenant, before=before) for key in page])
 
 
 async def _raises(error: type[Exception], call: Awaitable[Any], what: str) -> None:

@@ -30,6 +30,7 @@ from agentic_rag_backend.testing import (
     catalogue_documents,
     catalogue_results,
     catalogue_revisions,
+    catalogue_standings,
     catalogue_visibility,
 )
 from agentic_rag_backend.testing.catalogue_directory import SUMMARY
@@ -84,6 +85,9 @@ OPERATIONS: dict[str, Operation] = {
     "documents.drop_versions": lambda c, t, _: c.documents.drop_versions(t, VISIBLE, below=9),
     "documents.visible_versions": lambda c, t, _: c.documents.visible_versions(t),
     "documents.visibility": lambda c, t, _: _told(c, t),
+    "documents.standings": lambda c, t, _: c.documents.standings(t),
+    "documents.visible_chunk_ids": lambda c, t, _: c.documents.visible_chunk_ids(t, [VISIBLE, STAGED]),
+    "documents.take_up": lambda c, t, ids: c.documents.take_up(t, ids["deleted"], lambda kind: nothing),
     "documents.hydrate": lambda c, t, _: c.documents.hydrate(t, CHUNKS),
     "documents.chunks": lambda c, t, _: c.documents.chunks(t, VISIBLE, limit=50),
     "documents.counts": lambda c, t, _: c.documents.counts(t),
@@ -106,6 +110,7 @@ OPERATIONS: dict[str, Operation] = {
     "communities.publish_generation": lambda c, t, _: c.communities.publish_generation(t, 1, built_from=9, details={"of": "B"}),
     "communities.save_summaries": lambda c, t, _: c.communities.save_summaries(t, []),
     "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
+    "documents.mended": lambda c, t, _: c.documents.mended(t, VISIBLE, knowledge=True),
     "documents.submit": lambda c, t, _: c.documents.submit(t, submission("visible", "other text"), nothing),
     "jobs.create": lambda c, t, _: c.jobs.create(t, JobKind.REBUILD, {}, nothing, join=True),
     "tenants.tenant": lambda c, t, _: c.tenants.tenant(t),
@@ -171,6 +176,7 @@ CHECKS: tuple[Check, ...] = (
     *catalogue_documents.CHECKS,
     *catalogue_results.CHECKS,
     *catalogue_revisions.CHECKS,
+    *catalogue_standings.CHECKS,
     *catalogue_visibility.CHECKS,
     *catalogue_directory.CHECKS,
 )

@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.graph import (
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, InvalidScope, StoreUnavailable
-from agentic_rag_backend.stores.graph.base import CommunityStore, GraphCounts, GraphStore, KnowledgeStore
+from agentic_rag_backend.stores.graph.base import CommunityStore, GraphCounts, GraphStore, HeldVersion, KnowledgeStore
 
 T = TypeVar("T")
 Check = Callable[[GraphStore], Awaitable[None]]
@@ -112,10 +112,12 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "all_mentions": lambda store, tenant: _everything(store.all_mentions(tenant)),
     "all_names": lambda store, tenant: _everything(store.all_names(tenant)),
     "all_relationships": lambda store, tenant: _everything(store.all_relationships(tenant)),
+    "all_versions": lambda store, tenant: _everything(store.all_versions(tenant)),
     "counts": lambda store, tenant: store.counts(tenant),
     "mention_counts": lambda store, tenant: store.mention_counts(tenant, ENTITIES),
     "write_communities": lambda store, tenant: store.write_communities(tenant, 1, [community("x", 1, ["Ada"])]),
     "communities": lambda store, tenant: store.communities(tenant, 1),
+    "generations": lambda store, tenant: store.generations(tenant),
     "delete_generations": lambda store, tenant: store.delete_generations(tenant, below=99),
     "delete_tenant": lambda store, tenant: store.delete_tenant(tenant),
 }
@@ -133,6 +135,8 @@ async def snapshot(store: GraphStore, tenant: TenantId) -> dict[str, Any]:
         "mentions": sorted(map(repr, await _everything(store.all_mentions(tenant)))),
         "relationships": {relationship.id: relationship for relationship in relationships},
         "sentences": sorted(map(repr, await store.fact_sentences(tenant, ids))),
+        "versions": await _everything(store.all_versions(tenant)),
+        "generations": await store.generations(tenant),
         "communities": [await store.communities(tenant, generation) for generation in (1, 2, 3)],
         "counts": await store.counts(tenant),
     }
@@ -242,6 +246,7 @@ async def nothing_asked_nothing_read(store: GraphStore) -> None:
     _equal(await _everything(store.all_mentions(A, [])), [])
     _equal(await _everything(store.all_names(A, [])), [])
     _equal(await _everything(store.all_relationships(A, [])), [])
+    _equal(await _everything(store.all_versions(A, [])), [])
 
 
 async def documents_are_selected(store: GraphStore) -> None:
@@ -288,6 +293,35 @@ def _namings(document: DocumentKnowledge) -> list[Naming]:
         for entity in document.entities
         for name in (entity.name, *entity.aliases)
     ]
+
+
+async def versions_are_listed(store: GraphStore) -> None:
+    """Every version that was written and not deleted, in order, those that say nothing included; of some documents if given."""
+    silent = knowledge("silent", [])
+    later = knowledge("one", [("Ada", "left", "Acme")], version=2)
+    for document in (TWO, silent, later, ONE, ONE):
+        await store.write_document(A, document)
+    await store.write_document(B, ONE)
+    whole = [HeldVersion(*key, whole=True) for key in (("one", 1), ("one", 2), ("silent", 1), ("two", 1))]
+    _equal(await _everything(store.all_versions(A)), whole)
+    _equal(await _everything(store.all_versions(A, ["two", "one", "unknown"])), [whole[0], whole[1], whole[3]])
+    await store.delete_document(A, "one", up_to_version=1)
+    _equal(await _everything(store.all_versions(A)), whole[1:])
+    await store.delete_document(B, "one", up_to_version=1)
+    many = [knowledge(f"many-{number:03}", []) for number in range(450)]
+    for document in many:
+        await store.write_document(B, document)
+    _equal([held.document_id for held in await _everything(store.all_versions(B))], [document.document_id for document in many])
+
+
+async def tenants_are_listed(store: GraphStore) -> None:
+    """Whoever has anything, and nobody else."""
+    _equal(await store.tenants(), [])
+    await store.write_communities(B, 1, [COMMUNITY])
+    await store.write_document(A, ONE)
+    _equal(await store.tenants(), [A, B])
+    await store.delete_document(A, "one", up_to_version=1)
+    _equal(await store.tenants(), [B])
 
 
 async def deleting_leaves_nothing(store: GraphStore) -> None:
@@ -427,6 +461,8 @@ CHECKS: tuple[Check, ...] = (
     nothing_asked_nothing_read,
     documents_are_selected,
     names_are_told_by_document,
+    versions_are_listed,
+    tenants_are_listed,
     deleting_leaves_nothing,
     deleting_keeps_what_others_say,
     aliases_go_with_their_document,

@@ -1,4 +1,4 @@
-"""Administration of a tenant's communities."""
+"""Administration of a tenant: its communities, and whether its stores agree."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.responses import Envelope, enveloped
 from agentic_rag_backend.api.schemas.communities import CommunityStatus, RebuildBody
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
+from agentic_rag_backend.api.schemas.reconciliation import ReconcileBody, ReconcileStatus
 from agentic_rag_backend.communities.options import RebuildOptions
 
 router = APIRouter(prefix="/admin", tags=["admin"], route_class=IdempotentRoute)
@@ -30,3 +31,20 @@ async def community_status(request: Request, services: Services, caller: Adminis
     status = dict(await services.communities.status(caller.tenant.id))
     last = status.pop("last_job")
     return enveloped(request, CommunityStatus(last_job=JobView.of(last) if last else None, **status))
+
+
+@router.post("/reconcile", status_code=202, response_model=Envelope[JobAccepted], summary="Compare the stores, and mend them")
+async def reconcile(
+    request: Request, services: Services, caller: Administrator, body: ReconcileBody | None = None
+) -> dict[str, Any]:
+    """Queue a comparison of catalogue, graph, vectors and originals, or join the one under way; its result is the report."""
+    job = await services.reconciler.request(caller.tenant.id, repair=body is not None and body.repair)
+    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+
+
+@router.get("/reconcile", response_model=Envelope[ReconcileStatus], summary="The last comparison of the stores")
+async def reconcile_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
+    """Return how often the stores are compared without being asked, and the last comparison with its report."""
+    last = await services.reconciler.last(caller.tenant.id)
+    interval_s = services.settings.reconcile_interval_s
+    return enveloped(request, ReconcileStatus(interval_s=interval_s, last_job=JobView.of(last) if last else None))

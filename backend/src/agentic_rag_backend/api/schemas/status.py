@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.api.schemas.reconciliation import LastReconciliation
 from agentic_rag_backend.tenancy.features import Flag
 
 
@@ -81,3 +82,4 @@ class StatusView(View):
     state_version: int
     communities: CommunitiesStatus
     vector_indexes: list[VectorIndexStatus] | None
+    reconciliation: LastReconciliation | None

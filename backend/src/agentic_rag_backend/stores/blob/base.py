@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -24,11 +25,17 @@ class BlobStore(Protocol):
     async def delete(self, tenant: TenantId, key: str) -> bool:
         """Remove the content; tell whether there was any."""
 
-    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
-        """Return the keys of what was stored before an aware time, in any order; the store may leave out recent ones.
+    def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
+        """Stream the keys of what was stored before an aware time, in any order, in pages of at most 1,000.
 
-        What an interrupted `put` left is removed.
+        The store may leave out recent ones. What an interrupted `put` left is removed.
         """
+
+    async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
+        """Return those of ``keys`` under which nothing is stored."""
+
+    async def tenants(self) -> list[TenantId]:
+        """Return every tenant of whom anything is stored: for the operator's housekeeping alone."""
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         """Remove everything of the tenant and return how many blobs went."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -21,6 +22,9 @@ from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, NotFo
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _ESCAPED = re.compile("(?:_[0-9a-f]{2})+")
+_OWNER = re.compile("t_[0-9a-f]{32}")
+_LISTED = 1_000
+_ASKED_AT_ONCE = 16
 _CLOCK_SKEW = timedelta(hours=1)
 _SCHEMES = ("file", "s3", "gs")
 
@@ -80,16 +84,37 @@ class ObstoreBlobStore:
             return False
         return True
 
-    async def keys(self, tenant: TenantId, *, before: datetime) -> list[str]:
-        """Return the keys of what was stored before ``before``; on another machine's clock, an hour before it."""
+    def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
+        """Stream the keys of what was stored before ``before``; on another machine's clock, an hour before it."""
         scope = require_tenant(tenant).value
         if self._folder is not None:
-            return await asyncio.to_thread(_files, self._folder / scope, before.timestamp())
-        found = []
+            return _in_pages(_files(self._folder / scope, before.timestamp()))
+        return self._listed(scope, before - _CLOCK_SKEW)
+
+    async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
+        """Return those of ``keys`` under which nothing is stored; a few are asked for at once."""
+        slots = asyncio.Semaphore(_ASKED_AT_ONCE)
+
+        async def is_missing(key: str) -> bool:
+            try:
+                async with slots, _answering(key):
+                    await obstore.head_async(self._store, _path(tenant, key))
+            except NotFound:
+                return True
+            return False
+
+        require_tenant(tenant)
+        absent = await asyncio.gather(*(is_missing(key) for key in keys))
+        return [key for key, gone in zip(keys, absent, strict=True) if gone]
+
+    async def tenants(self) -> list[TenantId]:
+        """Return every tenant of whom anything is stored; what is named otherwise is not ours."""
+        if self._folder is not None:
+            return await asyncio.to_thread(_owners, self._folder)
         async with _answering():
-            async for batch in obstore.list(self._store, f"{scope}/"):
-                found += [item["path"] for item in batch if item["last_modified"] < before - _CLOCK_SKEW]
-        return [_key(path[path.index(f"{scope}/") + len(scope) + 1 :]) for path in found]
+            listed = await obstore.list_with_delimiter_async(self._store)
+        names = {prefix.rstrip("/").rpartition("/")[2] for prefix in listed["common_prefixes"]}
+        return sorted(TenantId(name) for name in names if _OWNER.fullmatch(name))
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         """Remove everything of the tenant."""
@@ -109,6 +134,13 @@ class ObstoreBlobStore:
         async with _answering():
             async for _ in obstore.list(self._store, "t_", chunk_size=1):
                 break
+
+    async def _listed(self, scope: str, before: datetime) -> AsyncIterator[list[str]]:
+        async with _answering():
+            async for batch in obstore.list(self._store, f"{scope}/", chunk_size=_LISTED):
+                paths = [item["path"] for item in batch if item["last_modified"] < before]
+                if paths:
+                    yield [_key(path[path.index(f"{scope}/") + len(scope) + 1 :]) for path in paths]
 
 
 @asynccontextmanager
@@ -141,8 +173,20 @@ def _key(path: str) -> str:
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("_", "")).decode(), path)
 
 
-def _files(folder: Path, before: float) -> list[str]:
-    found = []
+async def _in_pages(keys: Iterator[str]) -> AsyncIterator[list[str]]:
+    while page := await asyncio.to_thread(list, islice(keys, _LISTED)):
+        yield page
+
+
+def _owners(folder: Path) -> list[TenantId]:
+    """Return the tenants whose folders hold a file."""
+    if not folder.is_dir():
+        return []
+    named = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _OWNER.fullmatch(entry.name))
+    return [TenantId(name) for name in named if any(files for _, _, files in os.walk(folder / name))]
+
+
+def _files(folder: Path, before: float) -> Iterator[str]:
     for parent, _, names in os.walk(folder):
         for name in names:
             file = Path(parent, name)
@@ -154,8 +198,7 @@ def _files(folder: Path, before: float) -> list[str]:
                     continue
             except FileNotFoundError:
                 continue  # deleted meanwhile
-            found.append(_key(file.relative_to(folder).as_posix()))
-    return found
+            yield _key(file.relative_to(folder).as_posix())
 
 
 def _sync_to_disk(file: Path, root: Path) -> None:

@@ -130,6 +130,20 @@ class Visibility:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """Where a document stands, a tombstoned one too: what the other stores are compared with."""
+
+    document: Document
+    deleted: bool
+    in_flight: bool
+    """One of its jobs has not ended, so what the other stores hold of it may be about to change."""
+    unfinished: bool
+    """Its newest version waits to be processed, or for the end of it."""
+    blob_key: str | None
+    """Of the visible version; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityPointer:
     """The current generation (0: none yet), and whether the graph has changed since."""
 
@@ -257,6 +271,27 @@ class DocumentCatalogue(Protocol):
         """Return what changed after state_version ``since``, at the cost of that; everything where that is not on record.
 
         One snapshot: what is visible now is what was visible at ``since`` with the changes applied.
+        """
+
+    async def standings(
+        self, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
+    ) -> list[Standing]:
+        """Return up to ``limit`` documents, tombstoned ones too, ordered by id, from behind ``after`` on; of ``ids`` if given."""
+
+    async def visible_chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the chunk ids, in reading order, of the visible version of each of those documents that has one."""
+
+    async def take_up(self, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
+        """Give a document a new job, in one transaction, where it lacks the one that would finish what was begun.
+
+        A delete job if it is tombstoned, an ingest job if its newest version waits to be processed; ``enqueue`` is asked
+        for what queues it. None, with nothing changed, if it has a job that has not ended, needs none or is gone.
+        """
+
+    async def mended(self, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
+        """Raise ``state_version``: another store says other things of a document now, or of one that is gone.
+
+        With ``knowledge`` the graph does, as after `publish`, and communities that rest on it are stale.
         """
 
     async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:

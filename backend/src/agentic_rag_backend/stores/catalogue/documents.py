@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import func, select
@@ -10,16 +10,17 @@ from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, DocumentVersion, Failure, VisibleChunk
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, matches
-from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue import chunk_rows, results, revisions, submissions, versions, visibility
+from agentic_rag_backend.stores.catalogue import chunk_rows, results, revisions, standings, submissions, versions, visibility
 from agentic_rag_backend.stores.catalogue.base import (
     Change,
     Enqueue,
     Expected,
     Page,
     PreparedChunk,
+    Standing,
     Submission,
     Submitted,
     Visibility,
@@ -134,6 +135,24 @@ class SqlDocuments:
     async def visibility(self, tenant: TenantId, *, since: int | None = None) -> Visibility:
         """Return what changed after ``since``, or everything."""
         return await self._database.read(visibility.visibility, require_tenant(tenant), since)
+
+    async def standings(
+        self, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
+    ) -> list[Standing]:
+        """Return documents with where they stand, by id."""
+        return await self._database.read(standings.standings, require_tenant(tenant), ids, after, limit)
+
+    async def visible_chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the chunk ids of visible versions."""
+        return await self._database.read(standings.visible_chunk_ids, require_tenant(tenant), document_ids)
+
+    async def take_up(self, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
+        """Give a document the job that it lacks."""
+        return await self._database.write(standings.take_up, require_tenant(tenant), document_id, enqueue)
+
+    async def mended(self, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
+        """Raise ``state_version``."""
+        await self._database.write(standings.mended, require_tenant(tenant), document_id, knowledge)
 
     async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
         """Return the chunks that belong to a visible version."""

@@ -128,6 +128,7 @@ document_versions = Table(
     Column("text", Text),  # last: it may be megabytes, and most reads stop before it
     ForeignKeyConstraint(["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"]),
 )
+Index("ix_document_versions_blob", document_versions.c.tenant_id, document_versions.c.blob_key)
 
 chunk_texts = Table(
     "chunk_texts",

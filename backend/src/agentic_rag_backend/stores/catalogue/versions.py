@@ -15,7 +15,7 @@ from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, new_job
-from agentic_rag_backend.stores.catalogue.rows import lock_document, lock_tenant, raise_state_version, require_revision
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
@@ -273,8 +273,10 @@ def blob_keys(connection: Connection, tenant: TenantId, document_id: str, up_to_
 
 def unknown_blobs(connection: Connection, tenant: TenantId, keys: Sequence[str]) -> list[str]:
     """See `DocumentCatalogue.unknown_blobs`."""
-    # One walk over the tenant's versions: no index leads from a key to its version.
-    known = set(connection.execute(select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value)).scalars())
+    known: set[str] = set()
+    for batch in batches(keys):
+        named = select(versions.c.blob_key).where(versions.c.tenant_id == tenant.value, versions.c.blob_key.in_(batch))
+        known.update(connection.execute(named).scalars())
     return [key for key in keys if key not in known]
 
 

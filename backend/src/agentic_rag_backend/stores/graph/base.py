@@ -38,6 +38,15 @@ class GraphCounts:
     mentions: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class HeldVersion:
+    """A version that something in the graph rests on; ``whole`` if it is as much as `write_document` left of it."""
+
+    document_id: str
+    version: int
+    whole: bool
+
+
 class KnowledgeStore(Protocol):
     """Entities, relationships and where they were said."""
 
@@ -80,6 +89,12 @@ class KnowledgeStore(Protocol):
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
         """Stream every relationship with its supports, in batches; those that some documents support if given."""
 
+    def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
+        """Stream every version that was written, or that anything rests on, in batches ordered by document and version.
+
+        Of some documents if given. Versions that say nothing are among those written.
+        """
+
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count what the tenant has."""
 
@@ -98,6 +113,9 @@ class CommunityStore(Protocol):
     ) -> list[Community]:
         """Return a generation's communities, ordered by level, falling size, id; members included."""
 
+    async def generations(self, tenant: TenantId) -> list[int]:
+        """Return the generations that have communities, ascending."""
+
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         """Remove generations < ``below`` and return how many communities went."""
 
@@ -107,6 +125,9 @@ class GraphStore(KnowledgeStore, CommunityStore, Protocol):
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         """Remove everything of the tenant and return how many rows went."""
+
+    async def tenants(self) -> list[TenantId]:
+        """Return every tenant of whom anything is held: for the operator's housekeeping alone."""
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the store answers."""

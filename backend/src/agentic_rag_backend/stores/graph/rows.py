@@ -21,6 +21,7 @@ from agentic_rag_backend.domain.graph import (
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.graph.base import HeldVersion
 
 Row = dict[str, Any]
 
@@ -226,6 +227,23 @@ def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
             invalid_at=datetime.fromisoformat(invalid_at) if invalid_at else None,
             supports=tuple(Support(*passage) for passage in dict.fromkeys(row[4:7] for row in said)),
         )
+
+
+def to_versions(counted: Iterable[Sequence[Any]]) -> list[HeldVersion]:
+    """Return versions, ordered, from rows ``(what, document, version, names, mentions, sentences)``.
+
+    One row is what was written of a version; the others, added up, what there is.
+    """
+    written: dict[tuple[str, int], tuple[int, ...]] = {}
+    held: dict[tuple[str, int], tuple[int, ...]] = {}
+    for what, document, version, *counts in counted:
+        if what == "written":
+            written[document, version] = tuple(counts)
+        else:
+            before = held.get((document, version), (0, 0, 0))
+            held[document, version] = tuple(one + other for one, other in zip(before, counts, strict=True))
+    keys = sorted({*written, *held})
+    return [HeldVersion(*key, whole=written.get(key) == held.get(key, (0, 0, 0))) for key in keys]
 
 
 def to_sentence(row: Sequence[Any]) -> RelationshipSupport:

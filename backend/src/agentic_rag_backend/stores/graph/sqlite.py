@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.graph import (
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.graph import rows
-from agentic_rag_backend.stores.graph.base import GraphCounts
+from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.connections import SqliteConnections
 from agentic_rag_backend.stores.graph.statements import load_statements, migrate
 
@@ -32,6 +32,7 @@ _ENTITIES_PER_BATCH = 1_000
 _MENTIONS_PER_BATCH = 5_000
 _NAMES_PER_BATCH = 5_000
 _RELATIONSHIPS_PER_BATCH = 500
+_DOCUMENTS_PER_BATCH = 200
 
 _TENANT_TABLES = (
     "community_members",
@@ -42,8 +43,11 @@ _TENANT_TABLES = (
     "entity_supports",
     "entity_names",
     "entities",
+    "written_versions",
 )
 """In an order in which no foreign key is violated."""
+_OWNING_TABLES = ("entities", "communities", "written_versions")
+"""The tables without which no other one has a row of a tenant."""
 
 
 class SqliteGraphStore:
@@ -95,6 +99,8 @@ class SqliteGraphStore:
             connection.executemany(_SQL["add_mention"], rows.mention_rows(tenant, knowledge))
             connection.executemany(_SQL["add_relationship"], rows.relationship_rows(tenant, knowledge, supports))
             connection.executemany(_SQL["add_relationship_support"], supports)
+            written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
+            connection.execute(_SQL["record_version"], written)
 
         await self._connections.write(work)
 
@@ -109,6 +115,7 @@ class SqliteGraphStore:
             mentions = connection.execute(_SQL["delete_mentions"], said).rowcount
             supports = connection.execute(_SQL["delete_relationship_supports"], said).rowcount
             connection.execute(_SQL["delete_entity_supports"], said)
+            connection.execute(_SQL["delete_written_versions"], said)
             edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(scope, touched)).fetchall()
             entities.update(end for _, *ends in edges for end in ends)
             among = _among(scope, sorted(entities))
@@ -190,6 +197,13 @@ class SqliteGraphStore:
             return self._all_relationships(scope)
         return self._relationships_of_documents(scope, document_ids)
 
+    def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
+        """Stream the versions, ordered by document and version; what they hold is counted by the indexes alone."""
+        scope = require_tenant(tenant).value
+        if document_ids is None:
+            return self._every_version(scope)
+        return self._versions_of(scope, sorted(set(document_ids)))
+
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count what the tenant has."""
         ((entities, relationships, mentions),) = await self._rows("counts", {"tenant": require_tenant(tenant).value})
@@ -244,6 +258,10 @@ class SqliteGraphStore:
 
         return await self._connections.read(work)
 
+    async def generations(self, tenant: TenantId) -> list[int]:
+        """Return the generations that have communities, ascending."""
+        return [row[0] for row in await self._rows("generations", {"tenant": require_tenant(tenant).value})]
+
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
         """Remove generations < ``below`` and return how many communities went."""
         key = {"tenant": require_tenant(tenant).value, "generation": below}
@@ -259,6 +277,20 @@ class SqliteGraphStore:
             return sum(connection.execute(_SQL[f"delete_tenant_{table}"], key).rowcount for table in _TENANT_TABLES)
 
         return await self._connections.write(work)
+
+    async def tenants(self) -> list[TenantId]:
+        """Return every tenant of whom anything is held, one look at each index a tenant."""
+
+        def work(connection: sqlite3.Connection) -> list[str]:
+            found: list[str] = []
+            while True:
+                behind = {"after": found[-1] if found else ""}
+                ahead = [connection.execute(_SQL[f"next_tenant_{table}"], behind).fetchone()[0] for table in _OWNING_TABLES]
+                if not any(ahead):
+                    return found
+                found.append(min(tenant for tenant in ahead if tenant))
+
+        return [TenantId(value) for value in await self._connections.read(work)]
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the file answers."""
@@ -291,6 +323,24 @@ class SqliteGraphStore:
             if len(batch) < _ENTITIES_PER_BATCH:
                 return
             after = batch[-1].id
+
+    async def _every_version(self, scope: str) -> AsyncIterator[list[HeldVersion]]:
+        after = ""
+        while True:
+            page = {"tenant": scope, "after": after, "limit": _DOCUMENTS_PER_BATCH}
+            ids = [row[0] for row in await self._rows("documents_page", page)]
+            if not ids:
+                return
+            async for batch in self._versions_of(scope, ids):
+                yield batch
+            after = ids[-1]
+
+    async def _versions_of(self, scope: str, document_ids: Sequence[str]) -> AsyncIterator[list[HeldVersion]]:
+        for first in range(0, len(document_ids), _DOCUMENTS_PER_BATCH):
+            some = json.dumps(document_ids[first : first + _DOCUMENTS_PER_BATCH])
+            batch = rows.to_versions(await self._rows("held_versions", {"tenant": scope, "documents": some}))
+            if batch:
+                yield batch
 
     async def _mention_pages(self, statement: str, scope: str, document_id: str) -> AsyncIterator[list[Mention]]:
         after = {"document": document_id, "version": -1, "chunk": "", "entity": ""}

@@ -1,4 +1,4 @@
-"""The graph store's SQL, read from ``queries/*.sql`` by name, and its schema, migrated in steps."""
+"""The graph stores' statements, read from ``queries/`` by name, and the SQLite schema, migrated in steps."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
+from typing import Literal
 
 from agentic_rag_backend.errors import ConfigurationError
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_NAMES = {
+    ".sql": re.compile(r"^-- name: (\w+)$", re.MULTILINE),
+    ".cypher": re.compile(r"^// name: (\w+)$", re.MULTILINE),
+}
 
 MIGRATIONS = ("0001_knowledge.sql",)
 """Applied in this order; the schema's version is how many of them a file has."""
 
 
-def load_statements() -> Mapping[str, str]:
-    """Return every statement by the name on the line ``-- name: …`` above it.
+def load_statements(suffix: Literal[".sql", ".cypher"] = ".sql") -> Mapping[str, str]:
+    """Return every statement of such files by the name on the comment ``name: …`` above it.
 
     Raises:
         ConfigurationError: two statements have one name.
     """
     statements: dict[str, str] = {}
-    for file in sorted(files(__package__).joinpath("queries").iterdir(), key=lambda path: path.name):
-        parts = _NAME.split(file.read_text(encoding="utf-8"))
+    found = (file for file in files(__package__).joinpath("queries").iterdir() if file.name.endswith(suffix))
+    for file in sorted(found, key=lambda path: path.name):
+        parts = _NAMES[suffix].split(file.read_text(encoding="utf-8"))
         for name, text in zip(parts[1::2], parts[2::2], strict=True):
             if name in statements:
                 raise ConfigurationError(f"two statements of the graph store are named {name!r}")

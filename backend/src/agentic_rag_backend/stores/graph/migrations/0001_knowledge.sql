@@ -83,6 +83,17 @@ CREATE TABLE relationship_supports (
 
 CREATE INDEX relationship_supports_by_document ON relationship_supports (tenant, document_id, version);
 
+-- What `write_document` left of a version, in rows: whatever has fewer or more was damaged.
+CREATE TABLE written_versions (
+    tenant TEXT NOT NULL,
+    document_id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    names INTEGER NOT NULL,
+    mentions INTEGER NOT NULL,
+    sentences INTEGER NOT NULL,
+    PRIMARY KEY (tenant, document_id, version)
+) WITHOUT ROWID;
+
 CREATE TABLE communities (
     tenant TEXT NOT NULL,
     generation INTEGER NOT NULL,

@@ -4,6 +4,9 @@ DELETE FROM communities WHERE tenant = :tenant AND generation = :generation;
 -- name: delete_generations_below
 DELETE FROM communities WHERE tenant = :tenant AND generation < :generation;
 
+-- name: generations
+SELECT DISTINCT generation FROM communities WHERE tenant = :tenant ORDER BY generation;
+
 -- name: add_community
 INSERT INTO communities (tenant, generation, id, level, parent_id, fingerprint, entity_count)
 VALUES (:tenant, :generation, :id, :level, :parent, :fingerprint, :entity_count);

@@ -17,6 +17,9 @@ DELETE FROM entity_supports WHERE tenant = :tenant AND document_id = :document A
 -- name: delete_relationship_supports
 DELETE FROM relationship_supports WHERE tenant = :tenant AND document_id = :document AND version <= :version AND version > :above;
 
+-- name: delete_written_versions
+DELETE FROM written_versions WHERE tenant = :tenant AND document_id = :document AND version <= :version AND version > :above;
+
 -- name: delete_unsupported_relationships
 DELETE FROM relationships
 WHERE tenant = :tenant AND id IN (SELECT value FROM json_each(:ids)) AND NOT EXISTS (
@@ -80,3 +83,6 @@ DELETE FROM entity_names WHERE tenant = :tenant;
 
 -- name: delete_tenant_entities
 DELETE FROM entities WHERE tenant = :tenant;
+
+-- name: delete_tenant_written_versions
+DELETE FROM written_versions WHERE tenant = :tenant;

@@ -31,3 +31,13 @@ ON CONFLICT DO UPDATE SET
     valid_at = excluded.valid_at, invalid_at = excluded.invalid_at
 WHERE end_char <> excluded.end_char OR fact <> excluded.fact OR weight <> excluded.weight
     OR valid_at IS NOT excluded.valid_at OR invalid_at IS NOT excluded.invalid_at;
+
+-- name: record_version
+INSERT INTO written_versions (tenant, document_id, version, names, mentions, sentences)
+VALUES (:tenant, :document, :version,
+    (SELECT COUNT(*) FROM entity_supports WHERE tenant = :tenant AND document_id = :document AND version = :version),
+    (SELECT COUNT(*) FROM mentions WHERE tenant = :tenant AND document_id = :document AND version = :version),
+    (SELECT COUNT(*) FROM relationship_supports INDEXED BY relationship_supports_by_document
+        WHERE tenant = :tenant AND document_id = :document AND version = :version))
+ON CONFLICT DO UPDATE SET names = excluded.names, mentions = excluded.mentions, sentences = excluded.sentences
+WHERE names <> excluded.names OR mentions <> excluded.mentions OR sentences <> excluded.sentences;

@@ -174,6 +174,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_document_versions_tenants")),
         sa.PrimaryKeyConstraint("tenant_id", "document_id", "version", name=op.f("pk_document_versions")),
     )
+    op.create_index("ix_document_versions_blob", "document_versions", ["tenant_id", "blob_key"], unique=False)
     op.create_table(
         "chunks",
         sa.Column("tenant_id", sa.String(), nullable=False),
@@ -257,6 +258,7 @@ def downgrade() -> None:
     op.drop_table("workers")
     op.drop_table("prepared_chunks")
     op.drop_table("chunks")
+    op.drop_index("ix_document_versions_blob", table_name="document_versions")
     op.drop_table("document_versions")
     op.drop_table("chunk_texts")
     op.drop_table("jobs")

@@ -1,0 +1,423 @@
+"""The knowledge graph in Neo4j, in Graphiti's schema: the server profile's graph store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from agentic_rag_backend.domain.graph import (
+    Community,
+    DocumentKnowledge,
+    Entity,
+    GraphDeletion,
+    Mention,
+    Naming,
+    Relationship,
+    RelationshipSupport,
+    normalise_name,
+)
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.graph import nodes, rows
+from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
+from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
+from agentic_rag_backend.stores.graph.neo4j_schema import migrate
+from agentic_rag_backend.stores.graph.statements import load_statements
+
+T = TypeVar("T")
+Row = Sequence[Any]
+
+_CYPHER = load_statements(".cypher")
+
+_ENTITIES_PER_BATCH = 1_000
+_MENTIONS_PER_BATCH = 5_000
+_NAMES_PER_BATCH = 5_000
+_RELATIONSHIPS_PER_BATCH = 500
+_DOCUMENTS_PER_BATCH = 200
+_DELETED_PER_BATCH = 10_000
+_HUB_DEGREE = 1_000
+"""An entity with more edges is not expanded."""
+
+_OF_TENANTS = (
+    "statements",
+    "mentions",
+    "relationships",
+    "names",
+    "theme_records",
+    "communities",
+    "entities",
+    "chunks",
+    "versions",
+    "documents",
+)
+"""What `delete_tenant` removes; relationships before the nodes that would take them along all at once."""
+
+
+class Neo4jGraphStore:
+    """`GraphStore` on Neo4j; see `stores.graph.base` for the contract.
+
+    An entity keeps the name first seen for as long as some document uses it; ``aliases`` are its other names, sorted.
+    A relationship's ``fact`` is that of its first support by (document, version, chunk, start), its weight the largest.
+    Streams read each batch in a transaction of its own.
+    """
+
+    def __init__(self, connections: Neo4jConnections) -> None:
+        self._connections = connections
+
+    @classmethod
+    async def open(cls, address: Neo4jAddress) -> Neo4jGraphStore:
+        """Connect and bring the schema up to date.
+
+        Raises:
+            StoreUnavailable: the server does not answer.
+            ConfigurationError: it refuses the credentials, or a newer release wrote the database.
+        """
+        connections = Neo4jConnections.open(address)
+        try:
+            await migrate(connections)
+        except BaseException:
+            await connections.close()
+            raise
+        return cls(connections)
+
+    async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
+        """Add one version's knowledge in one transaction of a fixed number of statements; the same again changes nothing.
+
+        Raises:
+            InvalidRequest: it names an entity or relationship that neither it nor the tenant's graph has, a passage of
+                another document or version, or something by a name that is too long.
+        """
+        require_tenant(tenant)
+        rows.check_scope(knowledge)
+        version = nodes.version_row(tenant, knowledge)
+        names = nodes.name_rows(tenant, knowledge)
+        supports = rows.support_rows(tenant, knowledge)
+        said = {
+            "add_entities": nodes.entity_rows(tenant, knowledge),
+            "add_names": names,
+            "add_mentions": nodes.mention_rows(tenant, knowledge),
+            "add_relationships": nodes.relationship_rows(tenant, knowledge, supports),
+            "add_statements": nodes.statement_rows(tenant, supports),
+        }
+        follow = {
+            "refresh_relationships": sorted({row["edge"] for row in said["add_statements"]}),
+            "refresh_chunks": [row["uuid"] for row in version["chunks"]],
+            "refresh_entities": sorted({row["entity"] for row in names}),
+        }
+        key = {"tenant": tenant.value, **{name: version[name] for name in ("version_uuid", "prefix")}}
+
+        async def work(transaction: Transaction) -> None:
+            await transaction.run(_CYPHER["lock_tenant"], key)
+            await transaction.run(_CYPHER["add_version"], {**key, **version})
+            for name, found in said.items():
+                await _add(transaction, name, {**key, "rows": found})
+            for name, uuids in follow.items():
+                await _refresh(transaction, name, {**key, "uuids": uuids})
+            await transaction.run(_CYPHER["record_version"], key)
+
+        await self._connections.write(work)
+
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
+        """Remove what versions > ``above`` and ≤ ``up_to_version`` say, in one transaction of a fixed number of statements."""
+        key = {
+            "tenant": require_tenant(tenant).value,
+            "document": document_id,
+            "document_uuid": nodes.graph_uuid(tenant, document_id),
+            "version": up_to_version,
+            "above": above,
+            **nodes.version_range(document_id, up_to_version=up_to_version, above=above),
+        }
+
+        async def work(transaction: Transaction) -> GraphDeletion:
+            said = await transaction.rows(_CYPHER["said_by_versions"], key)
+            return await _delete_said(transaction, key, said[0]) if said else GraphDeletion()
+
+        return await self._connections.write(work)
+
+    async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
+        """Return, by normalised name, the entities that have it as name or alias; names nobody has are absent."""
+        wanted = sorted({normalise_name(name) for name in names} - {""})
+        result: dict[str, list[Entity]] = {}
+        for name, *entity in await self._list("entities_by_name", tenant, names=wanted):
+            result.setdefault(name, []).append(_entity(entity))
+        return result
+
+    async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
+        """Return the entities among ``ids`` that exist."""
+        found = await self._list("entities_by_uuid", tenant, uuids=_uuids(tenant, ids))
+        return {entity.id: entity for entity in map(_entity, found)}
+
+    async def relationships(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Relationship]:
+        """Return the relationships among ``ids`` that exist, supports included."""
+        found = _relationships(await self._list("relationships_by_uuid", tenant, uuids=_uuids(tenant, ids)))
+        return {relationship.id: relationship for relationship in found}
+
+    async def relationships_of(self, tenant: TenantId, entity_ids: Sequence[str]) -> list[Relationship]:
+        """Return the relationships with both ends among ``entity_ids``, ordered by id."""
+        ends = _uuids(tenant, entity_ids)
+        return _relationships(await self._list("relationships_between", tenant, uuids=ends, hub_degree=_HUB_DEGREE))
+
+    async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
+        """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
+        found = await self._list("fact_sentences", tenant, uuids=_uuids(tenant, relationship_ids))
+        said = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in found]
+        return [sentence for sentence in said if sentence.end_char > sentence.start_char]
+
+    def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
+        """Stream every entity, ordered by id."""
+        return self._all_entities(require_tenant(tenant))
+
+    def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
+        """Stream every mention, or those of some documents, ordered by document, version, chunk and entity."""
+
+        def read(found: Sequence[Row]) -> list[Mention]:
+            return rows.to_mentions(nodes.to_mention_row(*row) for row in found)
+
+        pages = self._positions("mentions", require_tenant(tenant), document_ids, _MENTIONS_PER_BATCH)
+        return _mapped(pages, read)
+
+    def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
+        """Stream every name, or those of some documents, ordered by document, version, entity and name."""
+
+        def read(found: Sequence[Row]) -> list[Naming]:
+            return [nodes.to_naming(*row) for row in found]
+
+        pages = self._positions("names", require_tenant(tenant), document_ids, _NAMES_PER_BATCH)
+        return _mapped(pages, read)
+
+    def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
+        """Stream every relationship, or those that some documents support, ordered by id, with all their supports."""
+        require_tenant(tenant)
+        if document_ids is None:
+            return self._all_relationships(tenant)
+        return self._relationships_of_documents(tenant, document_ids)
+
+    def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
+        """Stream the versions, ordered by document and version; what they hold is counted by the indexes alone."""
+        require_tenant(tenant)
+        if document_ids is None:
+            return self._every_version(tenant)
+        return self._versions_of(tenant, sorted(set(document_ids)))
+
+    async def counts(self, tenant: TenantId) -> GraphCounts:
+        """Count what the tenant has."""
+        (row,) = await self._rows("counts", tenant)
+        return GraphCounts(**row)
+
+    async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
+        """Return in how many chunks each entity is mentioned, over all versions; entities without mentions are absent."""
+        found = await self._list("mention_counts", tenant, uuids=_uuids(tenant, entity_ids))
+        return {identifier: chunks for identifier, chunks in found}  # noqa: C416 - rows are lists, of which dict wants pairs
+
+    async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
+        """Replace what ``generation`` holds, in one transaction; other generations stay.
+
+        Raises:
+            InvalidRequest: a community is of another generation, or two have one id.
+        """
+        key = {"tenant": require_tenant(tenant).value, "generation": generation}
+        found, members = nodes.community_rows(tenant, generation, communities)
+
+        async def work(transaction: Transaction) -> None:
+            await transaction.run(_CYPHER["lock_tenant"], key)
+            await transaction.run(_CYPHER["delete_generation"], key)
+            await transaction.run(_CYPHER["add_communities"], {**key, "rows": found})
+            await transaction.run(_CYPHER["add_members"], {**key, "rows": members})
+
+        await self._connections.write(work)
+
+    async def communities(
+        self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
+    ) -> list[Community]:
+        """Return a generation's communities, ordered by level, falling size, id; members in the order written."""
+        wanted = list(ids) if ids is not None else None
+        found = await self._rows("communities_of_generation", tenant, generation=generation, level=level, ids=wanted)
+        return [
+            Community(
+                id=row["id"],
+                generation=generation,
+                level=row["level"],
+                parent_id=row["parent"],
+                entity_ids=tuple(row["members"]),
+                fingerprint=row["fingerprint"],
+                entity_count=row["count"],
+            )
+            for row in found
+        ]
+
+    async def generations(self, tenant: TenantId) -> list[int]:
+        """Return the generations that have communities, ascending."""
+        return [row["generation"] for row in await self._rows("generations", tenant)]
+
+    async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
+        """Remove generations < ``below`` and return how many communities went."""
+        key = {"tenant": require_tenant(tenant).value, "generation": below}
+
+        async def work(transaction: Transaction) -> int:
+            return await _gone(transaction, "delete_generations_below", key)
+
+        return await self._connections.write(work)
+
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        """Remove everything of the tenant and return how many nodes and relationships went.
+
+        In transactions of a bounded size, the last of which removes the tenant's own node: what an interruption leaves, the
+        next call removes.
+        """
+        key = {"tenant": require_tenant(tenant).value, "limit": _DELETED_PER_BATCH}
+        total = 0
+        for what in _OF_TENANTS:
+            while gone := await self._delete_some(f"delete_tenant_{what}", key):
+                total += gone
+        await self._connections.write(lambda transaction: transaction.run(_CYPHER["delete_tenant_lock"], key))
+        return total
+
+    async def tenants(self) -> list[TenantId]:
+        """Return every tenant of whom anything is held."""
+        found = await self._connections.read(lambda transaction: transaction.rows(_CYPHER["list_tenants"], {}))
+        return [TenantId(row["tenant"]) for row in found]
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the server answers."""
+        await self._connections.read(lambda transaction: transaction.run("RETURN 1", {}))
+
+    async def close(self) -> None:
+        """Close every connection; further calls raise `StoreUnavailable`."""
+        await self._connections.close()
+
+    async def _rows(self, name: str, tenant: TenantId, **values: Any) -> list[Record]:
+        key = {"tenant": require_tenant(tenant).value, **values}
+        return await self._connections.read(lambda transaction: transaction.rows(_CYPHER[name], key))
+
+    async def _list(self, name: str, tenant: TenantId, **values: Any) -> list[Row]:
+        (row,) = await self._rows(name, tenant, **values)
+        found: list[Row] = row["rows"]
+        return found
+
+    async def _delete_some(self, name: str, key: Mapping[str, Any]) -> int:
+        return await self._connections.write(lambda transaction: _gone(transaction, name, key))
+
+    async def _all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
+        after = ""
+        while batch := await self._list("entities_page", tenant, after=after, limit=_ENTITIES_PER_BATCH):
+            yield [_entity(row) for row in batch]
+            after = batch[-1][0]
+
+    async def _positions(
+        self, what: str, tenant: TenantId, document_ids: Sequence[str] | None, limit: int
+    ) -> AsyncIterator[list[Row]]:
+        """Page through what has a position, a fixed number of rows at a time."""
+        for some in [None] if document_ids is None else _batches(sorted(set(document_ids)), _DOCUMENTS_PER_BATCH):
+            name = f"{what}_page" if some is None else f"{what}_of_documents_page"
+            prefixes = [nodes.version_prefix(document) for document in some or ()]
+            after = ""
+            while batch := await self._list(name, tenant, prefixes=prefixes, after=after, limit=limit):
+                yield batch
+                if len(batch) < limit:
+                    break
+                after = batch[-1][0]
+
+    async def _all_relationships(self, tenant: TenantId) -> AsyncIterator[list[Relationship]]:
+        after = ""
+        while found := await self._list("relationships_page", tenant, after=after, limit=_RELATIONSHIPS_PER_BATCH):
+            batch = _relationships(found)
+            yield batch
+            after = batch[-1].id
+
+    async def _relationships_of_documents(
+        self, tenant: TenantId, document_ids: Sequence[str]
+    ) -> AsyncIterator[list[Relationship]]:
+        prefixes = [nodes.version_prefix(document) for document in sorted(set(document_ids))]
+        found = await self._list("relationship_uuids_of_documents", tenant, prefixes=prefixes)
+        for some in _batches([uuid for _, uuid in found], _RELATIONSHIPS_PER_BATCH):
+            batch = _relationships(await self._list("relationships_by_uuid", tenant, uuids=some))
+            if batch:
+                yield batch
+
+    async def _every_version(self, tenant: TenantId) -> AsyncIterator[list[HeldVersion]]:
+        after = ""
+        while found := await self._list("documents_page", tenant, after=after, limit=_DOCUMENTS_PER_BATCH):
+            ids = [identifier for (identifier,) in found]
+            async for batch in self._versions_of(tenant, ids):
+                yield batch
+            after = ids[-1]
+
+    async def _versions_of(self, tenant: TenantId, document_ids: Sequence[str]) -> AsyncIterator[list[HeldVersion]]:
+        for some in _batches(document_ids, _DOCUMENTS_PER_BATCH):
+            documents = [{"id": document, "prefix": nodes.version_prefix(document)} for document in some]
+            found = await self._list("held_versions", tenant, documents=documents)
+            if batch := rows.to_versions(found):
+                yield batch
+
+
+async def _add(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
+    """Run a statement that writes one thing a row, and see that none was left out for want of what it refers to.
+
+    Raises:
+        InvalidRequest: the tenant's graph has no such entity or relationship.
+    """
+    if not values["rows"]:
+        return
+    ((written,),) = [row.values() for row in await transaction.rows(_CYPHER[name], values)]
+    if written != len(values["rows"]):
+        missing = len(values["rows"]) - written
+        raise InvalidRequest(f"the graph store refused {missing} rows of {name}: what they refer to is not in the tenant's graph")
+
+
+async def _refresh(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
+    if values["uuids"]:
+        await transaction.run(_CYPHER[name], values)
+
+
+async def _gone(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:
+    (row,) = await transaction.rows(_CYPHER[name], values)
+    return int(row["gone"])
+
+
+async def _delete_said(transaction: Transaction, key: Mapping[str, Any], said: Record) -> GraphDeletion:
+    mentions = await _gone(transaction, "delete_mentions", key)
+    supports = await _gone(transaction, "delete_statements", key)
+    await transaction.run(_CYPHER["delete_versions"], key)
+    stated = {**key, "uuids": sorted(said["edges"])}
+    edges = await transaction.rows(_CYPHER["delete_unsupported_relationships"], stated)
+    ends = {end for row in edges for end in (row["source"], row["target"])}
+    touched = {**key, "uuids": sorted({*said["mentioned"], *said["named"], *ends})}
+    gone = await transaction.rows(_CYPHER["delete_unsupported_entities"], touched)
+    for name in ("rename_entities", "delete_unsupported_names", "refresh_entities"):
+        await _refresh(transaction, name, touched)
+    await _refresh(transaction, "refresh_relationships", stated)
+    await _refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(said["chunks"])})
+    await transaction.run(_CYPHER["delete_unversioned_document"], key)
+    return GraphDeletion(
+        entities=len(gone),
+        relationships=len(edges),
+        mentions=mentions,
+        supports=supports,
+        entity_ids=tuple(sorted(row["id"] for row in gone)),
+        relationship_ids=tuple(sorted(row["id"] for row in edges)),
+    )
+
+
+async def _mapped(pages: AsyncIterator[list[Row]], read: Callable[[Sequence[Row]], list[T]]) -> AsyncIterator[list[T]]:
+    async for page in pages:
+        yield read(page)
+
+
+def _batches(items: Sequence[T], size: int) -> Iterable[Sequence[T]]:
+    return (items[first : first + size] for first in range(0, len(items), size))
+
+
+def _uuids(tenant: TenantId, ids: Iterable[str]) -> list[str]:
+    scope = require_tenant(tenant)
+    return [nodes.graph_uuid(scope, identifier) for identifier in dict.fromkeys(ids)]
+
+
+def _entity(row: Row) -> Entity:
+    identifier, name, kind, summary, names = row
+    called = [(identifier, each) for each in names]
+    (entity,) = rows.to_entities([(identifier, name, kind)], called, {identifier: summary})
+    return entity
+
+
+def _relationships(found: Sequence[Row]) -> list[Relationship]:
+    return list(rows.to_relationships(nodes.to_support_row(*row) for row in found))

@@ -1,0 +1,60 @@
+"""The schema of the graph in Neo4j: constraints and indexes, in steps that an interrupted run takes up again."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
+
+STEPS = ("0001_graph.cypher",)
+"""Applied in this order; the schema's version is how many of them a database has."""
+
+_NAME = "agentic-rag graph"
+_ONE_RECORD = "CREATE CONSTRAINT unique_schema_version IF NOT EXISTS FOR (n:SchemaVersion) REQUIRE n.name IS UNIQUE"
+_READ = "MATCH (n:SchemaVersion {name: $name}) RETURN n.version AS version"
+# Never backwards: another process may be further.
+_WRITE = """
+MERGE (n:SchemaVersion {name: $name})
+WITH n WHERE coalesce(n.version, 0) < $version
+SET n.version = $version, n.migrated_at = datetime()
+"""
+_AWAIT = "CALL db.awaitIndexes(300)"
+
+
+async def migrate(connections: Neo4jConnections) -> None:
+    """Bring the schema up to this release. Several processes may do so at once: every statement is repeatable.
+
+    Raises:
+        ConfigurationError: the database was written by a newer release.
+        StoreUnavailable: the server does not answer.
+    """
+    found = await _version(connections)
+    if found > len(STEPS):
+        raise ConfigurationError(f"the graph has schema version {found}; this release knows {len(STEPS)} and older")
+    if found == 0:
+        await connections.define(_ONE_RECORD)
+    for version, name in enumerate(STEPS[found:], start=found + 1):
+        for statement in statements(files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")):
+            await connections.define(statement)
+        # Nothing reads before its index is there.
+        await connections.define(_AWAIT)
+        await _record(connections, version)
+
+
+def statements(script: str) -> list[str]:
+    """Return the statements of a script: each ends with a semicolon at the end of its line; lines of ``//`` are comments."""
+    lines = [line for line in script.splitlines() if not line.startswith("//")]
+    return [statement.strip() for statement in "\n".join(lines).split(";\n") if statement.strip(" ;\n")]
+
+
+async def _version(connections: Neo4jConnections) -> int:
+    async def work(transaction: Transaction) -> int:
+        found = await transaction.rows(_READ, {"name": _NAME})
+        return int(found[0]["version"]) if found else 0
+
+    return await connections.read(work)
+
+
+async def _record(connections: Neo4jConnections, version: int) -> None:
+    await connections.write(lambda transaction: transaction.run(_WRITE, {"name": _NAME, "version": version}))

@@ -1,0 +1,134 @@
+"""What the statements cost: no scan, a fixed number of round trips, hubs that are not expanded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+from neo4j import AsyncManagedTransaction
+
+from agentic_rag_backend.domain.graph import DocumentKnowledge
+from agentic_rag_backend.stores.graph import neo4j
+from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
+from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
+from agentic_rag_backend.testing import graph_store as contract
+
+Plan = Mapping[str, Any]
+_WHOLE_TENANT = re.compile(r"(?<!Tenant)\(group_id\) WHERE")
+"""A seek by the tenant alone, which is no better than a scan."""
+_BY_GROUP = [
+    "CREATE INDEX relation_group_id IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON (e.group_id)",
+    "CREATE INDEX mention_group_id IF NOT EXISTS FOR ()-[e:MENTIONS]-() ON (e.group_id)",
+]
+"""Indexes of Graphiti's that the planner takes for ours, unless it is told."""
+_ROW = {"uuid": "x", "labels": ["Entity"], "leading": []}
+_VALUES = {
+    **dict.fromkeys(("tenant", "document", "document_uuid", "version_uuid", "title", "prefix", "after", "from", "to"), "x"),
+    **{name: ["x"] for name in ("uuids", "names", "prefixes")},
+    **dict.fromkeys(("version", "above", "limit", "generation", "hub_degree"), 1),
+    "rows": [_ROW],
+    "chunks": [_ROW],
+    "documents": [{"id": "x", "prefix": "x"}],
+    "level": None,
+    "ids": None,
+}
+
+
+def _operators(plan: Plan) -> Iterator[tuple[str, str]]:
+    yield plan["operatorType"].partition("@")[0], plan["args"].get("Details") or ""
+    for child in plan.get("children", ()):
+        yield from _operators(child)
+
+
+def _hits(plan: Plan) -> int:
+    return int(plan.get("dbHits", 0)) + sum(_hits(child) for child in plan.get("children", ()))
+
+
+@pytest.mark.parametrize("written", [(), (contract.ONE, contract.TWO)], ids=["empty", "small"])
+async def test_no_statement_looks_at_more_than_it_needs(store: Neo4jGraphStore, written: tuple[DocumentKnowledge, ...]) -> None:
+    """Nor where the planner has nothing to count: plans made for a small graph are kept while it grows."""
+    for index in _BY_GROUP:
+        await store._connections.define(index)
+    for document in written:
+        await store.write_document(contract.A, document)
+    await store._connections.define("CALL db.clearQueryCaches()")
+    wide = {}
+    for name, statement in neo4j._CYPHER.items():
+        async with store._connections._session(60) as session:
+            summary = await (await session.run("EXPLAIN " + statement, _VALUES)).consume()
+        operators = list(_operators(summary.plan or {}))
+        scans = [kind for kind, _ in operators if kind.endswith("Scan")]
+        whole_tenants = [what for kind, what in operators if _WHOLE_TENANT.search(what)]
+        if scans or whole_tenants:
+            wide[name] = [*scans, *whole_tenants]
+
+    removed = {"delete_tenant_chunks", "delete_tenant_communities", "delete_tenant_entities"}
+    assert set(wide) - removed == {"list_tenants"}
+
+
+async def test_round_trips_do_not_depend_on_how_much_a_document_says(
+    store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    run = AsyncManagedTransaction.run
+
+    async def counted(self: AsyncManagedTransaction, query: Any, *arguments: Any, **values: Any) -> Any:
+        sent.append(query)
+        return await run(self, query, *arguments, **values)
+
+    monkeypatch.setattr(AsyncManagedTransaction, "run", counted)
+    costs = []
+    for size in (1, 10, 300):
+        document = contract.knowledge(f"of {size}", [(f"S{number}", "made", f"T{number}") for number in range(size)])
+        sent.clear()
+        await store.write_document(contract.A, document)
+        written = len(sent)
+        sent.clear()
+        await store.delete_document(contract.A, document.document_id, up_to_version=1)
+        costs.append((written, len(sent)))
+
+    assert len(set(costs)) == 1
+    assert max(costs[0]) <= 12
+
+
+async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand edges of a hub cost nothing when a few ends are asked for; what the edges say is found all the same."""
+    monkeypatch.setattr(neo4j, "_HUB_DEGREE", 50)
+    around = [("Hub", "knows", f"N{number}") for number in range(1_000)]
+    between = [("N1", "knows", "N2"), ("Hub", "knows", "Rim"), ("Rim", "knows", "Hub")]
+    rim = [("Rim", "knows", f"M{number}") for number in range(100)]
+    await store.write_document(contract.A, contract.knowledge("hub", [*around, *between, *rim]))
+    ends = [contract.entity_id(name) for name in ("Hub", "Rim", "N1", "N2", "M3")]
+
+    found = await store.relationships_of(contract.A, ends)
+
+    expected = [("Hub", "N1"), ("Hub", "N2"), ("N1", "N2"), ("Hub", "Rim"), ("Rim", "Hub"), ("Rim", "M3")]
+    ids = [(contract.entity_id(source), contract.entity_id(target)) for source, target in expected]
+    assert sorted((each.source_id, each.target_id) for each in found) == sorted(ids)
+    values = {"tenant": contract.A.value, "uuids": neo4j._uuids(contract.A, ends)}
+    hits = []
+    for degree in (50, 1_000_000):
+        async with store._connections._session(60) as session:
+            result = await session.run("PROFILE " + neo4j._CYPHER["relationships_between"], {**values, "hub_degree": degree})
+            summary = await result.consume()
+        hits.append(_hits(summary.profile or {}))
+    assert hits[0] < 500 < hits[1]
+
+
+async def test_a_stream_holds_no_transaction_between_batches(
+    store: Neo4jGraphStore, empty_neo4j: Neo4jAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(neo4j, "_MENTIONS_PER_BATCH", 2)
+    await store.write_document(contract.A, contract.ONE)
+    batches = 0
+    async for batch in store.all_mentions(contract.A):
+        batches += 1
+        async with store._connections._session(60) as session:
+            # The one that asks is the only one there is.
+            open_ones = await (await session.run("SHOW TRANSACTIONS YIELD currentQuery RETURN currentQuery")).data()
+        assert len(open_ones) == 1
+        assert len(batch) <= 2
+
+    assert batches == 2

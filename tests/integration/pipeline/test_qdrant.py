@@ -1,0 +1,54 @@
+"""The container on a Qdrant server: what it needs, and that DATA_DIR keeps one owner where SQLite is in it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.container import open_container
+from agentic_rag_backend.errors import ConfigurationError, StoreLocked
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.vector import qdrant_server
+from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
+from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
+
+
+def settings(folder: Path, **named: Any) -> Settings:
+    return Settings(data_dir=folder, vector_store="qdrant", _env_file=None, **named)
+
+
+async def test_the_address_is_required(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="QDRANT_URL"):
+        async with open_container(settings(tmp_path), work=False):
+            pass
+
+
+async def test_the_extra_is_required(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "agentic_rag_backend.stores.vector.qdrant", None)
+    with pytest.raises(ConfigurationError, match="extra 'server'"):
+        async with open_container(settings(tmp_path, qdrant_url="http://127.0.0.1:6333"), work=False):
+            pass
+
+
+@pytest.mark.filterwarnings(WITHOUT_INDEXES)
+async def test_settings_reach_the_client_and_the_folder_has_one_owner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def connect(url: str, **named: Any) -> Any:
+        asked.append((url, named))
+        return local_client(tmp_path / f"server {len(asked)}")
+
+    monkeypatch.setattr(qdrant_server, "connect", connect)
+    chosen = settings(tmp_path, qdrant_url="https://store:443", qdrant_api_key="k", qdrant_prefer_grpc=True, qdrant_timeout_s=9)
+    async with open_container(chosen, work=False) as container:
+        assert isinstance(container.vectors, QdrantVectorStore)
+        await container.vectors.ping()
+        with pytest.raises(StoreLocked):
+            async with open_container(chosen, work=False):
+                pass
+    async with open_container(chosen, work=False):
+        pass
+    assert asked == [("https://store:443", {"api_key": "k", "prefer_grpc": True, "timeout_s": 9})] * 2

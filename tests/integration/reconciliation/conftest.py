@@ -1,0 +1,134 @@
+"""The whole embedded application, a small corpus in it, and what its stores hold in a form that compares."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
+from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.reconciliation.report import Report
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.base import Submitted
+from agentic_rag_backend.stores.vector.base import Collection
+
+Opens = Callable[..., AbstractAsyncContextManager["Application"]]
+ACME = TenantId("t_" + "ac" * 16)
+PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
+PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
+
+
+def small_text(number: int, *, year: int = 2019) -> str:
+    """Return a text of four short chunks, which shares its people and places with its neighbours."""
+    person, friend = PEOPLE[number % 4], PEOPLE[(number + 1) % 4]
+    place, other = PLACES[number % 4], PLACES[(number + 2) % 4]
+    return "\n\n".join(
+        (
+            f"# Report {number} of the Harbour Office",
+            f"{person} was born in {place}. She founded the Tidal Institute {number} in {other} in {year}.",
+            f"## Works\n\n{person} and {friend} surveyed {place} for the Harbour Office. They measured tides for {number} weeks.",
+            f"## Later\n\n{friend} moved to {other} in {year + 1}. The Harbour Office praised {person} for her work on {place}.",
+            f"## Notes\n\nThe Tidal Institute {number} works in {other} with the Harbour Office. It has {number + 2} rooms.",
+        )
+    )
+
+
+@dataclass
+class Application:
+    """A container, a tenant in it, and shorthands for tests."""
+
+    container: Container
+    tenant: TenantId
+    folder: Path
+
+    async def submit(self, text: str, *, key: str, tenant: TenantId | None = None, **fields: Any) -> Submitted:
+        options = ProcessingOptions(chunking=ChunkingOptions(chunk_size=48, overlap=0))
+        upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options, **fields)
+        return await self.container.ingestion.submit(tenant or self.tenant, upload)
+
+    async def ended(self, job: Job | None, *, tenant: TenantId | None = None) -> Job:
+        assert job is not None
+        jobs = self.container.catalogue.jobs
+        return await self.until(lambda: jobs.job(tenant or self.tenant, job.id), lambda held: held.state.ended)  # type: ignore[no-any-return]
+
+    async def until(self, ask: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
+        async with asyncio.timeout(60):
+            while not holds(answer := await ask()):
+                await asyncio.sleep(0.01)
+        return answer
+
+    async def ingested(self, count: int, *, tenant: TenantId | None = None) -> list[str]:
+        """Take in that many documents, one after the other, and return their ids."""
+        ids = []
+        for number in range(count):
+            submitted = await self.submit(small_text(number), key=f"report-{number}", tenant=tenant, metadata={"shelf": number})
+            await self.ended(submitted.job, tenant=tenant)
+            ids.append(submitted.document.id)
+        return ids
+
+    async def rebuilt(self) -> None:
+        job = await self.ended(await self.container.communities.request_rebuild(self.tenant))
+        assert job.state == "succeeded", job
+
+    async def reconciled(self, *, repair: bool = True, tenant: TenantId | None = None) -> Report:
+        return await self.container.reconciler.run(tenant or self.tenant, repair=repair)
+
+    def graph(self, query: str, *bound: Any) -> list[tuple[Any, ...]]:
+        """Run a statement on the graph's file, as whoever damages it."""
+        with sqlite3.connect(self.folder / "graph.db", timeout=30) as connection:
+            return connection.execute(query, bound).fetchall()
+
+    def rows(self, query: str, *bound: Any) -> list[tuple[Any, ...]]:
+        with sqlite3.connect(self.folder / "catalogue.db", timeout=30) as connection:
+            return connection.execute(query, bound).fetchall()
+
+    async def held(self, tenant: TenantId | None = None) -> dict[str, Any]:
+        """Return what the stores hold of a tenant, down to the bytes of its vectors."""
+        owner, stores = tenant or self.tenant, self.container
+        state: dict[str, Any] = {}
+        for collection in Collection:
+            points = [point async for page in stores.vectors.points(owner, collection) for point in page]
+            dense = await stores.vectors.vectors(owner, collection, [point.id for point in points])
+            state[f"{collection} points"] = sorted(map(repr, points))
+            state[f"{collection} vectors"] = {id: vector.tobytes() for id, vector in sorted(dense.items())}
+        for table in ("entities", "entity_names", "entity_supports", "mentions", "relationships", "relationship_supports",
+                      "written_versions", "communities", "community_members"):  # fmt: skip
+            state[table] = sorted(self.graph(f"SELECT * FROM {table} WHERE tenant = ?", owner.value))
+        folder = self.folder / "blobs" / owner.value
+        state["blobs"] = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        state["documents"] = sorted(self.rows(
+            "SELECT id, key, title, state, current_version, metadata, deleted_at FROM documents WHERE tenant_id = ?", owner.value
+        ))  # fmt: skip
+        return state
+
+
+@pytest.fixture
+def opens(tmp_path: Path) -> Opens:
+    """Return what opens the application on one folder, again and again."""
+
+    @asynccontextmanager
+    async def opened(*, work: bool = True, **settings: Any) -> AsyncIterator[Application]:
+        given = {"community_auto_rebuild": False, "job_polling_interval_s": 0.02, "reconcile_interval_s": 0, **settings}
+        folder = given.setdefault("data_dir", tmp_path / "data")
+        async with open_container(Settings(_env_file=None, **given), work=work) as container:
+            known = await container.catalogue.tenants.tenant_by_name("acme")
+            tenant = known or await container.catalogue.tenants.create("acme", tenant_id=ACME)
+            yield Application(container, tenant.id, folder)
+
+    return opened
+
+
+@pytest.fixture
+async def application(opens: Opens) -> AsyncIterator[Application]:
+    async with opens() as opened:
+        yield opened

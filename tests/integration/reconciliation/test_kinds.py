@@ -1,0 +1,263 @@
+"""Each kind of difference: told, mended, gone; and stores that are in order stay as they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from agentic_rag_backend.domain.graph import Community, DocumentKnowledge, Entity
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+
+if TYPE_CHECKING:
+    from tests.integration.reconciliation.conftest import Application
+
+NOBODY = TenantId("t_" + "e" * 32)
+
+
+def counted(report: Report) -> dict[str, tuple[int, int]]:
+    """Return found and mended by kind."""
+    return {kind.value: (tally.found, tally.mended) for kind, tally in report.tallies.items()}
+
+
+async def told_and_mended(application: Application, expected: dict[Kind, int]) -> Report:
+    """A look tells the differences and changes nothing, a repair mends them, and the next look finds none."""
+    before = await application.held()
+    told = await application.reconciled(repair=False)
+    assert counted(told) == {kind.value: (count, 0) for kind, count in expected.items()}
+    assert await application.held() == before
+    report = await application.reconciled()
+    assert counted(report) == {kind.value: (count, count) for kind, count in expected.items()}
+    for job in report.jobs:
+        ended = await application.ended(await application.container.catalogue.jobs.job(application.tenant, job))
+        assert ended.state is JobState.SUCCEEDED, ended
+    assert counted(await application.reconciled()) == {}
+    return report
+
+
+def orphan(number: int, kind: NodeKind, **fields: Any) -> VectorPoint:
+    dense = np.ones(384, dtype=np.float32)
+    return VectorPoint(id=f"00000000-0000-4000-8000-{number:012}", kind=kind, dense=dense, text="a stray", **fields)
+
+
+async def test_stores_in_order_have_no_difference(application: Application) -> None:
+    await application.ingested(4)
+    await application.rebuilt()
+    updated = await application.submit("# Report 2\n\nTomas Eld left Greenholm for Scarrow.", key="report-2")
+    await application.ended(updated.job)
+    before = await application.held()
+    for repair in (False, True):
+        report = await application.reconciled(repair=repair)
+        assert (report.as_result()["kinds"], report.documents, report.in_flight) == ({}, 4, 0)
+    assert await application.held() == before
+
+
+async def test_vectors_of_chunks(application: Application) -> None:
+    ids = await application.ingested(3)
+    vectors, tenant = application.container.vectors, application.tenant
+    whole = await application.held()
+    lost, renumbered, _ = [point async for page in vectors.points(tenant, Collection.CHUNKS) for point in page][:3]
+    await vectors.delete(tenant, Collection.CHUNKS, [lost.id])
+    kept = await application.container.catalogue.documents.prepared(tenant, renumbered.document_id or "", 1)
+    wrong = next(item for item in kept if item.chunk.id == renumbered.id)
+    point = VectorPoint(id=renumbered.id, kind=NodeKind.CHUNK, dense=wrong.vector, document_id=renumbered.document_id, version=9)
+    await vectors.upsert(tenant, Collection.CHUNKS, [point])
+    strays = [orphan(1, NodeKind.CHUNK, document_id=ids[0], version=1), orphan(2, NodeKind.CHUNK, document_id="gone", version=1)]
+    await vectors.upsert(tenant, Collection.CHUNKS, [*strays, orphan(3, NodeKind.CHUNK)])
+    await told_and_mended(
+        application,
+        {Kind.CHUNK_VECTOR_MISSING: 1, Kind.CHUNK_VECTOR_VERSION: 1, Kind.CHUNK_VECTOR_ORPHANED: 3},
+    )
+    assert await application.held() == whole
+
+
+async def test_metadata_that_never_reached_the_vectors(application: Application) -> None:
+    """As when the process ends between a PATCH's transaction and the vectors."""
+    ids = await application.ingested(2)
+    vectors, tenant = application.container.vectors, application.tenant
+    whole = await application.held()
+    await vectors.update_metadata(tenant, ids[1], {"shelf": 99}, title="old", key=None)
+    chunks = await vectors.count(tenant, Collection.CHUNKS, document_id=ids[1])
+    await told_and_mended(application, {Kind.CHUNK_VECTOR_METADATA: chunks})
+    assert await application.held() == whole
+
+
+async def test_results_that_are_gone_are_computed_again(application: Application) -> None:
+    ids = await application.ingested(2)
+    vectors, tenant = application.container.vectors, application.tenant
+    whole = await application.held()
+    chunks = await vectors.delete_document(tenant, ids[0], up_to_version=9)
+    await application.container.graph.delete_document(tenant, ids[0], up_to_version=9)
+    application.rows("DELETE FROM prepared_chunks WHERE document_id = ?", ids[0])
+    report = await application.reconciled()
+    assert counted(report)["chunk_vector_missing"] == (chunks, chunks)
+    assert counted(report)["knowledge_missing"] == (1, 1)
+    now = await application.held()
+    # Embedded in another group than the first time, a vector may differ in its last bits.
+    name = f"{Collection.CHUNKS} vectors"
+    for id, vector in whole.pop(name).items():
+        assert np.allclose(np.frombuffer(vector, "<f4"), np.frombuffer(now[name][id], "<f4"), atol=1e-2)
+    del now[name]
+    assert now == whole
+    assert counted(await application.reconciled()) == {}
+
+
+async def test_knowledge(application: Application) -> None:
+    ids = await application.ingested(3)
+    graph, tenant = application.container.graph, application.tenant
+    whole = await application.held()
+    application.graph("DELETE FROM mentions WHERE document_id = ?", ids[0])
+    await graph.delete_document(tenant, ids[1], up_to_version=1)
+    stray = DocumentKnowledge(
+        document_id=ids[2], version=7, title="", chunk_ids=(), entities=(Entity(id="stray", name="Stray", type="thing"),)
+    )
+    await graph.write_document(tenant, stray)
+    nobodys = DocumentKnowledge(document_id="nobody's", version=1, title="", chunk_ids=(), entities=stray.entities)
+    await graph.write_document(tenant, nobodys)
+    told = await application.reconciled(repair=False)
+    found = {kind: tally.found for kind, tally in told.tallies.items()}
+    # Facts that only the second document says have lost their relationship, too.
+    orphans = found.pop(Kind.FACT_VECTOR_ORPHANED)
+    assert orphans > 0
+    assert found == {Kind.KNOWLEDGE_DAMAGED: 1, Kind.KNOWLEDGE_MISSING: 1, Kind.KNOWLEDGE_ORPHANED: 2}
+    report = await application.reconciled()
+    assert all(found == mended for found, mended in counted(report).values())
+    assert await application.held() == whole
+    assert counted(await application.reconciled()) == {}
+
+
+async def test_vectors_of_facts(application: Application) -> None:
+    await application.ingested(2)
+    vectors, tenant = application.container.vectors, application.tenant
+    points = [point async for page in vectors.points(tenant, Collection.NODES, kind=NodeKind.FACT) for point in page]
+    await vectors.delete(tenant, Collection.NODES, [point.id for point in points[:3]])
+    await vectors.upsert(tenant, Collection.NODES, [orphan(1, NodeKind.FACT)])
+    await told_and_mended(application, {Kind.FACT_VECTOR_MISSING: 3, Kind.FACT_VECTOR_ORPHANED: 1})
+    after = [point async for page in vectors.points(tenant, Collection.NODES, kind=NodeKind.FACT) for point in page]
+    assert sorted(map(repr, after)) == sorted(map(repr, points))
+
+
+async def test_communities(application: Application) -> None:
+    await application.ingested(4)
+    await application.rebuilt()
+    vectors, graph, tenant = application.container.vectors, application.container.graph, application.tenant
+    whole = await application.held()
+    held = [point async for page in vectors.points(tenant, Collection.NODES, kind=NodeKind.COMMUNITY) for point in page]
+    assert held
+    await vectors.delete(tenant, Collection.NODES, [held[0].id])
+    stale = Community(id=held[0].id, generation=8, level=0, parent_id=None, entity_ids=("x",), fingerprint="f", entity_count=1)
+    await graph.write_communities(tenant, 8, [stale])
+    await vectors.upsert(tenant, Collection.NODES, [orphan(1, NodeKind.COMMUNITY, generation=8)])
+    await told_and_mended(
+        application,
+        {Kind.COMMUNITY_VECTOR_MISSING: 1, Kind.COMMUNITY_ORPHANED: 1, Kind.COMMUNITY_VECTOR_ORPHANED: 1},
+    )
+    now = await application.held()
+    name = f"{Collection.NODES} vectors"
+    assert now.pop(name).keys() == whole.pop(name).keys()
+    assert now == whole
+
+
+async def test_a_lost_generation_is_built_again(application: Application) -> None:
+    await application.ingested(4)
+    await application.rebuilt()
+    pointer = await application.container.catalogue.communities.pointer(application.tenant)
+    count = len(await application.container.graph.communities(application.tenant, pointer.generation))
+    await application.container.graph.write_communities(application.tenant, pointer.generation, [])
+    report = await told_and_mended(application, {Kind.COMMUNITY_MISSING: count})
+    assert len(report.jobs) == 1
+    now = await application.container.catalogue.communities.pointer(application.tenant)
+    assert len(await application.container.graph.communities(application.tenant, now.generation)) == count
+
+
+async def test_originals(application: Application) -> None:
+    ids = await application.ingested(2)
+    blobs, tenant = application.container.blobs, application.tenant
+    await blobs.put(tenant, "stray/original", b"x")
+    report = await application.reconciled()
+    assert counted(report) == {}, "what this process stored a moment ago may be about to be recorded"
+    folder = application.folder / "blobs" / tenant.value
+    for file in folder.rglob("*"):
+        if file.is_file():
+            os.utime(file, (1, 1))
+    shutil.rmtree(folder / ids[1])
+    report = await application.reconciled()
+    assert counted(report) == {"original_orphaned": (1, 1), "original_missing": (1, 0)}
+    assert report.tallies[Kind.ORIGINAL_MISSING].unmendable == 1
+    assert report.tallies[Kind.ORIGINAL_MISSING].examples == [ids[1]]
+    assert counted(await application.reconciled()) == {"original_missing": (1, 0)}
+
+
+async def test_documents_that_wait_for_nothing(application: Application) -> None:
+    """A document whose job has ended without it, one whose deletion has, and a job that the queue does not know."""
+    ids = await application.ingested(3)
+    whole = await application.held()
+    jobs = application.container.catalogue.jobs
+    again = await application.submit("# Report 0\n\nMara Voss left Scarrow.", key="report-0")
+    ended = await application.ended(again.job)
+    assert ended.state is JobState.SUCCEEDED
+    application.rows("UPDATE documents SET state = 'processing' WHERE id = ?", ids[1])
+    application.rows("UPDATE document_versions SET state = 'pending' WHERE document_id = ?", ids[1])
+    application.rows("UPDATE documents SET current_version = 0 WHERE id = ?", ids[1])
+    application.rows("UPDATE documents SET state = 'deleting', deleted_at = '2026-01-01 00:00:00' WHERE id = ?", ids[0])
+    (job,) = (await jobs.jobs(application.tenant, limit=10, document_id=ids[2])).items
+    application.rows("UPDATE jobs SET state = 'running' WHERE id = ?", job.id)
+    application.rows("DELETE FROM workflow_status WHERE workflow_uuid LIKE ?", f"%{job.id}%")
+    report = await application.reconciled(repair=False)
+    assert counted(report) == {"document_stuck": (1, 0), "deletion_stuck": (1, 0), "job_lost": (1, 0)}
+    report = await application.reconciled()
+    assert counted(report) == {"document_stuck": (1, 1), "deletion_stuck": (1, 1), "job_lost": (1, 1)}
+    for id in report.jobs:
+        held = await application.ended(await jobs.job(application.tenant, id))
+        assert held.state is JobState.SUCCEEDED, held
+    assert {row[0] for row in application.rows("SELECT id FROM documents")} == set(ids[1:])
+    assert counted(await application.reconciled()) == {}
+    now = await application.held()
+    assert [row[0] for row in now["documents"]] == [row[0] for row in whole["documents"] if row[0] != ids[0]]
+
+
+async def test_what_belongs_to_no_tenant(application: Application) -> None:
+    """Late writes of a tenant that was removed meanwhile, and one whose removal was interrupted."""
+    await application.ingested(1)
+    whole = await application.held()
+    container = application.container
+    await container.vectors.upsert(NOBODY, Collection.NODES, [orphan(1, NodeKind.FACT)])
+    entity = Entity(id="late", name="Late", type="thing")
+    await container.graph.write_document(
+        NOBODY, DocumentKnowledge(document_id="late", version=1, title="", chunk_ids=(), entities=(entity,))
+    )
+    await container.blobs.put(NOBODY, "late/original", b"x")
+    half = await container.catalogue.tenants.create("half")
+    await application.ingested(1, tenant=half.id)
+    await container.catalogue.tenants.mark_deleting(half.id)
+    told = await container.reconciler.run_tenants(repair=False)
+    assert counted(told) == {"tenant_orphaned": (1, 0), "tenant_deleting": (1, 0)}
+    report = await container.reconciler.run_tenants(repair=True)
+    assert counted(report) == {"tenant_orphaned": (1, 1), "tenant_deleting": (1, 1)}
+    for store in (container.vectors, container.graph, container.blobs):
+        assert await store.tenants() == [application.tenant]
+    with pytest.raises(NotFound):
+        await container.catalogue.tenants.tenant(half.id)
+    assert counted(await container.reconciler.run_tenants(repair=True)) == {}
+    assert await application.held() == whole
+
+
+async def test_as_a_job(application: Application) -> None:
+    await application.ingested(1)
+    vectors, tenant = application.container.vectors, application.tenant
+    await vectors.upsert(tenant, Collection.CHUNKS, [orphan(2, NodeKind.CHUNK, document_id="gone", version=1)])
+    for repair, mended in ((False, 0), (True, 1)):
+        job = await application.ended(await application.container.reconciler.request(tenant, repair=repair))
+        assert (job.kind, job.state) == (JobKind.RECONCILE, JobState.SUCCEEDED), job
+        assert job.result is not None
+        assert (job.result["repair"], job.result["found"], job.result["mended"]) == (repair, 1, mended)
+    last = await application.container.reconciler.last(tenant)
+    assert last is not None
+    assert last.id == job.id
