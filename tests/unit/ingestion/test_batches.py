@@ -1,66 +1,61 @@
-"""Who is committed with whom."""
+"""When a commit waits for others to share its flush with."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.batches import Batches
-from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.recovery import Caution
-from agentic_rag_backend.jobs.slots import Slots, caution_here
 
-TENANT = TenantId.new()
+TENANT, OTHER = TenantId("t_" + "1" * 32), TenantId("t_" + "2" * 32)
 
 
-class Recorder:
-    """Stands in for the runner and the commitment: remembers which jobs were written."""
+class _NoJob:
+    """A runner whose jobs have all ended: what is seen is only whether a commit got as far as waiting."""
 
     def __init__(self) -> None:
-        self.written: list[str] = []
-        self.nodes = SimpleNamespace(vectors=SimpleNamespace(flush=self._nothing))
+        self.begun: list[str] = []
 
-    async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> Any:
-        return SimpleNamespace(job_id=job_id, stage="")
+    async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> object:
+        self.begun.append(job_id)
+        return object() if len(self.begun) == 1 else None
 
-    async def guarded(self, run: Any, step: Callable[[Any], Awaitable[None]], failed: Any) -> bool:
-        await step(run)
-        return True
-
-    async def write(self, run: Any) -> Any:
-        self.written.append(run.job_id)
-        return SimpleNamespace(run=run)
-
-    async def publish(self, item: Any) -> None: ...
-
-    async def failed(self, run: Any, error: Exception) -> None: ...
-
-    async def _nothing(self) -> None: ...
+    async def guarded(self, *_: Any) -> None: ...
 
 
-@pytest.mark.parametrize(
-    ("caution", "together"),
-    [(Caution.NONE, ["one", "two", "three"]), (Caution.NO_OTHER_SUSPECT, ["one"]), (Caution.ALONE, ["one"])],
-)
-async def test_a_suspect_takes_nobody_along(caution: Caution, together: list[str]) -> None:
-    recorder = Recorder()
-    batches = Batches(recorder, recorder)  # type: ignore[arg-type]
-    for job in ("one", "two", "three"):
-        batches.add(TENANT, job, 1)
-    slots = Slots({QueueName.PREPARE: 1, QueueName.COMMIT: 1}, 8)
+@pytest.fixture
+def paused(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    waits: list[bool] = []
 
-    async def workflow(job: str, careful: Caution) -> None:
-        async with slots.taken(QueueName.COMMIT, TENANT, careful):
-            await batches.commit(TENANT, job, 1)
+    async def pause(self: Batches) -> None:
+        waits.append(True)
 
-    await asyncio.create_task(workflow("one", caution))
-    assert recorder.written == together
-    assert caution_here() is Caution.NONE
-    recorder.written.clear()
-    await asyncio.create_task(workflow("two", Caution.NONE))
-    assert recorder.written == (["two"] if caution is Caution.NONE else ["two", "three"]), "the others are still there for it"
+    monkeypatch.setattr(Batches, "_pause", pause)
+    return waits
+
+
+async def test_a_single_document_is_not_kept_waiting(paused: list[bool]) -> None:
+    batches = Batches(cast("Any", _NoJob()), cast("Any", None))
+    with batches.preparing():
+        batches.add(TENANT, "one", 1)
+    await batches.commit(TENANT, "one", 1)
+    assert paused == []
+
+
+@pytest.mark.parametrize("tenant", [TENANT, OTHER])
+async def test_a_commit_waits_for_what_is_prepared(paused: list[bool], tenant: TenantId) -> None:
+    batches = Batches(cast("Any", _NoJob()), cast("Any", None))
+    batches.add(TENANT, "one", 1)
+    batches.add(tenant, "two", 1)
+    await batches.commit(TENANT, "one", 1)
+    assert paused == [True]
+
+
+async def test_a_commit_waits_for_what_is_being_prepared(paused: list[bool]) -> None:
+    batches = Batches(cast("Any", _NoJob()), cast("Any", None))
+    batches.add(TENANT, "one", 1)
+    with batches.preparing():
+        await batches.commit(TENANT, "one", 1)
+    assert paused == [True]

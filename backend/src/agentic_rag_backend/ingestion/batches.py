@@ -7,7 +7,8 @@ does. A document's other work beside the embedder takes 5 ms.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -34,6 +35,7 @@ class Batches:
     runner: Runner
     commitment: Commitment
     _prepared: dict[TenantId, dict[str, int]] = field(default_factory=dict)
+    _in_preparation: int = 0
     _flushed_at: float = float("-inf")
     _flush_s: float = 0.0
 
@@ -41,12 +43,22 @@ class Batches:
         """Note that a job is prepared and may be taken along."""
         self._prepared.setdefault(tenant, {})[job_id] = attempt
 
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Tell that a document is on its way here, whosever it is: one flush may then do for it as well."""
+        self._in_preparation += 1
+        try:
+            yield
+        finally:
+            self._in_preparation -= 1
+
     async def commit(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Commit the job and those of the tenant that are prepared by now."""
         first = await self.runner.begin(tenant, job_id, attempt, started=True)
         if first is None:
             return
-        await self._pause()
+        if self._others_come(tenant, job_id):
+            await self._pause()
         written: list[Written] = []
         await self._write(first, written)
         for other, number in self._taken_along(tenant, job_id):
@@ -68,8 +80,13 @@ class Batches:
         await flush()
         await self.commitment.publish(item)
 
+    def _others_come(self, tenant: TenantId, job_id: str) -> bool:
+        """Tell whether any document but this one is prepared or being prepared: a single one is never kept waiting."""
+        others = sum(map(len, self._prepared.values())) - (job_id in self._prepared.get(tenant, {}))
+        return self._in_preparation > 0 or others > 0
+
     async def _pause(self) -> None:
-        """Let documents gather, if the last flush was a moment ago: a single document is never kept waiting."""
+        """Let documents gather, if the last flush was a moment ago."""
         now = asyncio.get_running_loop().time()
         pause_s = min(LONGEST_PAUSE_S, self._flush_s / FLUSH_SHARE) - (now - self._flushed_at)
         if pause_s > 0:

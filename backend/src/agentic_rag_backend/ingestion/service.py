@@ -269,7 +269,8 @@ class IngestionService:
 
     async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: parse, chunk, embed and extract a version, then queue its commit."""
-        await self._work_off(self._preparation, tenant, job_id, attempt)
+        with self._batches.preparing():
+            await self._work_off(self._preparation, tenant, job_id, attempt)
 
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: write a prepared version to graph and vectors, and make it visible."""
