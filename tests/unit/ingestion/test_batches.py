@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,7 +14,7 @@ TENANT, OTHER = TenantId("t_" + "1" * 32), TenantId("t_" + "2" * 32)
 
 
 class _NoJob:
-    """A runner whose jobs have all ended: what is seen is only whether a commit got as far as waiting."""
+    """A runner that begins the first job alone and does none: what is seen is only whether a commit waited."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -37,7 +38,7 @@ def paused(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 async def test_a_single_document_is_not_kept_waiting(paused: list[bool]) -> None:
-    batches = Batches(cast("Any", _NoJob()), cast("Any", None))
+    batches = Batches(cast("Any", _NoJob()), Mock())
     with batches.preparing():
         batches.add(TENANT, "one", 1)
     await batches.commit(TENANT, "one", 1)
@@ -46,7 +47,7 @@ async def test_a_single_document_is_not_kept_waiting(paused: list[bool]) -> None
 
 @pytest.mark.parametrize("tenant", [TENANT, OTHER])
 async def test_a_commit_waits_for_what_is_prepared(paused: list[bool], tenant: TenantId) -> None:
-    batches = Batches(cast("Any", _NoJob()), cast("Any", None))
+    batches = Batches(cast("Any", _NoJob()), Mock())
     batches.add(TENANT, "one", 1)
     batches.add(tenant, "two", 1)
     await batches.commit(TENANT, "one", 1)
@@ -54,7 +55,7 @@ async def test_a_commit_waits_for_what_is_prepared(paused: list[bool], tenant: T
 
 
 async def test_a_commit_waits_for_what_is_being_prepared(paused: list[bool]) -> None:
-    batches = Batches(cast("Any", _NoJob()), cast("Any", None))
+    batches = Batches(cast("Any", _NoJob()), Mock())
     batches.add(TENANT, "one", 1)
     with batches.preparing():
         await batches.commit(TENANT, "one", 1)
