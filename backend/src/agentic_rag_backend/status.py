@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.container import Container, synthesis_model
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.container.options import synthesis_model
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL

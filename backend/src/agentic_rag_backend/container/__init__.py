@@ -1,0 +1,226 @@
+"""The composition root: settings in, services out. The only importer of adapters."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
+from agentic_rag_backend.communities.service import CommunityService
+from agentic_rag_backend.container.adapters import Adapters, open_adapters, open_tokenizer
+from agentic_rag_backend.container.housekeeping import (
+    FIRST_WORKFLOW,
+    Served,
+    keep_schedule,
+    keep_sweeping_keys,
+    make_reconciler,
+    sweep_originals,
+)
+from agentic_rag_backend.container.options import answer_options, detection_options, dual_level_options, fast_model, features_of
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.service import AnswerService
+from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
+from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
+from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
+from agentic_rag_backend.jobs.base import JobQueue, QueueName
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.models.llm.base import LanguageModel
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
+from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.base import VectorStore
+from agentic_rag_backend.tenancy.authentication import Authenticator
+from agentic_rag_backend.tenancy.features import Features
+from agentic_rag_backend.tenancy.service import Erase, TenantService
+
+_FILE_CLOCK = timedelta(milliseconds=100)
+"""Files are stamped by a clock that lags a few milliseconds behind the process's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Container:
+    """Everything a process serves with."""
+
+    settings: Settings
+    catalogue: Catalogue
+    vectors: VectorStore
+    graph: GraphStore
+    blobs: BlobStore
+    embedder: Embedder
+    tokenizer: Tokenizer
+    model: LanguageModel
+    queue: JobQueue
+    jobs: JobService
+    tenants: TenantService
+    authenticator: Authenticator
+    features: Features
+    ingestion: IngestionService
+    reconciler: Reconciler
+    communities: CommunityService
+    retrievers: RetrieverRegistry
+    answers: AnswerService
+
+
+@asynccontextmanager
+async def open_container(settings: Settings, *, work: bool = True) -> AsyncIterator[Container]:
+    """Open every store, bring schemas up to date, start the workers, and close all of it in the end.
+
+    Args:
+        work: run jobs in this process.
+
+    Raises:
+        StoreLocked: another process has DATA_DIR open.
+        ReindexRequired: DATA_DIR holds vectors of another embedder.
+        ConfigurationError: settings contradict each other.
+    """
+    async with AsyncExitStack() as stack:
+        container = await _compose(settings, stack)
+        # Registered after the stores, so run before them: nothing that a worker uses is closed under it.
+        stack.push_async_callback(container.queue.shutdown)
+        stack.push_async_callback(container.communities.close)
+        if work:
+            swept = asyncio.create_task(sweep_originals(container.reconciler), name="sweep")
+            stack.push_async_callback(asyncio.wait, [swept])
+            await container.queue.launch()
+            await container.communities.resume()
+            keep_schedule(container.reconciler, container.catalogue, settings.reconcile_interval_s, stack)
+            keep_sweeping_keys(container.catalogue, stack)
+        else:
+            await container.queue.migrate()
+        yield container
+
+
+async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
+    adapters = await open_adapters(settings, stack)
+    catalogue = adapters.catalogue
+
+    started_at = datetime.now(UTC) - _FILE_CLOCK
+
+    async def given_up(tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+        await ingestion.given_up(tenant, job_id, attempt, error)
+
+    queue = DbosQueue(
+        catalogue.sync_engine,
+        executor_id=f"{os.getpid()}-{uuid.uuid4().hex[:8]}",
+        prepare_concurrency=settings.prepare_concurrency,
+        polling_interval_s=settings.job_polling_interval_s,
+        on_failed=given_up,
+        # An SQLite database belongs to the process that has DATA_DIR open.
+        workers=None if catalogue.sync_engine.dialect.name == "sqlite" else catalogue.workers,
+    )
+    communities = _communities(settings, adapters, queue)
+    tokenizer = open_tokenizer(settings)
+    ingestion = _ingestion(settings, adapters, queue, tokenizer, communities)
+    for name, (queue_name, workflow) in ingestion.workflows().items():
+        queue.register(name, queue_name, workflow)
+    # Not among the commits: a model writing summaries must not hold up the tenant's documents.
+    queue.register(REBUILD, QueueName.PREPARE, communities.rebuild)
+    graphs = TenantGraphs(adapters.graph, catalogue.documents, max_bytes=settings.tenant_graph_cache_mb * 1024 * 1024)
+    erase = _erase_with(adapters, graphs)
+    tenants = TenantService(catalogue.tenants, erase)
+    jobs = JobService(catalogue.jobs, queue, FIRST_WORKFLOW)
+    served = Served(
+        queue=queue, jobs=jobs, tenants=tenants, ingestion=ingestion, communities=communities, graphs=graphs, erase=erase
+    )
+    reconciler = make_reconciler(adapters, served, started_at)
+    # Beside the commits, for each of which it takes the tenant's turn only to mend something.
+    queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
+    retrievers = RetrieverRegistry(Parts(_readable(adapters), graphs, dual_level_options(settings)))
+    return Container(
+        settings=settings,
+        catalogue=catalogue,
+        vectors=adapters.vectors,
+        graph=adapters.graph,
+        blobs=adapters.blobs,
+        embedder=adapters.embedder,
+        tokenizer=tokenizer,
+        model=adapters.model,
+        queue=queue,
+        jobs=jobs,
+        tenants=tenants,
+        authenticator=Authenticator(
+            catalogue.tenants,
+            operator_key=settings.operator_key.get_secret_value() if settings.operator_key else None,
+        ),
+        features=features_of(settings),
+        ingestion=ingestion,
+        reconciler=reconciler,
+        communities=communities,
+        retrievers=retrievers,
+        answers=AnswerService(
+            retrievers=retrievers, model=adapters.model, documents=catalogue.documents, options=answer_options(settings)
+        ),
+    )
+
+
+def _communities(settings: Settings, adapters: Adapters, queue: JobQueue) -> CommunityService:
+    return CommunityService(
+        catalogue=adapters.catalogue,
+        graph=adapters.graph,
+        vectors=adapters.vectors,
+        embedder=adapters.embedder,
+        model=adapters.model,
+        queue=queue,
+        detection=detection_options(settings),
+        model_name=fast_model(settings),
+        auto_rebuild=settings.community_auto_rebuild,
+        rebuild_delay_s=settings.community_rebuild_delay_s,
+    )
+
+
+def _ingestion(
+    settings: Settings, adapters: Adapters, queue: JobQueue, tokenizer: Tokenizer, communities: CommunityService
+) -> IngestionService:
+    return IngestionService(
+        catalogue=adapters.catalogue,
+        graph=adapters.graph,
+        vectors=adapters.vectors,
+        blobs=adapters.blobs,
+        embedder=adapters.embedder,
+        tokenizer=tokenizer,
+        extractor=RuleExtractor(),
+        resolver=Resolver(adapters.graph),
+        queue=queue,
+        options=IngestionOptions(max_upload_mb=settings.max_upload_mb, patience_s=settings.job_patience_s),
+        on_changed=communities.on_documents_changed,
+    )
+
+
+def _readable(adapters: Adapters) -> Stores:
+    """Return what retrievers read from."""
+    return Stores(
+        documents=adapters.catalogue.documents,
+        communities=adapters.catalogue.communities,
+        vectors=adapters.vectors,
+        graph=adapters.graph,
+        embedder=adapters.embedder,
+        encoder=QueryEncoder(adapters.embedder),
+    )
+
+
+def _erase_with(adapters: Adapters, graphs: TenantGraphs) -> Erase:
+    """Return what removes a tenant from every store but the catalogue, which goes last."""
+
+    async def erase(tenant: TenantId) -> Mapping[str, int]:
+        graphs.forget(tenant)
+        return {
+            "vectors": await adapters.vectors.delete_tenant(tenant),
+            "graph": await adapters.graph.delete_tenant(tenant),
+            "blobs": await adapters.blobs.delete_tenant(tenant),
+        }
+
+    return erase

@@ -1,0 +1,70 @@
+"""What the settings say to each service, in that service's own terms."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from agentic_rag_backend.communities.detection import DetectionOptions
+from agentic_rag_backend.generation.service import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
+from agentic_rag_backend.prompts import read_file
+from agentic_rag_backend.retrieval.dual_level import DualLevelOptions, choose_weights
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, Features, FlagDefault
+
+
+def fast_model(settings: Settings) -> str | None:
+    """Return the model of summaries; None where no model is configured."""
+    return None if settings.llm == "extractive" else settings.llm_fast_model or settings.llm_model
+
+
+def synthesis_model(settings: Settings) -> str:
+    """Return the model that writes dual-level answers."""
+    if settings.llm == "extractive":
+        return "extractive"
+    return settings.dual_level_synthesis_model or settings.llm_fast_model or settings.llm_model
+
+
+def detection_options(settings: Settings) -> DetectionOptions:
+    """Return how communities are found where a rebuild says nothing else."""
+    return DetectionOptions(
+        max_cluster_size=settings.community_max_cluster_size,
+        min_size=settings.community_min_size,
+        resolution=settings.community_resolution,
+        max_levels=settings.community_max_levels,
+    )
+
+
+def dual_level_options(settings: Settings) -> DualLevelOptions:
+    """Return the weights and floors of dual-level retrieval."""
+    weights, _ = choose_weights(settings.dual_level_low_weight, settings.dual_level_high_weight)
+    return DualLevelOptions(
+        weights=weights, low_min_score=settings.dual_level_low_min_score, high_min_score=settings.dual_level_high_min_score
+    )
+
+
+def answer_options(settings: Settings) -> AnswerOptions:
+    """Return how answers are written; a prompt that cannot work is refused here, before anything is served."""
+    prompt_file = settings.dual_level_prompt_file
+    return AnswerOptions(
+        min_confidence=settings.answer_min_confidence,
+        generator=settings.default_generator,
+        dual_level_model=None if settings.llm == "extractive" else synthesis_model(settings),
+        dual_level_temperature=settings.dual_level_synthesis_temperature,
+        dual_level_prompt=read_file(prompt_file, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS) if prompt_file else None,
+    )
+
+
+_FLAGS = {
+    DUAL_LEVEL: ("dual_level_retrieval_enabled", "dual-level retrieval: chunks and communities in parallel"),
+    COMMUNITY_AUTO_REBUILD: ("community_auto_rebuild", "rebuild communities after documents changed"),
+}
+
+
+def features_of(settings: Settings) -> Features:
+    """Return the flags: a value that differs from the code's own default comes from the environment."""
+    defaults: dict[str, FlagDefault] = {}
+    for flag, (field, description) in _FLAGS.items():
+        value, code_default = bool(getattr(settings, field)), bool(Settings.model_fields[field].default)
+        source: Literal["default", "environment"] = "environment" if field in settings.model_fields_set else "default"
+        defaults[flag] = FlagDefault(value, source, code_default, description)
+    return Features(defaults)
