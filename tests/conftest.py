@@ -7,8 +7,17 @@ from collections.abc import Sequence
 import pytest
 from graph_database import empty_neo4j, neo4j_address
 from services import NAMES, neo4j_server, postgres_server
+from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
-__all__ = ["empty_neo4j", "neo4j_address", "neo4j_server", "postgres_server"]
+__all__ = [
+    "_migrated_postgres",
+    "empty_neo4j",
+    "empty_postgres",
+    "neo4j_address",
+    "neo4j_server",
+    "postgres_server",
+    "postgres_url",
+]
 
 _FIRST_S = 600
 """The first test that needs a server waits until it has started."""

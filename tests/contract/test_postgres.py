@@ -1,0 +1,74 @@
+"""The contracts of catalogue and job queue on a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+from sqlalchemy import Connection, Engine, create_engine, inspect
+
+from agentic_rag_backend.jobs import queue as module
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.stores.catalogue.database import parse_url
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.tables import metadata
+from agentic_rag_backend.testing import catalogue as catalogue_contract
+from agentic_rag_backend.testing import job_queue as queue_contract
+
+
+@pytest.fixture
+async def catalogue(postgres_url: str) -> AsyncIterator[SqlCatalogue]:
+    opened = await SqlCatalogue.open(postgres_url)
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", catalogue_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Check) -> None:
+    await check(catalogue)
+
+
+@pytest.fixture
+def engine(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Engine]:
+    monkeypatch.setattr(module, "_DRAIN_S", 0.1)
+    opened = create_engine(parse_url(postgres_url))
+    yield opened
+    opened.dispose()
+
+
+@pytest.mark.parametrize("check", queue_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_job_queue(engine: Engine, check: queue_contract.Check) -> None:
+    def make() -> DbosQueue:
+        return DbosQueue(
+            engine,
+            executor_id=uuid.uuid4().hex,
+            prepare_concurrency=queue_contract.PREPARE_CONCURRENCY,
+            polling_interval_s=0.02,
+        )
+
+    async def transact(work: Callable[[Connection], None], commit: bool) -> None:
+        def run() -> None:
+            with engine.connect() as connection:
+                work(connection)
+                connection.commit() if commit else connection.rollback()
+
+        await asyncio.to_thread(run)
+
+    await check(queue_contract.Workplace(make, transact))
+
+
+async def test_migrations_go_up_and_down(empty_postgres: str) -> None:
+    catalogue = await SqlCatalogue.open(empty_postgres)
+    engine = create_engine(parse_url(empty_postgres))
+    try:
+        await asyncio.gather(*(catalogue.migrate() for _ in range(3)))
+        assert set(metadata.tables) <= set(inspect(engine).get_table_names())
+        await catalogue.downgrade("base")
+        assert not set(metadata.tables) & set(inspect(engine).get_table_names())
+        await catalogue.migrate()
+        assert set(metadata.tables) <= set(inspect(engine).get_table_names())
+    finally:
+        engine.dispose()
+        await catalogue.close()
