@@ -1,4 +1,4 @@
-"""The contracts of catalogue and job queue on a real PostgreSQL."""
+"""The contracts of catalogue, idempotency keys, worker directory and job queue on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import metadata
 from agentic_rag_backend.testing import catalogue as catalogue_contract
+from agentic_rag_backend.testing import idempotency as idempotency_contract
 from agentic_rag_backend.testing import job_queue as queue_contract
+from agentic_rag_backend.testing import workers as workers_contract
 
 
 @pytest.fixture
@@ -28,6 +30,16 @@ async def catalogue(postgres_url: str) -> AsyncIterator[SqlCatalogue]:
 @pytest.mark.parametrize("check", catalogue_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Check) -> None:
     await check(catalogue)
+
+
+@pytest.mark.parametrize("check", idempotency_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_idempotency_keys(catalogue: SqlCatalogue, check: idempotency_contract.Check) -> None:
+    await check(catalogue.idempotency)
+
+
+@pytest.mark.parametrize("check", workers_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_workers(catalogue: SqlCatalogue, check: workers_contract.Check) -> None:
+    await check(catalogue.workers)
 
 
 @pytest.fixture

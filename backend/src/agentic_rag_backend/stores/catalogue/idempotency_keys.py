@@ -88,14 +88,15 @@ def _owner(owner: Owner) -> str:
 def _insert(dialect: str) -> Executable:
     # Both dialects have the same methods, but no common class that has them.
     statement = postgresql.insert(idempotency_keys) if dialect == "postgresql" else sqlite.insert(idempotency_keys)
-    return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"])
+    # The row is asked for, not the count: not every driver counts the rows of an insertion.
+    return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"]).returning(_keys.claim)
 
 
 def _begin(connection: Connection, row: dict[str, object], now: datetime) -> Claim | Answer:
     its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
     connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
     # The insertion is what makes it one: of two at once, on whichever database, the later waits for the earlier and finds it.
-    if connection.execute(_insert(connection.dialect.name), row).rowcount == 1:
+    if connection.execute(_insert(connection.dialect.name), row).first() is not None:
         _drop_oldest(connection, row["tenant_id"])
         return Claim(str(row["claim"]))
     held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
