@@ -341,3 +341,27 @@ async def test_a_tenant_made_again_under_its_id_is_kept(tenant: Tenant, knowledg
     held = await graphs.graph(again)
     assert await graphs.graph(again) is held
     assert graphs.size_bytes == held.size_bytes
+
+
+async def test_a_mended_tenant_is_read_anew_once(tenant: Tenant, knowledge: Knowledge) -> None:
+    graphs = cache(knowledge)
+    await graphs.graph(tenant)
+    graphs.read_anew(tenant.id)
+    held = await graphs.graph(tenant)
+    assert await graphs.graph(tenant) is held
+    assert len(knowledge.loads) == 2
+
+
+async def test_what_was_being_read_when_it_was_mended_is_not_kept(tenant: Tenant, knowledge: Knowledge) -> None:
+    graphs = cache(knowledge)
+    knowledge.gate = asyncio.Event()
+    asked = asyncio.create_task(graphs.graph(tenant))
+    while not knowledge.loads:
+        await asyncio.sleep(0)
+    graphs.read_anew(tenant.id)
+    knowledge.gate.set()
+    await asked
+    assert graphs.size_bytes == 0
+    held = await graphs.graph(tenant)
+    assert await graphs.graph(tenant) is held
+    assert len(knowledge.loads) == 2

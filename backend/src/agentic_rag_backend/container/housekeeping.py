@@ -72,7 +72,7 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
     )
 
     def on_mended(tenant: TenantId) -> None:
-        parts.graphs.forget(tenant)
+        parts.graphs.read_anew(tenant)
         parts.communities.on_documents_changed(tenant)
 
     async def rebuild(tenant: TenantId) -> Job:

@@ -46,6 +46,7 @@ class TenantGraphs:
         self._held: OrderedDict[TenantId, _Held] = OrderedDict()
         self._loading: dict[TenantId, asyncio.Task[_Held]] = {}
         self._forgotten: dict[TenantId, datetime] = {}
+        self._outdated: set[asyncio.Task[_Held]] = set()
 
     async def graph(self, tenant: Tenant) -> TenantGraph:
         """Return the tenant's graph, visible knowledge only.
@@ -68,6 +69,7 @@ class TenantGraphs:
     def _begin(self, tenant: TenantId) -> asyncio.Task[_Held]:
         task = asyncio.create_task(self._load(tenant))
         self._loading[tenant] = task
+        task.add_done_callback(self._outdated.discard)
         task.add_done_callback(lambda done: self._ended(tenant, done))
         return task
 
@@ -138,12 +140,18 @@ class TenantGraphs:
         return _Held(state_version, ledger, graph)
 
     def _keep(self, tenant: TenantId, loaded: _Held) -> None:
-        if tenant in self._forgotten:
+        if tenant in self._forgotten or asyncio.current_task() in self._outdated:
             return
         self._held[tenant] = loaded
         self._held.move_to_end(tenant)
         while len(self._held) > 1 and self.size_bytes > self._max_bytes:
             self._held.popitem(last=False)
+
+    def read_anew(self, tenant: TenantId) -> None:
+        """Read everything for the next question: the stores were mended underneath what is held or being loaded."""
+        self._held.pop(tenant, None)
+        if (loading := self._loading.pop(tenant, None)) is not None:
+            self._outdated.add(loading)
 
     def forget(self, tenant: TenantId) -> None:
         """Drop a deleted tenant's graph; one that is being loaded, or asked for by a late question, is not kept either."""
