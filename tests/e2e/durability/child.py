@@ -1,10 +1,11 @@
 """Processes that can be killed: one that has imported everything, and its children, each of which runs one scenario.
 
 The first process reads scenarios as lines of JSON and forks for each of them, so that a child costs no imports. A scenario is
-``{folder, steps, kill?, kill_after_s?, result?}``: its steps ask for what is not there yet, so the same ones finish what a
-killed child began. ``kill {target, call, when, containing?}`` ends the child by SIGKILL before or after the n-th call (of those
-whose arguments contain a text) of a store's method; no product code knows of it. With ``result`` the child waits for every
-job, closes, and writes there what the stores hold.
+``{folder, steps, settings?, kill?, kill_after_s?, result?}``: its steps ask for what is not there yet, so the same ones finish
+what a killed child began; one with ``index`` builds and swaps the vectors' indexes meanwhile. ``kill {target, call, when,
+containing?}`` ends the child by SIGKILL before or after the n-th call (of those whose arguments contain a text) of a store's
+method; no product code knows of it. With ``result`` the child waits for every job, closes, and writes there what the stores
+hold and when it had come how far.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import signal
 import sqlite3
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -92,17 +95,41 @@ def arm(kill: Mapping[str, Any]) -> None:
     setattr(STORES[store], method, fatal)
 
 
-async def run(scenario: Mapping[str, Any]) -> None:
-    """Take the scenario's steps, and wait for every job."""
+async def run(scenario: Mapping[str, Any]) -> dict[str, float]:
+    """Take the scenario's steps, and wait for every job; return the seconds until the stores were open, and until the end."""
+    began = time.perf_counter()
     settings = Settings(
-        data_dir=Path(scenario["folder"]), _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02
+        data_dir=Path(scenario["folder"]),
+        _env_file=None,
+        community_auto_rebuild=False,
+        job_polling_interval_s=0.02,
+        **scenario.get("settings", {}),
     )
     async with open_container(settings) as container:
         if await container.catalogue.tenants.tenant_by_name("acme") is None:
             await container.catalogue.tenants.create("acme", tenant_id=TENANT)
+        opened = time.perf_counter()
         for step in scenario["steps"]:
-            await take(container, step)
-            await everything_ended(container)
+            if step.get("index"):
+                await asyncio.gather(carry_out(container, step), index(container))
+            else:
+                await carry_out(container, step)
+        return {"opened_s": opened - began, "done_s": time.perf_counter() - began}
+
+
+async def carry_out(container: Container, step: Mapping[str, Any]) -> None:
+    await take(container, step)
+    await everything_ended(container)
+
+
+async def index(container: Container) -> None:
+    """Build every collection's index and swap it in."""
+    if not isinstance(container.vectors, EdgeVectorStore):
+        raise TypeError("only the embedded store looks after an index")
+    for collection in Collection:
+        built = await container.vectors.upkeep.run(collection)
+        if built.failure is not None:
+            raise RuntimeError(f"the index of {collection} was not built: {built.failure}")
 
 
 async def take(container: Container, step: Mapping[str, Any]) -> None:
@@ -113,19 +140,21 @@ async def take(container: Container, step: Mapping[str, Any]) -> None:
             await container.communities.request_rebuild(TENANT)
         return
     held = {document.key: document for document in await documents(container)}
-    if "delete" in step:
-        for key in step["delete"]:
-            if key in held:
-                await container.ingestion.delete(TENANT, held[key].id)
-        return
-    options = (
-        ProcessingOptions(chunking=ChunkingOptions(chunk_size=step["chunk_size"], overlap=0))
-        if "chunk_size" in step
-        else ProcessingOptions()
-    )
-    for key, text in step["put"].items():
+    for key in step.get("delete", ()):
+        if key in held:
+            await container.ingestion.delete(TENANT, held[key].id)
+    for key in step.get("chunk_again", ()):
+        newest = await container.catalogue.documents.version(TENANT, held[key].id, held[key].latest_version)
+        if newest.options.chunking != cut(step["chunk_size"]):
+            await container.ingestion.chunk_again(TENANT, held[key].id, cut(step["chunk_size"]))
+    options = ProcessingOptions(chunking=cut(step["chunk_size"])) if "chunk_size" in step else ProcessingOptions()
+    for key, text in step.get("put", {}).items():
         upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options)
         await container.ingestion.submit(TENANT, upload)
+
+
+def cut(chunk_size: int) -> ChunkingOptions:
+    return ChunkingOptions(chunk_size=chunk_size, overlap=0)
 
 
 async def documents(container: Container) -> list[Document]:
@@ -163,9 +192,9 @@ def main() -> None:
                 threading.Timer(scenario["kill_after_s"], die).start()
             status = 1
             try:
-                asyncio.run(run(scenario))
+                took = asyncio.run(run(scenario))
                 if "result" in scenario:
-                    held = inspected(Path(scenario["folder"]), TENANT.value)
+                    held = {**inspected(Path(scenario["folder"]), TENANT.value), "took": took}
                     Path(scenario["result"]).write_text(json.dumps(held))
                 status = 0
             except BaseException as error:

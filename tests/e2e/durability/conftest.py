@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,23 @@ def small_text(number: int, *, year: int = 2019) -> str:
 SMALL = {f"report-{number}": small_text(number) for number in range(8)}
 INGEST: Sequence[Mapping[str, Any]] = ({"put": SMALL, "chunk_size": 48},)
 
+CHANGED = {"report-2": SMALL["report-2"].replace("Works", "Deeds"), "report-5": small_text(7, year=2031)}
+BEFORE: Mapping[str, Sequence[Mapping[str, Any]]] = {"rebuild": ({"rebuild": 1}, {"delete": ["report-1"]})}
+"""What a scenario needs in addition to the ingested corpus."""
+STEPS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "ingest": INGEST,
+    "update": ({"put": CHANGED, "chunk_size": 48},),
+    "delete": ({"delete": ["report-1", "report-4"]},),
+    "chunk again": ({"chunk_again": ["report-0", "report-3", "report-6"], "chunk_size": 96},),
+    "rebuild": ({"rebuild": 2},),
+    "index swap": (
+        {"put": {**CHANGED, "report-8": small_text(8)}, "chunk_size": 48, "index": True},
+        {"delete": ["report-1", "report-4"], "index": True},
+    ),
+}
+# Any tenant with so few vectors is given an index.
+INDEXING = {"vector_index_min_points": 4}
+
 
 @dataclass
 class Processes:
@@ -73,6 +91,7 @@ class Folder:
     path: Path
     processes: Processes
     kills: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
     _results: int = field(default=0)
 
     def killed(self, steps: Sequence[Mapping[str, Any]], target: str, call: int, when: str) -> None:
@@ -82,14 +101,14 @@ class Folder:
     def comes_to(self, steps: Sequence[Mapping[str, Any]], target: str, call: int, when: str, containing: str = "") -> bool:
         """Take ``steps``, and tell whether the process died at the call (of those with ``containing`` in an argument)."""
         kill = {"target": target, "call": call, "when": when, "containing": containing}
-        ended = self.processes.run(folder=str(self.path), steps=list(steps), kill=kill)
+        ended = self._run(steps, kill=kill)
         assert ended in (0, -signal.SIGKILL), f"the process ended with {ended}: {self.processes.log.read_text()[-4000:]}"
         self.kills += ended != 0
         return ended != 0
 
     def killed_after(self, steps: Sequence[Mapping[str, Any]], seconds: float) -> bool:
         """Take ``steps`` until ``seconds`` have passed; tell whether that was before they were done."""
-        ended = self.processes.run(folder=str(self.path), steps=list(steps), kill_after_s=seconds)
+        ended = self._run(steps, kill_after_s=seconds)
         assert ended in (0, -signal.SIGKILL), f"the process ended with {ended}: {self.processes.log.read_text()[-4000:]}"
         self.kills += ended != 0
         return ended != 0
@@ -98,7 +117,7 @@ class Folder:
         """Take ``steps`` in a process that lives, and return what the folder then holds."""
         self._results += 1
         result = self.path.with_name(f"{self.path.name}.{self._results}.json")
-        ended = self.processes.run(folder=str(self.path), steps=list(steps), result=str(result))
+        ended = self._run(steps, result=str(result))
         assert ended == 0, self.processes.log.read_text()[-4000:]
         held: dict[str, Any] = json.loads(result.read_text())
         return held
@@ -106,7 +125,10 @@ class Folder:
     def copied(self, to: Path) -> Folder:
         """Return a copy; most of the files are holes, which stay holes."""
         subprocess.run(["cp", "-a", "--sparse=always", str(self.path), str(to)], check=True)
-        return Folder(to, self.processes)
+        return Folder(to, self.processes, settings=self.settings)
+
+    def _run(self, steps: Sequence[Mapping[str, Any]], **rest: Any) -> int:
+        return self.processes.run(folder=str(self.path), steps=list(steps), settings=dict(self.settings), **rest)
 
 
 @pytest.fixture(scope="session")
@@ -159,3 +181,44 @@ def update() -> Sequence[Mapping[str, Any]]:
 @pytest.fixture(scope="session")
 def delete() -> Sequence[Mapping[str, Any]]:
     return ({"delete": ["report-1", "report-4"]},)
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """A scenario: what it begins with, its steps, and what they come to where nobody disturbs them."""
+
+    before: Folder
+    steps: Sequence[Mapping[str, Any]]
+    held: Mapping[str, Any]
+
+
+@pytest.fixture(scope="session")
+def undisturbed(
+    tmp_path_factory: pytest.TempPathFactory, processes: Processes, ingested: tuple[Folder, dict[str, Any]]
+) -> Callable[[str], Undisturbed]:
+    """Return what runs a scenario of `STEPS` by its name; each is run once a session."""
+
+    @functools.cache
+    def run(scenario: str) -> Undisturbed:
+        home = tmp_path_factory.mktemp(scenario.replace(" ", "-"))
+        before = Folder(home / "data", processes) if scenario == "ingest" else ingested[0].copied(home / "data")
+        if scenario == "ingest":
+            before.path.mkdir()
+        if scenario == "index swap":
+            before.settings = INDEXING
+        if scenario in BEFORE:
+            before.finished(BEFORE[scenario])
+        return Undisturbed(before, STEPS[scenario], before.copied(home / "after").finished(STEPS[scenario]))
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def priced(processes: Processes) -> Callable[[Path, str], Folder]:
+    """Return what makes a folder whose texts are embedded by an endpoint, given path and address."""
+
+    def make(path: Path, base_url: str) -> Folder:
+        endpoint = {"embedder": "openai", "embedding_model": "hashed+latency-200ms", "embedding_dimensions": 64}
+        return Folder(path, processes, settings={**endpoint, "openai_base_url": base_url, "openai_api_key": "any"})
+
+    return make

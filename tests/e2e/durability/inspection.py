@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qdrant_edge import EdgeShard, ScrollRequest
+
+from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.stores.vector.folder import read_pointer
 
 Rows = list[tuple[Any, ...]]
 
@@ -42,64 +47,131 @@ ORPHANS = {
 def inspected(folder: Path, tenant: str) -> dict[str, Any]:
     """Return ``{state, orphans, counts}`` of a closed folder; ``state`` names everything by words, never by random ids."""
     catalogue, graph = _open(folder / "catalogue.db"), _open(folder / "graph.db")
-    points = {name: _points(folder, name) for name in ("chunks", "nodes")}
-    keys = dict(_rows(catalogue, "SELECT id, key FROM documents"))
-    visible = set(_rows(catalogue, "SELECT id, current_version FROM documents WHERE deleted_at IS NULL"))
-    texts = dict(_rows(catalogue, "SELECT chunk_id, text FROM chunk_texts"))
     names = dict(_rows(graph, "SELECT id, name FROM entities"))
     relationships = _rows(graph, "SELECT id, source_id, relation, target_id FROM relationships")
-    facts = {row[0]: _fact(names, row) for row in relationships}
-    generations = [row[0] for row in _rows(catalogue, "SELECT generation FROM community_pointers")]
-    nodes = {id: ["fact", fact] for id, fact in facts.items()}
-
-    def said(row: tuple[Any, ...]) -> list[Any]:
-        document, version, chunk, *rest = row
-        return [keys.get(document, document), version, texts.get(chunk, chunk), *rest]
-
-    mentions = _rows(graph, "SELECT document_id, version, chunk_id, entity_id, count, about FROM mentions")
-    supports = _rows(graph, "SELECT document_id, version, chunk_id, relationship_id, fact, weight FROM relationship_supports")
-    orphans: dict[str, list[Any]] = {what: _rows(catalogue, query) for what, query in ORPHANS.items()}
-    orphans["mentions of no visible version"] = [row for row in mentions if row[:2] not in visible]
-    orphans["supports of no visible version"] = [row for row in supports if row[:2] not in visible]
-    orphans["names of no visible version"] = [
-        row for row in _rows(graph, "SELECT document_id, version, name FROM entity_supports") if row[:2] not in visible
-    ]
-    shown = set(_rows(catalogue, "SELECT chunk_id FROM chunks"))
-    orphans["vectors of no chunk"] = [point["id"] for point in points["chunks"] if (point["id"],) not in shown]
-    orphans["chunks without a vector"] = sorted({id for (id,) in shown} - {point["id"] for point in points["chunks"]})
-    plain = [point for point in points["nodes"] if not point["generation"]]
-    orphans["vectors of no node"] = [point["id"] for point in plain if point["id"] not in nodes]
-    orphans["nodes without a vector"] = sorted(set(nodes) - {point["id"] for point in plain})
-    orphans["generations"] = [
-        point["id"] for point in points["nodes"] if point["generation"] and [point["generation"]] != generations
-    ] + [row for row in _rows(graph, "SELECT DISTINCT generation FROM communities") if list(row) != generations]
-    originals = {f"{tenant}/{key}" for (key,) in _rows(catalogue, "SELECT blob_key FROM document_versions")}
-    files = {str(path.relative_to(folder / "blobs")) for path in (folder / "blobs").rglob("*") if path.is_file()}
-    orphans["originals of no document"] = sorted(files - originals)
-    orphans["documents without original"] = sorted(originals - files)
-
-    faces = _rows(catalogue, "SELECT key, state, title, current_version, latest_version, chunk_count FROM documents")
-    places = _rows(catalogue, "SELECT document_id, version, chunk_id, ordinal, start_char, end_char FROM chunks")
-    jobs = Counter(_rows(catalogue, "SELECT kind, state FROM jobs"))
-    state = {
-        "documents": _sorted(faces),
-        "chunks": _sorted(said(row) for row in places),
-        "entities": _sorted([*row, *_aliases(graph, id)] for id, *row in _rows(graph, "SELECT id, name, type FROM entities")),
-        "mentions": _sorted([*said((d, v, c)), names[e], count, about] for d, v, c, e, count, about in mentions),
-        "supports": _sorted([*said((d, v, c)), facts[r], fact, weight] for d, v, c, r, fact, weight in supports),
-        "chunk vectors": _sorted(
-            [keys.get(point["document_id"]), point["version"], texts.get(point["id"]), point["dense"]]
-            for point in points["chunks"]
-        ),
-        "node vectors": _sorted([*nodes.get(point["id"], ["?", point["id"]]), point["dense"]] for point in plain),
-        "communities": _communities(graph, catalogue, names),
-        "community vectors": sum(1 for point in points["nodes"] if point["generation"]),
-        "jobs": _sorted([*row, count] for row, count in jobs.items()),
-    }
+    held = Held(
+        catalogue=catalogue,
+        graph=graph,
+        points={collection: _points(folder, collection) for collection in Collection},
+        names=names,
+        facts={row[0]: _fact(names, row) for row in relationships},
+    )
+    state = {**_documents(held), **_knowledge(held), **_vectors(held)}
+    orphans = {**_graph_orphans(held), **_vector_orphans(held), **_blob_orphans(held, folder / "blobs", tenant)}
+    orphans |= {what: _rows(catalogue, query) for what, query in ORPHANS.items()}
     counts = {name: len(value) if isinstance(value, list) else value for name, value in state.items()}
     catalogue.close()
     graph.close()
     return {"state": state, "orphans": {what: found for what, found in orphans.items() if found}, "counts": counts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """The stores of a folder: databases, points, and the words for the graph's ids."""
+
+    catalogue: sqlite3.Connection
+    graph: sqlite3.Connection
+    points: Mapping[Collection, list[dict[str, Any]]]
+    names: Mapping[str, str]
+    facts: Mapping[str, str]
+
+    def plain_nodes(self) -> list[dict[str, Any]]:
+        """Return the points of nodes that are no communities'."""
+        return [point for point in self.points[Collection.NODES] if not point["generation"]]
+
+    def community_nodes(self) -> list[dict[str, Any]]:
+        return [point for point in self.points[Collection.NODES] if point["generation"]]
+
+    def mentions(self) -> Rows:
+        return _rows(self.graph, "SELECT document_id, version, chunk_id, entity_id, count, about FROM mentions")
+
+    def supports(self) -> Rows:
+        query = "SELECT document_id, version, chunk_id, relationship_id, fact, weight FROM relationship_supports"
+        return _rows(self.graph, query)
+
+    def keys(self) -> dict[str, str]:
+        return dict(_rows(self.catalogue, "SELECT id, key FROM documents"))
+
+    def texts(self) -> dict[str, str]:
+        return dict(_rows(self.catalogue, "SELECT chunk_id, text FROM chunk_texts"))
+
+
+def _documents(held: Held) -> dict[str, Any]:
+    keys, texts = held.keys(), held.texts()
+    faces = _rows(held.catalogue, "SELECT key, state, title, current_version, latest_version, chunk_count FROM documents")
+    places = _rows(held.catalogue, "SELECT document_id, version, chunk_id, ordinal, start_char, end_char FROM chunks")
+    jobs = Counter(_rows(held.catalogue, "SELECT kind, state FROM jobs"))
+    return {
+        "documents": _sorted(faces),
+        "chunks": _sorted([keys.get(d, d), v, texts.get(c, c), *rest] for d, v, c, *rest in places),
+        "jobs": _sorted([*row, count] for row, count in jobs.items()),
+    }
+
+
+def _knowledge(held: Held) -> dict[str, Any]:
+    keys, texts, graph = held.keys(), held.texts(), held.graph
+
+    def said(document: str, version: int, chunk: str) -> list[Any]:
+        return [keys.get(document, document), version, texts.get(chunk, chunk)]
+
+    entities = _rows(graph, "SELECT id, name, type FROM entities")
+    return {
+        "entities": _sorted([*row, *_aliases(graph, id)] for id, *row in entities),
+        "mentions": _sorted([*said(d, v, c), held.names[e], count, about] for d, v, c, e, count, about in held.mentions()),
+        "supports": _sorted([*said(d, v, c), held.facts[r], fact, weight] for d, v, c, r, fact, weight in held.supports()),
+        "communities": _communities(graph, held.catalogue, held.names),
+    }
+
+
+def _vectors(held: Held) -> dict[str, Any]:
+    keys, texts = held.keys(), held.texts()
+    return {
+        "chunk vectors": _sorted(
+            [keys.get(point["document_id"]), point["version"], texts.get(point["id"]), point["dense"]]
+            for point in held.points[Collection.CHUNKS]
+        ),
+        "node vectors": _sorted(
+            [*(["fact", held.facts[point["id"]]] if point["id"] in held.facts else ["?", point["id"]]), point["dense"]]
+            for point in held.plain_nodes()
+        ),
+        "community vectors": len(held.community_nodes()),
+    }
+
+
+def _graph_orphans(held: Held) -> dict[str, list[Any]]:
+    visible = set(_rows(held.catalogue, "SELECT id, current_version FROM documents WHERE deleted_at IS NULL"))
+    names = _rows(held.graph, "SELECT document_id, version, name FROM entity_supports")
+    return {
+        "mentions of no visible version": [row for row in held.mentions() if row[:2] not in visible],
+        "supports of no visible version": [row for row in held.supports() if row[:2] not in visible],
+        "names of no visible version": [row for row in names if row[:2] not in visible],
+    }
+
+
+def _vector_orphans(held: Held) -> dict[str, list[Any]]:
+    shown = {id for (id,) in _rows(held.catalogue, "SELECT chunk_id FROM chunks")}
+    chunks = [point["id"] for point in held.points[Collection.CHUNKS]]
+    nodes = [point["id"] for point in held.plain_nodes()]
+    generations = [generation for (generation,) in _rows(held.catalogue, "SELECT generation FROM community_pointers")]
+    told = _rows(held.graph, "SELECT DISTINCT generation FROM communities")
+    return {
+        "vectors of no chunk": [id for id in chunks if id not in shown],
+        "chunks without a vector": sorted(shown - set(chunks)),
+        "points twice": sorted(id for id, count in Counter(chunks + nodes).items() if count > 1),
+        "vectors of no node": [id for id in nodes if id not in held.facts],
+        "nodes without a vector": sorted(set(held.facts) - set(nodes)),
+        "generations": [point["id"] for point in held.community_nodes() if [point["generation"]] != generations]
+        + [row for row in told if list(row) != generations],
+    }
+
+
+def _blob_orphans(held: Held, blobs: Path, tenant: str) -> dict[str, list[Any]]:
+    originals = {f"{tenant}/{key}" for (key,) in _rows(held.catalogue, "SELECT blob_key FROM document_versions")}
+    files = {str(path.relative_to(blobs)) for path in blobs.rglob("*") if path.is_file()}
+    return {
+        "originals of no document": sorted(files - originals),
+        "documents without original": sorted(originals - files),
+    }
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -114,7 +186,7 @@ def _sorted(rows: Any) -> list[Any]:
     return sorted((list(row) for row in rows), key=repr)
 
 
-def _fact(names: dict[str, str], row: tuple[Any, ...]) -> str:
+def _fact(names: Mapping[str, str], row: tuple[Any, ...]) -> str:
     _, source, relation, target = row
     return f"{names[source]} –{relation}→ {names[target]}"
 
@@ -123,7 +195,7 @@ def _aliases(graph: sqlite3.Connection, entity: str) -> list[str]:
     return sorted(name for (name,) in _rows(graph, "SELECT name FROM entity_names WHERE entity_id = ?", entity))
 
 
-def _communities(graph: sqlite3.Connection, catalogue: sqlite3.Connection, names: dict[str, str]) -> list[Any]:
+def _communities(graph: sqlite3.Connection, catalogue: sqlite3.Connection, names: Mapping[str, str]) -> list[Any]:
     told = dict(_rows(catalogue, "SELECT fingerprint, name || ': ' || summary FROM community_summaries"))
     found = []
     for id, level, fingerprint in _rows(graph, "SELECT id, level, fingerprint FROM communities"):
@@ -132,27 +204,23 @@ def _communities(graph: sqlite3.Connection, catalogue: sqlite3.Connection, names
     return _sorted(found)
 
 
-def _points(folder: Path, collection: str) -> list[dict[str, Any]]:
-    homes = [record.parent for record in (folder / "vectors").glob("*/fingerprint.json")]
+def _points(folder: Path, collection: Collection) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
-    for home in homes:
-        shard = EdgeShard.load(str(home / collection))
+    for home in [record.parent for record in (folder / "vectors").glob("*/fingerprint.json")]:
+        # Index upkeep may have put another shard in the place of the first.
+        shard = EdgeShard.load(str(home / read_pointer(home)[collection].name))
         offset = None
         while True:
             records, offset = shard.scroll(ScrollRequest(offset=offset, limit=1000, with_payload=True, with_vector=True))
-            for record in records:
-                payload = record.payload or {}
-                vectors = record.vector if isinstance(record.vector, dict) else {}
-                found.append(
-                    {
-                        "id": payload["id"],
-                        "document_id": payload.get("document_id"),
-                        "version": payload.get("version"),
-                        "generation": payload.get("generation"),
-                        "dense": "dense" in vectors,
-                    }
-                )
+            found.extend(_point(record) for record in records)
             if offset is None:
                 break
         shard.close()
     return found
+
+
+def _point(record: Any) -> dict[str, Any]:
+    payload = record.payload or {}
+    vectors = record.vector if isinstance(record.vector, dict) else {}
+    told = {name: payload.get(name) for name in ("document_id", "version", "generation")}
+    return {"id": payload["id"], **told, "dense": "dense" in vectors}

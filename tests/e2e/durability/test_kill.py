@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ import pytest
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
 
 if TYPE_CHECKING:
-    from tests.e2e.durability.conftest import Folder, Processes
+    from tests.e2e.durability.conftest import Folder, Processes, Undisturbed
 
 Steps = Sequence[Mapping[str, Any]]
 Point = tuple[str, int, str]
@@ -231,6 +231,37 @@ def test_rebuilding(tmp_path: Path, rebuilt: Folder, rebuilt_twice: dict[str, An
     held = folder.finished([{"rebuild": 2}])
     equal(held, rebuilt_twice)
     assert held["counts"]["community vectors"] > 0
+
+
+SHARE = 6
+"""Kills of each scenario; each falls into its own sixth of the time."""
+ALWAYS = {("chunk again", 2), ("index swap", 1), ("index swap", 3)}
+MOMENTS = [
+    pytest.param(scenario, part, id=f"{scenario} {part + 1} of {SHARE}", marks=[] if (scenario, part) in ALWAYS else SLOW)
+    for scenario in ("ingest", "update", "delete", "chunk again", "rebuild", "index swap")
+    for part in range(SHARE)
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("scenario", "part"), MOMENTS)
+def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undisturbed], scenario: str, part: int) -> None:
+    """The moment is drawn with a fixed seed from the time that an undisturbed run took here, opening included."""
+    known = undisturbed(scenario)
+    moment = known.held["took"]["done_s"] * (part + random.Random(f"{scenario} {part}").random()) / SHARE
+    folder = known.before.copied(tmp_path / "data")
+    keys = {row[0] for row in known.held["state"]["documents"]} if scenario != "ingest" else set()
+    old = {key: visible_texts(folder, key) for key in keys}
+    for attempt in range(8):
+        if folder.killed_after(known.steps, moment):
+            break
+        moment *= 0.7  # it was done before: this process was quicker than the one that was measured
+        folder = known.before.copied(tmp_path / f"data-{attempt}")
+    assert folder.kills == 1
+    for key, before in old.items():
+        new = {text for named, _, text, *_ in known.held["state"]["chunks"] if named == key}
+        assert visible_texts(folder, key) in (before, new), key
+    equal(folder.finished(known.steps), known.held)
 
 
 @SLOW
