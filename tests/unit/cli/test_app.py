@@ -19,7 +19,7 @@ from agentic_rag_backend.cli.serve import is_loopback, listen, url_of
 from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
 
 GROUPS = {
-    "documents": {"list", "show", "delete"},
+    "documents": {"list", "show", "update", "chunk", "delete"},
     "jobs": {"list", "show", "cancel", "retry", "watch"},
     "communities": {"list", "show", "rebuild"},
     "tenants": {"create", "list", "delete", "keys"},

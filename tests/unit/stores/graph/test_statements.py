@@ -21,8 +21,9 @@ def connection() -> sqlite3.Connection:
     return opened
 
 
-@pytest.mark.parametrize("name", SQL)
+@pytest.mark.parametrize("name", [name for name in SQL if not name.startswith("next_tenant_")])
 def test_every_statement_binds_the_tenant(name: str) -> None:
+    """All but those by which the operator's comparison finds the tenants; `tests/meta` holds them to that form."""
     bound = re.search(r"tenant = :tenant|\(:tenant|VALUES \(:tenant", SQL[name])
     assert bound, SQL[name]
 
