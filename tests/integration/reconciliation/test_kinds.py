@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from typing import TYPE_CHECKING, Any
@@ -203,6 +204,8 @@ async def test_documents_that_wait_for_nothing(application: Application) -> None
     again = await application.submit("# Report 0\n\nMara Voss left Scarrow.", key="report-0")
     ended = await application.ended(again.job)
     assert ended.state is JobState.SUCCEEDED
+    while application.rows("SELECT 1 FROM workflow_status WHERE status IN ('PENDING', 'ENQUEUED')"):
+        await asyncio.sleep(0.01)  # a workflow ends a moment after its job
     application.rows("UPDATE documents SET state = 'processing' WHERE id = ?", ids[1])
     application.rows("UPDATE document_versions SET state = 'pending' WHERE document_id = ?", ids[1])
     application.rows("UPDATE documents SET current_version = 0 WHERE id = ?", ids[1])
