@@ -1,0 +1,215 @@
+"""Whatever two tenants do to their documents, in whatever order: what is visible is what a simple model says, no more, no less.
+
+Commits and purges can be held back, so that operations and questions come while they are under way; caches are on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from document_sequences import ALL_TOGETHER, EACH_ALONE, SENTENCES, TITLES, Operation, TenantModel
+from sequence_player import Gates, Player
+from sqlalchemy import bindparam, select
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.commitment import Commitment, Written
+from agentic_rag_backend.ingestion.deletion import Deletion
+from agentic_rag_backend.ingestion.runs import Run
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue import chunk_rows, versions
+from agentic_rag_backend.stores.catalogue.tables import chunks, documents
+from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+
+_names = itertools.count()
+
+
+@dataclass
+class Stage:
+    """The application, open for all examples, and a fresh pair of tenants for each."""
+
+    runner: asyncio.Runner
+    container: Container
+    gates: Gates
+
+    def perform(self, operations: Sequence[Operation]) -> None:
+        self.runner.run(self._performed(operations))
+
+    async def _performed(self, operations: Sequence[Operation]) -> None:
+        players = [await self._player(number) for number in range(2)]
+        try:
+            for number, operation in enumerate(operations):
+                try:
+                    await players[operation.tenant].play(operation)
+                except AssertionError as error:
+                    error.add_note(f"at operation {number} of {operations}")
+                    raise
+            for player in players:
+                await player.settle(Operation("settle"))
+            for player in players:
+                await player.check()
+                await player.rebuild(Operation("rebuild"))
+            for player in players:
+                await player.settle(Operation("settle"))
+                await player.check_labels()
+        finally:
+            for player in players:
+                self.gates.open(player.tenant)
+
+    async def _player(self, number: int) -> Player:
+        tenant = await self.container.catalogue.tenants.create(f"player-{next(_names)}")
+        return Player(self.container, self.gates, tenant.id, TenantModel(number))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    """Return the real embedded application, in which commits and purges pass a gate."""
+    gates, publish, run = Gates(), Commitment.publish, Deletion.run
+
+    async def published(self: Commitment, written: Written) -> None:
+        await gates.passed(written.run.tenant)
+        await publish(self, written)
+
+    async def removed(self: Deletion, work: Run) -> None:
+        await gates.passed(work.tenant)
+        await run(self, work)
+
+    folder: Path = tmp_path_factory.mktemp("sequences") / "data"
+    chosen: Mapping[str, Any] = {"community_auto_rebuild": False, "job_polling_interval_s": 0.02, "reconcile_interval_s": 0}
+    with pytest.MonkeyPatch.context() as patched, asyncio.Runner() as runner:
+        patched.setattr(Commitment, "publish", published)
+        patched.setattr(Deletion, "run", removed)
+        stack = AsyncExitStack()
+        opened = open_container(Settings(data_dir=folder, _env_file=None, **chosen))
+        container = runner.run(stack.enter_async_context(opened))
+        yield Stage(runner, container, gates)
+        runner.run(stack.aclose())
+
+
+CHANGES = ("upload", "upload", "upload", "patch", "rechunk", "repeat", "delete", "delete_matching", "cancel", "retry", "rebuild")
+BETWEEN = ("query", "hold", "settle")
+KEYS_USED = 2
+"""The fewer, the more happens to each."""
+
+
+def drawn(seed: int, length: int) -> list[Operation]:
+    """Return a sequence of operations, the same for the same seed.
+
+    Hypothesis would draw them, but forbids what runs beside it to use the process's random numbers, as the workers do.
+    """
+    chance = random.Random(seed)
+    return [
+        Operation(
+            kind=chance.choice((*CHANGES, *BETWEEN)),
+            tenant=chance.randrange(2),
+            key=chance.randrange(KEYS_USED),
+            lines=tuple(chance.sample(range(SENTENCES), chance.randint(1, 3))),
+            title=chance.randrange(len(TITLES)),
+            shelf=chance.randrange(2),
+            size=chance.choice((EACH_ALONE, ALL_TOGETHER)),
+        )
+        for _ in range(length)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_any_sequence_shows_what_the_model_says(stage: Stage, seed: int) -> None:
+    stage.perform(drawn(seed, 18))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(1000, 1040))
+def test_a_long_sequence_shows_what_the_model_says(stage: Stage, seed: int, request: pytest.FixtureRequest) -> None:
+    if "slow" not in request.config.getoption("markexpr"):
+        pytest.skip("minutes; `-m slow` runs it")
+    stage.perform(drawn(seed, 60))
+
+
+LIFE = (
+    Operation("upload", key=0, lines=(0, 2)),
+    Operation("upload", key=1, lines=(1, 4), title=1),
+    Operation("upload", tenant=1, key=0, lines=(0, 1)),
+    Operation("settle"),
+    Operation("rebuild"),
+    Operation("settle"),
+    Operation("query"),
+    Operation("hold"),
+    Operation("upload", key=0, lines=(2, 3)),
+    Operation("query"),
+    Operation("delete", key=1),
+    Operation("query"),
+    Operation("settle"),
+    Operation("upload", key=2, lines=(4,)),
+    Operation("rechunk", key=0, size=ALL_TOGETHER),
+)
+"""Two documents and a neighbour's; one changes, one goes, one comes, each seen while it is under way."""
+
+
+def test_a_life_of_documents(stage: Stage) -> None:
+    stage.perform(LIFE)
+
+
+Fault = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_bump(patched: pytest.MonkeyPatch) -> None:
+    """A version becomes visible, and nobody who holds something older hears of it."""
+    patched.setattr(versions, "raise_state_version", lambda *_, **__: None)
+    patched.setattr(versions, "record_change", lambda *_: None)
+
+
+def no_bound(patched: pytest.MonkeyPatch) -> None:
+    """Removing what older versions said takes the visible one's knowledge along."""
+    bound = SqliteGraphStore.delete_document
+
+    async def unbound(self: SqliteGraphStore, tenant: TenantId, document_id: str, **_: Any) -> Any:
+        return await bound(self, tenant, document_id, up_to_version=2**31)
+
+    patched.setattr(SqliteGraphStore, "delete_document", unbound)
+
+
+def no_join(patched: pytest.MonkeyPatch) -> None:
+    """Texts are shown whatever version they are of, deleted or not."""
+    anything = chunk_rows.WITH_TEXT.join(
+        documents, (documents.c.tenant_id == chunks.c.tenant_id) & (documents.c.id == chunks.c.document_id)
+    )
+    statement = (
+        select(*chunk_rows.CHUNK_COLUMNS, *chunk_rows._DOCUMENT_COLUMNS)
+        .select_from(anything)
+        .where(chunks.c.tenant_id == bindparam("tenant"), chunks.c.chunk_id.in_(bindparam("ids", expanding=True)))
+    )
+    patched.setattr(chunk_rows, "_HYDRATE", statement)
+
+
+def no_deletion_of_vectors(patched: pytest.MonkeyPatch) -> None:
+    """Vectors stay where they are."""
+
+    async def kept(*_: Any, **__: Any) -> int:
+        return 0
+
+    patched.setattr(EdgeVectorStore, "delete_document", kept)
+
+
+FAULTS: Sequence[tuple[Fault, str]] = (
+    (no_bump, "the graph knows no"),
+    (no_bound, "the graph knows no"),
+    (no_join, r"^\('(hybrid|graph|dual_level)'"),
+    (no_deletion_of_vectors, "unfinished"),
+)
+"""With what each is seen by: a name that the graph lacks, a text that is not visible, a deletion that is not done."""
+
+
+@pytest.mark.parametrize(("fault", "seen"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS])
+def test_a_planted_fault_is_seen(stage: Stage, monkeypatch: pytest.MonkeyPatch, fault: Fault, seen: str) -> None:
+    fault(monkeypatch)
+    with pytest.raises(AssertionError, match=seen):
+        stage.perform(LIFE)
