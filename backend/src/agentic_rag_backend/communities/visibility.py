@@ -1,4 +1,7 @@
-"""What of a summary may be shown now: nothing derived outlives the passages it rests on."""
+"""What of a summary may be shown now: no statement outlives the passages it rests on.
+
+Names and keywords have no passages of their own on record: the name stays until the next rebuild, keywords go with the prose.
+"""
 
 from __future__ import annotations
 
