@@ -152,10 +152,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         queue=queue,
         jobs=jobs,
         tenants=tenants,
-        authenticator=Authenticator(
-            catalogue.tenants,
-            operator_key=settings.operator_key.get_secret_value() if settings.operator_key else None,
-        ),
+        authenticator=_authenticator(settings, catalogue),
         features=features_of(settings),
         ingestion=ingestion,
         reconciler=reconciler,
@@ -165,6 +162,11 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
             retrievers=retrievers, model=adapters.model, documents=catalogue.documents, options=answer_options(settings)
         ),
     )
+
+
+def _authenticator(settings: Settings, catalogue: Catalogue) -> Authenticator:
+    key = settings.operator_key
+    return Authenticator(catalogue.tenants, operator_key=key.get_secret_value() if key else None)
 
 
 def _communities(settings: Settings, adapters: Adapters, queue: JobQueue) -> CommunityService:
