@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-services up-local bench demo serve lock clean
+.PHONY: help install fmt check test test-unit test-services up-local bench demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ demo: $(VENV)/.runtime ## the main job on examples/: ingest, build graph and com
 
 serve: $(VENV)/.runtime ## serve on http://127.0.0.1:8000, data in ./data
 	$(BIN)/agentic-rag serve
+
+worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (server profile); health on port 8001
+	$(BIN)/agentic-rag worker
 
 test: $(VENV)/.dev ## every test, with branch coverage
 	$(BIN)/python -m pytest --cov=agentic_rag_backend --cov-branch --cov-report= $(ARGS)

@@ -41,6 +41,10 @@ class Settings(BaseSettings):
     neo4j_database: str = Field("neo4j", description="database in Neo4j")
     neo4j_pool_size: int = Field(20, ge=1, le=1000, description="connections to Neo4j at once")
     neo4j_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one read of Neo4j may take, connecting included")
+    graphiti_search_enabled: bool = Field(True, description="Graphiti's search finds facts in the graph, on GRAPH_STORE=neo4j")
+    graphiti_search_timeout_s: float = Field(
+        2.0, gt=0, le=60, description="seconds that search may take; then facts are found without it"
+    )
     vector_store: Literal["edge", "qdrant"] = Field("edge", description="where vectors live")
     qdrant_url: str | None = Field(None, description="address for VECTOR_STORE=qdrant, http:// or, with TLS, https://")
     qdrant_api_key: SecretStr | None = Field(None, description="API key of Qdrant; unset: a server that asks for none")
@@ -55,7 +59,9 @@ class Settings(BaseSettings):
     blob_url: str | None = Field(None, description="where originals are kept (file://, s3://, gs://); unset: DATA_DIR")
 
     # --- jobs
-    prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once")
+    worker_inline: bool = Field(True, description="`serve` runs jobs itself; false: `worker` processes do")
+    worker_port: int = Field(8001, ge=0, le=65535, description="port of a worker's health and metrics, on HOST; 0: a free one")
+    prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once, in each process")
     job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
     job_patience_s: float = Field(
         3600.0, ge=0, le=604_800, description="seconds a job waits, without progress, for stores and models that do not answer"

@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from agentic_rag_backend.cli.app import app, run
 from agentic_rag_backend.cli.demo import find_examples
-from agentic_rag_backend.cli.serve import is_loopback, listen, url_of
+from agentic_rag_backend.cli.listening import listen, url_of
+from agentic_rag_backend.cli.serve import is_loopback
 from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
 
 GROUPS = {
@@ -25,7 +26,7 @@ GROUPS = {
     "tenants": {"create", "list", "delete", "keys"},
     "features": {"show", "set"},
 }
-ALONE = {"serve", "demo", "ingest", "search", "ask", "status", "doctor", "config"}
+ALONE = {"serve", "worker", "demo", "ingest", "search", "ask", "status", "doctor", "config"}
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,30 @@ def test_every_command_is_there_and_explains_itself() -> None:
     assert set(root.commands) == ALONE | set(GROUPS)  # type: ignore[attr-defined]
     for name, commands in GROUPS.items():
         assert set(root.commands[name].commands) == commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("settings", "missing"),
+    [
+        ({}, ["DATABASE_URL", "GRAPH_STORE", "VECTOR_STORE", "BLOB_URL"]),
+        ({"DATABASE_URL": "postgresql://db/rag", "GRAPH_STORE": "neo4j"}, ["VECTOR_STORE", "BLOB_URL"]),
+        ({"DATABASE_URL": "sqlite:///c.db", "VECTOR_STORE": "qdrant", "BLOB_URL": "s3://b"}, ["DATABASE_URL", "GRAPH_STORE"]),
+    ],
+)
+@pytest.mark.parametrize("command", [["worker"], ["serve"]])
+def test_processes_apart_need_stores_that_they_share(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
+    settings: dict[str, str],
+    missing: list[str],
+) -> None:
+    for name, value in {"WORKER_INLINE": "false", **settings}.items():
+        monkeypatch.setenv(name, value)
+    assert run(command) == 2
+    told = capsys.readouterr().err
+    assert [name for name in ("DATABASE_URL", "GRAPH_STORE", "VECTOR_STORE", "BLOB_URL") if name in told] == missing
+    assert not Path("data").exists()
 
 
 def _leaves(command: object, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -24,6 +24,7 @@ from agentic_rag_backend.cli import (
     serve,
     status,
     tenants,
+    worker,
 )
 from agentic_rag_backend.cli.command import debugging
 from agentic_rag_backend.cli.output import Output
@@ -53,7 +54,22 @@ def _root(
     """Graph-backed retrieval with checked citations: hand in documents, ask questions of them."""
 
 
-for _module in (serve, demo, ingest, search, ask, documents, jobs, communities, tenants, features, status, doctor, config):
+for _module in (
+    serve,
+    worker,
+    demo,
+    ingest,
+    search,
+    ask,
+    documents,
+    jobs,
+    communities,
+    tenants,
+    features,
+    status,
+    doctor,
+    config,
+):
     _module.register(app)
 
 

@@ -31,7 +31,7 @@ async def list_jobs(
     state: Annotated[
         str | None, typer.Option("--state", help="queued, running, succeeded, partial, failed or cancelled.")
     ] = None,
-    kind: Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild or reconcile.")] = None,
+    kind: Annotated[str | None, typer.Option("--kind", help="ingest, delete, rebuild, reconcile or import.")] = None,
 ) -> None:
     """List jobs, newest first."""
     found = await session.client.every("/jobs", limit=limit, state=state, kind=kind)

@@ -1,16 +1,14 @@
-"""``serve``: the HTTP server, with the workers in the same process; on loopback it makes its own keys at first start."""
+"""``serve``: the HTTP server, with the workers in the same process unless WORKER_INLINE is false; on loopback it makes its own
+keys at first start.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import ipaddress
 import os
 import secrets
-import signal
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,18 +23,16 @@ from agentic_rag_backend.cli.address import (
 )
 from agentic_rag_backend.cli.command import AsJson, DataDir
 from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.listening import listen, server_of, url_of
 from agentic_rag_backend.cli.output import Output
-from agentic_rag_backend.errors import ConfigurationError, Conflict, Forbidden, Unauthenticated
+from agentic_rag_backend.errors import ConfigurationError, Forbidden, Unauthenticated
 
 if TYPE_CHECKING:
-    import uvicorn
-
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
 DRAIN_S = 10
 """Seconds that requests under way get when the server is told to stop."""
-_BACKLOG = 2048
 
 
 def register(app: typer.Typer) -> None:
@@ -60,17 +56,20 @@ def serve(
 
 async def _serve(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.container.sharing import require_shared
 
     local = is_loopback(settings.host)
     if settings.operator_key is None and not local:
         raise ConfigurationError(
             f"HOST={settings.host} can be reached from other machines: set OPERATOR_KEY (32 characters or more) first"
         )
+    if not settings.worker_inline:
+        require_shared(settings, "WORKER_INLINE=false, which leaves the jobs to 'agentic-rag worker',")
     listening = listen(settings.host, settings.port)
     try:
         kept = read_credentials(settings.data_dir)
         settings, operator_key = _with_operator_key(settings, kept)
-        async with open_stores(settings, work=True) as container:
+        async with open_stores(settings, work=settings.worker_inline) as container:
             made = await _ensure_credentials(container, kept, operator_key) if local else None
             await _answer(container, listening, made, output)
     finally:
@@ -79,20 +78,9 @@ async def _serve(settings: Settings, output: Output) -> None:
 
 async def _answer(container: Container, listening: socket.socket, made: Credentials | None, output: Output) -> None:
     """Answer requests until a signal; say where, and show keys that were just made."""
-    import uvicorn
-
     from agentic_rag_backend.api.app import create_app
 
     data_dir = container.settings.data_dir
-    config = uvicorn.Config(
-        create_app(container),
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=DRAIN_S,
-        backlog=_BACKLOG,
-    )
     url = url_of(listening)
     with announced(data_dir, Address(url=url, pid=os.getpid())):
         if output.as_json:
@@ -102,26 +90,7 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             if made is not None:
                 # Not through the console, which would wrap it: a key is copied whole.
                 typer.echo(f"key of tenant '{made.tenant}', shown this once (kept in {data_dir}/credentials.json): {made.key}")
-        await _server(config).serve(sockets=[listening])
-
-
-def _server(config: uvicorn.Config) -> uvicorn.Server:
-    import uvicorn
-
-    class Server(uvicorn.Server):
-        """Ends without raising the signal again, which would kill the process before the stores are closed."""
-
-        @contextmanager
-        def capture_signals(self) -> Iterator[None]:
-            # Through `signal`, as uvicorn does it: streams find the server by its handler and end when it does.
-            before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
-            try:
-                yield
-            finally:
-                for number, handler in before.items():
-                    signal.signal(number, handler)
-
-    return Server(config)
+        await server_of(create_app(container), drain_s=DRAIN_S).serve(sockets=[listening])
 
 
 def is_loopback(host: str) -> bool:
@@ -132,40 +101,6 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the address, before anything slow or exclusive is begun.
-
-    Raises:
-        Conflict: the port is in use.
-        ConfigurationError: this machine has no such address, or may not listen there.
-    """
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-    except OSError as error:
-        raise ConfigurationError(f"HOST={host!r} is no address of this machine: {error}") from error
-    listening = socket.socket(family, kind, protocol)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind(address)
-        listening.listen(_BACKLOG)
-    except OSError as error:
-        listening.close()
-        if isinstance(error, PermissionError) or error.errno != errno.EADDRINUSE:
-            raise ConfigurationError(f"cannot listen on {host} port {port}: {error.strerror or error}") from error
-        raise Conflict(f"port {port} on {host} is in use; choose another with --port or PORT (0 takes a free one)") from error
-    listening.setblocking(False)
-    return listening
-
-
-def url_of(listening: socket.socket) -> str:
-    """Return the address by which this machine reaches a listening socket."""
-    host, port = listening.getsockname()[:2]
-    address = ipaddress.ip_address(host)
-    if address.is_unspecified:
-        address = ipaddress.ip_address("127.0.0.1" if address.version == 4 else "::1")
-    return f"http://[{address}]:{port}" if address.version == 6 else f"http://{address}:{port}"
 
 
 def _with_operator_key(settings: Settings, kept: Credentials | None) -> tuple[Settings, str | None]:

@@ -57,4 +57,4 @@ class JobQueue(Protocol):
         """Stop taking work, hand back what is running, release the queue."""
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the queue is running."""
+        """Raise `StoreUnavailable` unless the queue is running; in a process that only enqueues, unless its database answers."""

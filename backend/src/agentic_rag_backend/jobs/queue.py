@@ -92,6 +92,7 @@ class DbosQueue:
         self._waiting: set[asyncio.Task[Any]] = set()
         self._working: set[asyncio.Task[Any]] = set()
         self._stopping = False
+        self._only_enqueues = False
         self._keeping: list[asyncio.Task[None]] = []
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
@@ -141,6 +142,7 @@ class DbosQueue:
         """Bring the queue's tables to this release's version; a process that only enqueues calls it instead of `launch`."""
         with as_unavailable():
             await asyncio.to_thread(DBOS.migrate, self._engine.url.render_as_string(hide_password=False))
+        self._only_enqueues = DbosQueue._launched is not self
 
     async def launch(self) -> None:
         """Start working in the running loop, and take up what an earlier process left.
@@ -181,8 +183,8 @@ class DbosQueue:
         await self._destroy()
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the queue is running and its database answers."""
-        if DbosQueue._launched is not self or self._stopping:
+        """Raise `StoreUnavailable` unless the queue is running, or was made for enqueueing alone, and its database answers."""
+        if self._stopping or not (DbosQueue._launched is self or self._only_enqueues):
             raise StoreUnavailable("the job queue is not running")
         with as_unavailable():
             await asyncio.to_thread(ping, self._engine)

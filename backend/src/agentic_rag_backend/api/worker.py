@@ -1,0 +1,24 @@
+"""What a worker process answers over HTTP: whether it lives and whether its stores do. No data, no tenants, no key."""
+
+from __future__ import annotations
+
+from fastapi import FastAPI
+
+from agentic_rag_backend import __version__
+from agentic_rag_backend.api.errors import install_error_handlers
+from agentic_rag_backend.api.middleware import RequestContext
+from agentic_rag_backend.api.routers import health
+from agentic_rag_backend.container import Container
+
+_BODY_LIMIT = 1024
+
+
+def create_worker_app(container: Container) -> FastAPI:
+    """Return the application of a worker; opening and closing ``container`` is the caller's."""
+    app = FastAPI(title="agentic-rag-backend worker", version=__version__, openapi_url=None)
+    app.state.container = container
+    limits = {"json_limit": _BODY_LIMIT, "upload_limit": _BODY_LIMIT}
+    app.add_middleware(RequestContext, **limits, timeout_s=container.settings.request_timeout_s)
+    install_error_handlers(app)
+    app.include_router(health.router)
+    return app

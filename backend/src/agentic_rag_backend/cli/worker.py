@@ -1,0 +1,56 @@
+"""``worker``: runs jobs and nothing else, beside any number of others on the same stores."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from agentic_rag_backend.cli.command import AsJson
+from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.listening import listen, server_of, url_of
+from agentic_rag_backend.cli.output import Output
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.settings import Settings
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("worker")(worker)
+
+
+def worker(
+    port: Annotated[
+        int | None, typer.Option("--port", help="Port of health and metrics, on HOST; default: WORKER_PORT (8001).")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Run jobs until SIGTERM or Ctrl-C, beside any number of other workers on the same stores (server profile)."""
+    from agentic_rag_backend.telemetry import configure_logging
+
+    settings = load_settings(worker_port=port)
+    configure_logging(level=settings.log_level, format=settings.log_format)
+    asyncio.run(_work(settings, Output(as_json=json)))
+
+
+async def _work(settings: Settings, output: Output) -> None:
+    from agentic_rag_backend.api.worker import create_worker_app
+    from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.container.sharing import require_shared
+
+    require_shared(settings, "'agentic-rag worker'")
+    listening = listen(settings.host, settings.worker_port)
+    try:
+        async with open_stores(settings, work=True) as container:
+            url = url_of(listening)
+            if output.as_json:
+                output.result({"url": url, "pid": os.getpid()})
+            else:
+                output.show(f"working · health at {url}/health/ready")
+            # Told to stop, it ends at once; the container then gives running jobs their time, or hands them back.
+            await server_of(create_worker_app(container), drain_s=0).serve(sockets=[listening])
+    finally:
+        listening.close()
