@@ -1,13 +1,20 @@
-"""What it costs to bring a tenant's graph up to date after one document, against loading it: `python graph_upkeep.py 2000 20000`.
+"""What it costs to load a tenant's graph, and to bring it up to date after one document: `python graph_upkeep.py 1000 10000`.
 
 Documents are synthetic (seeded): two chunks of seven entities each, drawn with the skew that names of a corpus have. They
-lie in the real stores; written past the ports, because writing 200,000 documents one by one is not what is measured.
+lie in the real stores; written past the ports, because writing 100,000 documents one by one is not what is measured.
+
+A load is compared with a plain build in the same run: all mentions and entities read from the same store, numbered and made
+into two matrices. Each is measured in a process of its own, for its memory, and in turns, for what else the machine does.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import json
+import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sparse
 from sqlalchemy import insert, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.document import DocumentState
-from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention, Support
+from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention, Support, normalise_name
 from agentic_rag_backend.domain.tenant import Tenant
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.pagerank import personalised_pagerank
@@ -67,13 +75,15 @@ class Corpus:
         self.random = np.random.default_rng(11)
 
     @classmethod
-    async def make(cls, folder: Path, size: int) -> Corpus:
-        """Fill the stores of ``folder`` with ``size`` documents."""
+    async def open(cls, folder: Path, size: int) -> Corpus:
+        """Open the stores of ``folder``, or fill new ones with ``size`` documents."""
+        made = (folder / "catalogue.db").exists()
         catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
         await catalogue.migrate()
         graph = await SqliteGraphStore.open(folder / "graph.db")
-        corpus = cls(graph, catalogue, await catalogue.tenants.create("bench"), size)
-        for first in range(0, size, BATCH):
+        tenant = (await catalogue.tenants.tenants(limit=1)).items[0] if made else await catalogue.tenants.create("bench")
+        corpus = cls(graph, catalogue, tenant, size)
+        for first in range(0, 0 if made else size, BATCH):
             await corpus.write([f"document-{number:08d}" for number in range(first, min(first + BATCH, size))], visible=1)
         return corpus
 
@@ -141,10 +151,89 @@ def walk_ms(graph: TenantGraph, random: np.random.Generator) -> float:
     return statistics.median(times)
 
 
-async def measure(size: int) -> dict[str, float]:
-    """Measure a corpus of ``size`` documents: times in ms, memory in MiB."""
-    with tempfile.TemporaryDirectory() as folder:
-        corpus = await Corpus.make(Path(folder), size)
+async def plain(corpus: Corpus) -> list[sparse.csr_matrix]:
+    """Build both directions of the graph from what the store has, and a look-up of names: for one load, never kept current."""
+    chunks: dict[str, int] = {}
+    entities: dict[str, int] = {}
+    names: dict[str, list[int]] = {}
+    rows_, columns, weights = [], [], []
+    versions = await corpus.catalogue.documents.visible_versions(corpus.tenant.id)
+    async for some in corpus.graph.all_entities(corpus.tenant.id):
+        for entity in some:
+            entities[entity.id] = len(entities)
+            for name in (entity.name, *entity.aliases):
+                names.setdefault(normalise_name(name), []).append(entities[entity.id])
+    async for mentions in corpus.graph.all_mentions(corpus.tenant.id):
+        for mention in mentions:
+            if versions.get(mention.support.document_id) == mention.support.version:
+                rows_.append(chunks.setdefault(mention.support.chunk_id, len(chunks)))
+                columns.append(entities[mention.entity_id])
+                weights.append(1.0 + mention.about)
+    matrix = sparse.csr_matrix((weights, (rows_, columns)), shape=(len(chunks), len(entities)))
+    return [matrix, matrix.T.tocsr()]
+
+
+def own_mb() -> float:
+    """Return the memory that is this process's own, in MB."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon:"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
+class Watch:
+    """How long the loop was held, and the most memory, while something ran."""
+
+    def __init__(self) -> None:
+        self.longest_ms, self.most_mb, self.first_mb = 0.0, 0.0, own_mb()
+
+    async def over(self, work: Awaitable[Any]) -> Any:
+        """Return what ``work`` returns."""
+        looking = asyncio.create_task(self._look())
+        try:
+            return await work
+        finally:
+            looking.cancel()
+
+    async def _look(self) -> None:
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(0.005)
+            self.longest_ms = max(self.longest_ms, (time.perf_counter() - before) * 1000 - 5)
+            self.most_mb = max(self.most_mb, own_mb() - self.first_mb)
+
+
+async def load(folder: Path, size: int, what: str) -> dict[str, float]:
+    """Measure one load, or one plain build, of a corpus that is there: CPU and wall time in s, loop gap in ms, memory in MB."""
+    corpus = await Corpus.open(folder, size)
+    graphs = TenantGraphs(corpus.graph, corpus.catalogue.documents, max_bytes=1 << 40)
+    watch, started, cpu = Watch(), time.perf_counter(), time.process_time()
+    held = await watch.over(plain(corpus) if what == "plain" else graphs.graph(corpus.tenant))
+    figures = {
+        "s": time.perf_counter() - started,
+        "cpu_s": time.process_time() - cpu,
+        "gap_ms": watch.longest_ms,
+        "most_mb": watch.most_mb,
+        "left_mb": own_mb() - watch.first_mb,
+    }
+    await corpus.close()
+    del held
+    return figures
+
+
+def loads(folder: Path, size: int, turns: int) -> dict[str, dict[str, float]]:
+    """Return the medians of loads and of plain builds, taken in turns."""
+    found: dict[str, list[dict[str, float]]] = {"load": [], "plain": []}
+    for _ in range(turns):
+        for what, figures in found.items():
+            command = [sys.executable, __file__, "--folder", str(folder), "--only", what, str(size)]
+            figures.append(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+    return {what: {name: statistics.median(each[name] for each in rows) for name in rows[0]} for what, rows in found.items()}
+
+
+async def measure(folder: Path, size: int) -> dict[str, float]:
+    """Measure what changes of a corpus of ``size`` documents cost: times in ms, memory in MiB."""
+    with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
+        # What changes is a copy: what lies in the folder is loaded again.
+        corpus = await Corpus.open(Path(shutil.copytree(folder, Path(name, "corpus"))), size)
         graphs = TenantGraphs(corpus.graph, corpus.catalogue.documents, max_bytes=1 << 40)
         loading, graph = await timed(lambda: graphs.graph(corpus.tenant))
         walks = [walk_ms(graph, corpus.random)]
@@ -171,10 +260,30 @@ async def measure(size: int) -> dict[str, float]:
     }
 
 
+async def fill(folder: Path, size: int) -> None:
+    """Make a corpus."""
+    await (await Corpus.open(folder, size)).close()
+
+
 def main() -> None:
-    """Print a row of figures for each size given."""
-    for size in [int(argument) for argument in sys.argv[1:]] or [2_000, 20_000]:
-        print({name: round(value, 2) for name, value in asyncio.run(measure(size)).items()}, flush=True)
+    """Print figures for each size given."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sizes", nargs="*", type=int, default=[1_000, 10_000], help="documents, of two chunks each")
+    parser.add_argument("--folder", type=Path, help="where the corpora lie or are made; for one size")
+    parser.add_argument("--only", choices=["load", "plain"], help="one measurement, as JSON")
+    parser.add_argument("--turns", type=int, default=3)
+    arguments = parser.parse_args()
+    if arguments.only:
+        print(json.dumps(asyncio.run(load(arguments.folder, arguments.sizes[0], arguments.only))))
+        return
+    for size in arguments.sizes:
+        with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
+            folder = arguments.folder or Path(name, "made")
+            folder.mkdir(exist_ok=True)
+            asyncio.run(fill(folder, size))
+            for what, figures in loads(folder, size, arguments.turns).items():
+                print(size, what, {name: round(value, 3) for name, value in figures.items()}, flush=True)
+            print(size, {name: round(value, 2) for name, value in asyncio.run(measure(folder, size)).items()}, flush=True)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,11 @@ def test_words_of_a_name_are_those_of_its_parts(text: str) -> None:
     assert [word for part in text.split() for word in name_words(part)] == name_words(text)
 
 
+@given(st.text(st.characters(codec="ascii") | st.sampled_from(".'s "), max_size=20))
+def test_plain_text_has_the_same_words_beside_other_text(text: str) -> None:
+    assert [*name_words(text), "é"] == name_words(f"{text} é")
+
+
 @given(st.uuids(version=4), st.integers(1, 1_000_000))
 def test_a_communitys_point_leads_back_to_it(id: uuid.UUID, generation: int) -> None:
     point = community_point_id(str(id), generation)

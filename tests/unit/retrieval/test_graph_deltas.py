@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -22,6 +22,7 @@ from agentic_rag_backend.retrieval.graph_ledger import GraphLedger, build_tenant
 from agentic_rag_backend.retrieval.hops import cover, expand, prune, score_hops
 from agentic_rag_backend.retrieval.hydration import entities_of
 from agentic_rag_backend.retrieval.linking import link_question
+from agentic_rag_backend.retrieval.row_pool import Ints
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 
 from .worlds import Says, World
@@ -156,7 +157,7 @@ def test_what_a_question_holds_does_not_change() -> None:
             ]
             world.show(document, turn + 1, *said)
         changed = {document: world.visible.get(document, 0)}
-        ledger.apply(replace(world.knowledge(), versions=changed))
+        ledger.apply(world.knowledge(changed))
         graph = ledger.graph()
         held.append((graph, answers(graph)))
     assert all(answers(graph) == then for graph, then in held)
@@ -170,15 +171,15 @@ def _frequencies_stay(patch: pytest.MonkeyPatch) -> None:
 
 def _names_stay(patch: pytest.MonkeyPatch) -> None:
     """Keep the aliases that a document gave when it goes."""
-    patch.setattr(EntityNames, "drop", lambda self, number: self.entity_of(number))
+    patch.setattr(EntityNames, "drop", lambda self, numbers: None)
 
 
 def _names_are_not_found(patch: pytest.MonkeyPatch) -> None:
     """Let names go on meaning what they meant."""
     original = EntityNames.link
 
-    def link(self: EntityNames, before: Mapping[int, set[str]], after: Mapping[int, set[str]]) -> None:
-        original(self, before, {entity: names | before[entity] for entity, names in after.items()})
+    def link(self: EntityNames, before: Mapping[int, set[str]], after: Iterable[tuple[int, set[str]]]) -> None:
+        original(self, {}, [(entity, names - before.get(entity, set())) for entity, names in after])
 
     patch.setattr(EntityNames, "link", link)
 
@@ -186,7 +187,11 @@ def _names_are_not_found(patch: pytest.MonkeyPatch) -> None:
 def _shown_as_ever(patch: pytest.MonkeyPatch) -> None:
     """Show an entity under the name that it was shown under first."""
     original = EntityNames.settle
-    patch.setattr(EntityNames, "settle", lambda self, entity: self._shown[entity] >= 0 or original(self, entity))
+
+    def settle(self: EntityNames, entities: Ints) -> None:
+        original(self, np.array([entity for entity in entities.tolist() if self._shown[entity] < 0], dtype=np.int32))
+
+    patch.setattr(EntityNames, "settle", settle)
 
 
 def _by_arrival(patch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from agentic_rag_backend.domain.graph import Mention, Support
-from agentic_rag_backend.retrieval.graph_ledger import Knowledge, build_tenant_graph
+from agentic_rag_backend.retrieval.graph_ledger import build_tenant_graph
 from agentic_rag_backend.retrieval.linking import link_question
 from agentic_rag_backend.retrieval.pagerank import personalised_pagerank
 from agentic_rag_backend.retrieval.tenant_graph import ABOUT_WEIGHT, TenantGraph
 from agentic_rag_backend.retrieval.transitions import Edges
+from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
 
 from .conftest import naming
 

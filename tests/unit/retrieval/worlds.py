@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agentic_rag_backend.domain.graph import Mention, Naming, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.graph_ledger import Knowledge
+from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
 from agentic_rag_backend.stores.catalogue.base import Visibility
 
 
@@ -116,8 +116,8 @@ class World:
             for entity, name in names
         ]
 
-    def knowledge(self) -> Knowledge:
-        """Return all that is visible."""
-        keys: Mapping[str, int] = dict(self.visible)
+    def knowledge(self, versions: Mapping[str, int] | None = None) -> Knowledge:
+        """Return all that is visible, or what some documents say."""
+        keys: Mapping[str, int] = dict(self.visible) if versions is None else versions
         mentions = [mention for key in keys.items() for mention in self.mentions(key)]
         return Knowledge(keys, mentions, [naming for key in keys.items() for naming in self.namings(key)])

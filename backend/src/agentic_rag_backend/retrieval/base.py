@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -35,3 +36,4 @@ class Stores:
     graph: GraphStore
     embedder: Embedder
     encoder: QueryEncoder
+    leg: GraphLeg = field(default_factory=GraphLeg)

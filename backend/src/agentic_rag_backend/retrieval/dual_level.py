@@ -150,13 +150,15 @@ def _both_failed(low: BaseException, high: BaseException) -> BaseException:
 
 
 def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], elapsed: float) -> Trace:
-    """Return the trace: methods of the ``levels`` that answer, warnings and details of every level that ran."""
+    """Return the trace: methods of the ``levels`` that answer, warnings, details and failures of every level that ran."""
+    failures = tuple(failure for trace in traces for failure in trace.failures)
     return Trace(
         strategy="dual_level",
         methods_used=tuple(dict.fromkeys(method for level in levels for method in level.trace.methods_used)),
         fusion="weighted levels",
-        fallback_used=bool(problems),
-        fallback_reason="; ".join(problems) or None,
+        fallback_used=bool(problems or failures),
+        fallback_reason="; ".join((*problems, *failures)) or None,
+        failures=failures,
         processing_time_ms={"retrieval": elapsed},
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
         details={key: value for trace in traces for key, value in trace.details.items()},

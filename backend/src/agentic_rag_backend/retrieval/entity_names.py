@@ -11,6 +11,7 @@ import numpy as np
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.retrieval.row_pool import Ints
 from agentic_rag_backend.retrieval.tenant_graph import EntityTexts, Names
+from agentic_rag_backend.retrieval.visible_knowledge import Knowledge, Namings
 
 NONE = -1
 _TEXT_BYTES = 40
@@ -18,6 +19,8 @@ _TEXT_BYTES = 40
 _POSTING_BYTES = 250
 """Of one normalised name: its text, its place in a dictionary and the tuple of its entities."""
 _CHANGED_SHARE = 8
+_NO_NAMES: set[str] = set()
+_NO_ENTITIES: set[int] = set()
 _CHANGED_MINIMUM = 1000
 
 
@@ -48,26 +51,42 @@ class EntityNames:
             column.extend(new)
         self._type.extend([0] * len(new))
 
-    def use(self, entity: int, name: str, filed: str, type_: str) -> int:
-        """Count a document that calls ``entity`` by ``name``, and note what it is filed under; return the name's number."""
-        number = self._number(entity, name)
-        self._uses[number] += 1
-        self._filed[entity] = number if filed == name else self._number(entity, filed)
-        known = self._type_numbers.get(type_)
-        if known is None:
-            known = self._type_numbers[type_] = len(self._types)
-            self._types.append(type_)
-        self._type[entity] = known
-        return number
+    def use(self, namings: Namings, knowledge: Knowledge) -> Ints:
+        """Count the documents that call entities so, and note what those are filed under; return the names' numbers.
 
-    def drop(self, number: int) -> int:
-        """Count a document less that uses a name; return its entity."""
-        self._uses[number] -= 1
-        return self._entity_of[number]
+        Args:
+            namings: entities by their number here; texts are those of ``knowledge``.
+        """
+        texts = list(knowledge.names)
+        pairs, inverse, counts = np.unique(
+            namings.entities.astype(np.int64) * len(texts) + namings.names, return_inverse=True, return_counts=True
+        )
+        used = zip((pairs // len(texts)).tolist(), (pairs % len(texts)).tolist(), strict=True) if texts else ()
+        numbers = np.fromiter((self._number(entity, texts[place]) for entity, place in used), dtype=np.int32, count=len(pairs))
+        _view(self._uses)[numbers] += counts
+        self._file(namings, texts, list(knowledge.types))
+        return np.asarray(numbers[inverse])
 
-    def entity_of(self, number: int) -> int:
-        """Return the entity of a name."""
-        return self._entity_of[number]
+    def _file(self, namings: Namings, texts: Sequence[str], types: Sequence[str]) -> None:
+        # What was read last is the newest.
+        entities, place = np.unique(namings.entities[::-1], return_index=True)
+        filed = namings.filed[::-1][place]
+        for entity, text in zip(entities.tolist(), filed.tolist(), strict=True):
+            self._filed[entity] = self._number(entity, texts[text])
+        for type_ in types:
+            if type_ not in self._type_numbers:
+                self._type_numbers[type_] = len(self._types)
+                self._types.append(type_)
+        known = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
+        _view(self._type)[entities] = known[namings.types[::-1][place]]
+
+    def drop(self, numbers: Ints) -> None:
+        """Count a document less that uses each of the names."""
+        np.subtract.at(_view(self._uses), numbers, 1)
+
+    def entities_of(self, numbers: Ints) -> Ints:
+        """Return the entities of names."""
+        return np.asarray(_view(self._entity_of)[numbers])
 
     def _number(self, entity: int, text: str) -> int:
         number = self._first[entity]
@@ -92,32 +111,37 @@ class EntityNames:
             number = self._next[number]
         return found
 
-    def settle(self, entity: int) -> None:
-        """Decide which name is shown: call it when what uses the entity's names has changed."""
-        filed = self._filed[entity]
-        if filed != NONE and self._uses[filed]:
-            self._shown[entity] = filed
-        else:
+    def settle(self, entities: Ints) -> None:
+        """Decide which names are shown: call it with the entities whose names are used by others than before."""
+        filed = _view(self._filed)[entities]
+        used = filed != NONE
+        used[used] = _view(self._uses)[filed[used]] > 0
+        _view(self._shown)[entities[used]] = filed[used]
+        for entity in entities[~used].tolist():
             self._shown[entity] = min(self._used(entity), key=lambda number: self._texts[number], default=NONE)
 
     def normalised(self, entity: int) -> set[str]:
         """Return the names in use, in the form in which questions are compared."""
         return {normalise_name(self._texts[number]) for number in self._used(entity)} - {""}
 
-    def link(self, before: Mapping[int, set[str]], after: Mapping[int, set[str]]) -> None:
-        """Let names mean other entities: ``before`` and ``after`` are the names by which each entity is found."""
+    def link(self, before: Mapping[int, set[str]], after: Iterable[tuple[int, set[str]]]) -> None:
+        """Let names mean other entities: ``before`` and ``after`` are the names by which each entity is found, if any."""
         removed: dict[str, set[int]] = {}
         added: dict[str, list[int]] = {}
-        for entity, names in after.items():
-            held = before[entity]
+        unseen = dict(before)
+        for entity, names in after:
+            held = unseen.pop(entity, _NO_NAMES)
             for name in held - names:
                 removed.setdefault(name, set()).add(entity)
             for name in names - held:
                 added.setdefault(name, []).append(entity)
+        for entity, held in unseen.items():
+            for name in held:
+                removed.setdefault(name, set()).add(entity)
         known = self.names()
         changed = dict(self._changed)
         for name in {**removed, **added}:
-            gone = removed.get(name, set())
+            gone = removed.get(name, _NO_ENTITIES)
             entities = [*(entity for entity in known.get(name, ()) if entity not in gone), *added.get(name, ())]
             changed[name] = tuple(sorted(entities, key=self._entity_ids.__getitem__))
         if len(changed) > max(_CHANGED_MINIMUM, len(self._settled) // _CHANGED_SHARE):
@@ -144,6 +168,11 @@ class EntityNames:
         """An estimate of the memory held."""
         postings = _POSTING_BYTES * (len(self._settled) + len(self._changed))
         return self._text_bytes + _TEXT_BYTES * len(self._texts) + 16 * len(self._first) + postings
+
+
+def _view(column: array[int]) -> Ints:
+    """Return what may be read and assigned to, and has to go before the column can grow."""
+    return np.frombuffer(column, dtype=np.int32) if column else np.zeros(0, dtype=np.int32)
 
 
 def _copied(column: Iterable[int]) -> Ints:

@@ -1,4 +1,7 @@
-"""Relationships that bear on a question: by BM25 over their sentences, and only with a visible chunk that says them."""
+"""Relationships that bear on a question: those of the graph leg, else by BM25 over their sentences.
+
+Each is shown only with a visible chunk that says it.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from agentic_rag_backend.domain.graph import Relationship
 from agentic_rag_backend.domain.query import FactHit, Hit, Query
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.fusion import min_max
+from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import visible_chunks
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
@@ -27,12 +31,10 @@ class Facts:
         self._stores = stores
 
     async def find(
-        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk]
+        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer
     ) -> tuple[FactHit, ...]:
         """Return at most `FACT_LIMIT` facts, best first; ``known`` are chunks that were hydrated for this query already."""
-        search = VectorSearch(kind=NodeKind.FACT, text=query.text, limit=FACT_CANDIDATES)
-        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
-        scores = min_max(legs.sparse)
+        scores = await self._scores(query, answer)
         if not scores:
             return ()
         relationships, sentences = await asyncio.gather(
@@ -55,6 +57,15 @@ class Facts:
         ]
         found.sort(key=lambda fact: (-fact.score, fact.id))
         return tuple(found[:FACT_LIMIT])
+
+    async def _scores(self, query: Query, answer: LegAnswer) -> Mapping[str, float]:
+        """Return candidates by id with scores in [0, 1]."""
+        if answer.findings is not None:
+            best = max((item.score for item in answer.findings.relationships), default=1.0)
+            return {item.id: item.score / best for item in answer.findings.relationships}
+        search = VectorSearch(kind=NodeKind.FACT, text=query.text, limit=FACT_CANDIDATES)
+        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
+        return min_max(legs.sparse)
 
 
 def _fact(

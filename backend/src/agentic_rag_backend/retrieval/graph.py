@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Query, Retrieval, Trace
+from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.facts import Facts
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
+from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hops import BEAM, HOP_WEIGHT, Hop, cover, expand, prune, score_hops, strength
 from agentic_rag_backend.retrieval.hybrid import LEG_LIMIT, WEIGHTS
 from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
@@ -124,8 +125,8 @@ class GraphRetriever:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links."""
         started = time.perf_counter()
-        (question, legs), graph = await asyncio.gather(
-            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)), self._graphs.graph(query.tenant)
+        (question, legs), graph, answer = await asyncio.gather(
+            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)), self._graphs.graph(query.tenant), self._leg(query)
         )
         evidence = gather_evidence(graph, query, question, legs)
         direct = direct_scores(graph, evidence)
@@ -134,9 +135,20 @@ class GraphRetriever:
         hits = tuple(
             _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
         )
-        facts = await self._facts.find(query, graph, hits, reading.visible)
+        facts = await self._facts.find(query, graph, hits, reading.visible, answer)
         elapsed = (time.perf_counter() - started) * 1000
-        return _retrieval(evidence, reading, hits, facts, elapsed)
+        return Retrieval(
+            hits=hits,
+            facts=facts,
+            relevance=relevance(_nearest_visible(evidence, reading), reading.coverage) if hits else 0.0,
+            trace=_trace(evidence, answer, elapsed),
+        )
+
+    async def _leg(self, query: Query) -> LegAnswer:
+        """Ask the graph leg; where there is no engine, nothing waits for the question's vector."""
+        if self._stores.leg.engine is None:
+            return LegAnswer()
+        return await self._stores.leg.ask(query, await self._stores.encoder.encode(query.tenant_id, query.text))
 
     async def _second_hop(self, query: Query, graph: TenantGraph, evidence: Evidence, direct: Mapping[str, float]) -> Reading:
         order = ranked(direct)
@@ -182,23 +194,19 @@ def _nearest_visible(evidence: Evidence, reading: Reading) -> float:
     return max((cosine for id, cosine in evidence.cosine.items() if id in reading.visible), default=0.0)
 
 
-def _retrieval(
-    evidence: Evidence, reading: Reading, hits: tuple[Hit, ...], facts: tuple[FactHit, ...], elapsed: float
-) -> Retrieval:
-    return Retrieval(
-        hits=hits,
-        facts=facts,
-        relevance=relevance(_nearest_visible(evidence, reading), reading.coverage) if hits else 0.0,
-        trace=Trace(
-            strategy="graph",
-            methods_used=("dense", "sparse", "graph"),
-            fusion="min_max × pagerank + hop",
-            fallback_used=not evidence.linked,
-            fallback_reason=None if evidence.linked else "the question names no entity of the graph",
-            processing_time_ms={"retrieval": elapsed},
-            warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
-            details={"linked_entities": len(evidence.linked)},
-        ),
+def _trace(evidence: Evidence, answer: LegAnswer, elapsed: float) -> Trace:
+    unnamed = None if evidence.linked else "the question names no entity of the graph"
+    reasons = [reason for reason in (answer.failure, unnamed) if reason is not None]
+    return Trace(
+        strategy="graph",
+        methods_used=("dense", "sparse", "graph"),
+        fusion="min_max × pagerank + hop",
+        fallback_used=bool(reasons),
+        fallback_reason="; ".join(reasons) or None,
+        failures=(answer.failure,) if answer.failure is not None else (),
+        processing_time_ms={"retrieval": elapsed},
+        warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
+        details={"linked_entities": len(evidence.linked), "graph_leg": answer.leg},
     )
 
 

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from agentic_rag_backend.domain.graph import Mention, Naming
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.retrieval.graph_ledger import GraphLedger, Knowledge
+from agentic_rag_backend.retrieval.graph_ledger import GraphLedger
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Visibility
 from agentic_rag_backend.stores.graph.base import GraphStore
 
@@ -97,31 +97,27 @@ class TenantGraphs:
         return loaded
 
     async def _read(
-        self, tenant: TenantId, seen: Visibility, changed: dict[str, int], *, everything: bool
+        self, tenant: TenantId, seen: Visibility, changed: Mapping[str, int], *, everything: bool
     ) -> tuple[Visibility, Knowledge]:
         """Read what the changed documents say, and again of those that changed while they were read.
 
         A version's knowledge is whole for as long as the version is visible, so what was read of one that was visible
         before and after is whole.
         """
-        mentions: list[Mention] = []
-        namings: list[Naming] = []
+        knowledge = Knowledge(changed)
         ids = None if everything else [id for id, version in changed.items() if version]
         while True:
             async for some_mentions in self._graph.all_mentions(tenant, ids):
-                mentions.extend(some_mentions)
+                await asyncio.to_thread(knowledge.add_mentions, some_mentions)
             async for some_namings in self._graph.all_names(tenant, ids):
-                namings.extend(some_namings)
+                await asyncio.to_thread(knowledge.add_namings, some_namings)
             later = await self._documents.visibility(tenant, since=seen.state_version)
-            meanwhile = _differing(changed, later)
+            meanwhile = _differing(knowledge.versions, later)
             seen = later
             if not meanwhile:
-                return seen, Knowledge(changed, mentions, namings)
-            changed |= meanwhile
+                return seen, knowledge
+            knowledge.forget(meanwhile)
             ids = [id for id, version in meanwhile.items() if version]
-            again = set(meanwhile)
-            mentions = [mention for mention in mentions if mention.support.document_id not in again]
-            namings = [naming for naming in namings if naming.document_id not in again]
 
     async def _applied(self, tenant: TenantId, held: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
         ledger = GraphLedger() if held is None else held.ledger

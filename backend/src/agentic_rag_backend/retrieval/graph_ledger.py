@@ -5,19 +5,19 @@ Proportional to what is held are only copies of a few arrays with one number a c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.graph import Mention, Naming
 from agentic_rag_backend.retrieval.entity_names import EntityNames
 from agentic_rag_backend.retrieval.numbering import Keys, Numbered, Numbers
 from agentic_rag_backend.retrieval.pagerank import DENSE_BELOW
 from agentic_rag_backend.retrieval.row_pool import Column, Ints, RowPool
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph, inverse_frequencies
 from agentic_rag_backend.retrieval.transitions import Edges, Transitions
+from agentic_rag_backend.retrieval.visible_knowledge import Knowledge, Namings, Texts
 
 WORN_MINIMUM = 1000
 """Numbers out of use that are never too many."""
@@ -26,21 +26,8 @@ _DENSE_EDGE_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Knowledge:
-    """What some documents say: ``versions`` that are visible now (0: none), and the mentions and names of those.
-
-    Mentions and names of other versions may be among them, and do not count; nor does a mention of what its document does
-    not name.
-    """
-
-    versions: Mapping[str, int]
-    mentions: Sequence[Mention] = ()
-    namings: Sequence[Naming] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class _Said:
-    """New edges, distinct, by chunk and then by the entity's key, and the document of each."""
+    """New edges, distinct, by chunk and then by the entity's key, and the document of each; in the ledger's numbers."""
 
     documents: Ints
     chunks: Ints
@@ -78,67 +65,52 @@ class GraphLedger:
         return int(np.count_nonzero(self._versions.view))
 
     def apply(self, knowledge: Knowledge) -> None:
-        """Let the named documents say this, and nothing that they said before."""
+        """Let the documents it is about say this, and nothing that they said before."""
         known = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
-        namings = [naming for naming in knowledge.namings if known.get(naming.document_id) == naming.version]
-        said = self._number(known, knowledge.mentions, namings)
-        documents = self._documents.numbers(list(known))
+        self._documents.add(known)
+        documents = self._documents.numbers(known)
+        for rows in (self._chunks_of, self._namings_of, self._versions):
+            rows.grow(len(self._documents))
         _, gone = self._chunks_of.now().gather(documents)
         _, unnamed = self._namings_of.now().gather(documents)
         _, left = self._mentions.now().gather(gone)
+        namings = self._number_namings(knowledge)
+        said = self._number_mentions(knowledge)
         linked = np.unique(np.concatenate([left >> 1, said.entities]))
-        named = self._entities.numbers([naming.entity_id for naming in namings])
-        touched = {*linked.tolist(), *named.tolist(), *(self._names.entity_of(number) for number in unnamed.tolist())}
-        before = self._found_by(touched)
-        self._rename(documents, unnamed, namings, touched)
+        touched = np.unique(np.concatenate([linked, namings.entities, self._names.entities_of(unnamed)]))
+        before = dict(self._found_by(touched))
+        self._names.drop(unnamed)
+        _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
+        self._names.settle(touched)
         self._put_chunks(documents, gone, said)
         self._put_links(linked, gone, said)
         self._versions.view[documents] = list(known.values())
         self._names.link(before, self._found_by(touched))
 
-    def _number(self, versions: Mapping[str, int], mentions: Iterable[Mention], namings: Sequence[Naming]) -> _Said:
-        named = {(naming.document_id, naming.entity_id) for naming in namings}
-        held = [
-            (mention.support.document_id, mention.support.chunk_id, mention.entity_id, mention.about)
-            for mention in mentions
-            if versions.get(mention.support.document_id) == mention.support.version
-            and (mention.support.document_id, mention.entity_id) in named
-        ]
-        self._documents.add(versions)
-        self._chunks.add(chunk for _, chunk, _, _ in held)
-        self._entities.add(naming.entity_id for naming in namings)
-        for rows in (self._chunks_of, self._namings_of, self._versions):
-            rows.grow(len(self._documents))
+    def _number_namings(self, knowledge: Knowledge) -> Namings:
+        """Return the namings with the numbers that documents and entities have here; texts keep theirs."""
+        namings = knowledge.namings
+        entities = _numbered(self._entities, knowledge.entities, namings.entities)
+        for column in (self._links, self._about, self._names):
+            column.grow(len(self._entities))
+        return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
+
+    def _number_mentions(self, knowledge: Knowledge) -> _Said:
+        mentions = knowledge.mentions
+        chunks = _numbered(self._chunks, knowledge.chunks, mentions.chunks)
         self._mentions.grow(len(self._chunks))
-        self._links.grow(len(self._entities))
-        self._about.grow(len(self._entities))
-        self._names.grow(len(self._entities))
-        chunks = self._chunks.numbers([chunk for _, chunk, _, _ in held])
-        entities = self._entities.numbers([entity for _, _, entity, _ in held])
-        about = np.array([about for _, _, _, about in held], dtype=np.int32)
-        documents = self._documents.numbers([document for document, _, _, _ in held])
+        entities = _numbered(self._entities, knowledge.entities, mentions.entities)
         # An entity can be both mentioned in a chunk and what it is about: the stronger edge counts.
-        order = np.lexsort((-about, entities, self._entities.keys[entities], chunks))
+        order = np.lexsort((-mentions.about, entities, self._entities.keys[entities], chunks))
         pairs = np.stack([chunks[order], entities[order]])
         order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
-        return _Said(documents[order], chunks[order], entities[order], about[order])
+        documents = _numbered(self._documents, knowledge.documents, mentions.documents[order])
+        return _Said(documents, chunks[order], entities[order], mentions.about[order])
 
-    def _found_by(self, entities: Iterable[int]) -> dict[int, set[str]]:
-        """Return the names by which questions find entities: none for those that no chunk mentions."""
-        frequency = self._links.now().lengths
-        return {entity: self._names.normalised(entity) if frequency[entity] else set() for entity in entities}
-
-    def _rename(self, documents: Ints, unnamed: Ints, namings: Sequence[Naming], touched: Iterable[int]) -> None:
-        for number in unnamed.tolist():
-            self._names.drop(number)
-        index = self._entities.index
-        numbers = np.array(
-            [self._names.use(index[each.entity_id], each.name, each.entity_name, each.entity_type) for each in namings],
-            dtype=np.int32,
-        )
-        _put_groups(self._namings_of, documents, self._documents.numbers([each.document_id for each in namings]), numbers)
-        for entity in touched:
-            self._names.settle(entity)
+    def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
+        """Yield the names by which questions find entities; those that no chunk mentions are not found."""
+        mentioned = entities[self._links.now().lengths[entities] > 0]
+        return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
 
     def _put_chunks(self, documents: Ints, gone: Ints, said: _Said) -> None:
         chunks, first, lengths = np.unique(said.chunks, return_index=True, return_counts=True)
@@ -235,11 +207,22 @@ def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new:
     starts = np.cumsum(lengths) - lengths
     at = starts[row]
     groups, first, counts = np.unique(row, return_index=True, return_counts=True)
-    for number, begin, count in zip(groups.tolist(), first.tolist(), counts.tolist(), strict=True):
-        if lengths[number]:
-            held = keys[starts[number] : starts[number] + lengths[number]]
-            at[begin : begin + count] += np.searchsorted(held, new[begin : begin + count])
+    grown = lengths[groups] > 0
+    for number, begin, count in zip(groups[grown].tolist(), first[grown].tolist(), counts[grown].tolist(), strict=True):
+        held = keys[starts[number] : starts[number] + lengths[number]]
+        at[begin : begin + count] += np.searchsorted(held, new[begin : begin + count])
     return at
+
+
+def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
+    """Return the ``numbers`` of ids, given as places in ``texts``; new ones get the next."""
+    places = np.unique(used)
+    ids = list(texts)
+    held = [ids[place] for place in places.tolist()]
+    numbers.add(held)
+    found = np.zeros(len(ids), dtype=np.int32)
+    found[places] = numbers.numbers(held)
+    return np.asarray(found[used])
 
 
 def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 
 import numpy as np
@@ -34,17 +34,22 @@ class Numbers:
 
     def add(self, ids: Iterable[str]) -> None:
         """Number those that have no number yet."""
-        new = {id: _key(id) for id in dict.fromkeys(ids) if id not in self.index}
+        unknown = [id for id in dict.fromkeys(ids) if id not in self.index]
+        if not unknown:
+            return
+        keys = np.fromiter((_key(id) for id in unknown), dtype=np.uint64, count=len(unknown))
+        order = np.argsort(keys, kind="stable")
         first = len(self.ids)
-        for id in sorted(new, key=lambda id: (new[id], id)):
-            # First the id, then what leads to it: a reader beside this finds both or none.
-            self.ids.append(id)
-            self.index[id] = len(self.ids) - 1
-            self._text_bytes += sys.getsizeof(id)
+        new = [unknown[place] for place in order.tolist()]
+        # First the id, then what leads to it: a reader beside this finds both or none.
+        self.ids.extend(new)
+        for number, id in enumerate(new, first):
+            self.index[id] = number
+        self._text_bytes += sum(sys.getsizeof(id) for id in new)
         self._keys.grow(len(self.ids))
-        self._keys.view[first:] = [new[id] for id in self.ids[first:]]
+        self._keys.view[first:] = keys[order]
 
-    def numbers(self, ids: Sequence[str]) -> Ints:
+    def numbers(self, ids: Collection[str]) -> Ints:
         """Return the numbers of ids that all have one."""
         return np.fromiter((self.index[id] for id in ids), dtype=np.int32, count=len(ids))
 

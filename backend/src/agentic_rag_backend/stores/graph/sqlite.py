@@ -370,7 +370,9 @@ class SqliteGraphStore:
         after = {"document": document_id, "version": -1, "entity": "", "name": ""}
         while True:
             page = {"tenant": scope, "limit": _NAMES_PER_BATCH, **after}
-            batch = [rows.to_naming(row) for row in await self._rows(statement, page)]
+            batch = await self._connections.read(
+                lambda connection, page=page: [rows.to_naming(row) for row in connection.execute(_SQL[statement], page)]  # type: ignore[misc]
+            )
             if batch:
                 yield batch
             if len(batch) < _NAMES_PER_BATCH:
