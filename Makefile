@@ -35,8 +35,8 @@ serve: $(VENV)/.runtime ## serve on http://127.0.0.1:8000, data in ./data
 worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (server profile); health on port 8001
 	$(BIN)/agentic-rag worker
 
-test: $(VENV)/.dev ## every test, with branch coverage
-	$(BIN)/python -m pytest --cov=agentic_rag_backend --cov-branch --cov-report= $(ARGS)
+test: $(VENV)/.dev ## every test, in a process a core, with branch coverage
+	$(BIN)/python -m pytest -n auto --dist loadgroup --cov=agentic_rag_backend --cov-branch --cov-report= $(ARGS)
 
 test-unit: $(VENV)/.dev ## the unit tests alone
 	$(BIN)/python -m pytest tests/unit $(ARGS)

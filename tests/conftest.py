@@ -24,8 +24,13 @@ _FIRST_S = 600
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """Mark the tests that need a server."""
+    """Mark the tests that need a server, and say which tests must share a process where several run beside each other.
+
+    A file's tests stay together, for the sake of what its fixtures build; so do all that empty the one Neo4j they share.
+    """
     for item in items:
-        if set(NAMES) & set(getattr(item, "fixturenames", ())):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if set(NAMES) & fixtures:
             item.add_marker("services")
             item.add_marker(pytest.mark.timeout(_FIRST_S))
+        item.add_marker(pytest.mark.xdist_group("neo4j" if "neo4j_server" in fixtures else item.nodeid.partition("::")[0]))
