@@ -148,6 +148,8 @@ STATEMENTS = [
         "state=state || substr(?, 99)",
     ),
     ("summaries_are_kept_by_fingerprint", "SELECT", "AND community_summaries.model = ?", "AND ? <> ''"),
+    ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "title = excluded.title, ", ""),
+    ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "names = excluded.names, ", ""),
 ]
 
 

@@ -196,7 +196,8 @@ def _aliases(graph: sqlite3.Connection, entity: str) -> list[str]:
 
 
 def _communities(graph: sqlite3.Connection, catalogue: sqlite3.Connection, names: Mapping[str, str]) -> list[Any]:
-    told = dict(_rows(catalogue, "SELECT fingerprint, name || ': ' || summary FROM community_summaries"))
+    texts = "(SELECT group_concat(json_extract(value, '$.text')) FROM json_each(names))"
+    told = dict(_rows(catalogue, f"SELECT fingerprint, {texts} || ': ' || summary FROM community_summaries"))
     found = []
     for id, level, fingerprint in _rows(graph, "SELECT id, level, fingerprint FROM communities"):
         members = _rows(graph, "SELECT entity_id FROM community_members WHERE community_id = ?", id)

@@ -35,7 +35,7 @@ def everything_said(found: Retrieval) -> str:
     parts += [f"{step.source} {step.target}" for hit in found.hits for step in hit.graph_path]
     parts += [fact.fact for fact in found.facts]
     for theme in found.themes:
-        parts += [theme.summary, *theme.keywords, *(finding.statement for finding in theme.findings)]
+        parts += [theme.name, theme.summary, *theme.keywords, *(finding.statement for finding in theme.findings)]
     return "\n".join(parts)
 
 

@@ -29,7 +29,7 @@ def said(found: Retrieval) -> str:
     parts += [entity.name for hit in found.hits for entity in hit.entities]
     parts += [f"{fact.source.name} {fact.target.name} {fact.fact}" for fact in found.facts]
     for theme in found.themes:
-        parts += [theme.summary, *theme.keywords, *(finding.statement for finding in theme.findings)]
+        parts += [theme.name, theme.summary, *theme.keywords, *(finding.statement for finding in theme.findings)]
     return "\n".join(parts)
 
 

@@ -15,7 +15,8 @@ from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, co
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.plan import plan_communities, previous_assignment, previous_detection
 from agentic_rag_backend.communities.views import visible_view
-from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
+from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
 
@@ -159,9 +160,9 @@ def test_options_survive_the_job_row() -> None:
 COMMUNITY = Community(id="i", generation=3, level=0, parent_id=None, entity_ids=("a",), fingerprint="f", entity_count=1)
 SUMMARY = CommunitySummary(
     fingerprint="f",
-    name="Name",
+    names=(Label("Name", (Support("d1", 1, "c1"),)),),
     summary="Prose.",
-    keywords=("word",),
+    keywords=(Label("word", (Support("d2", 1, "c2"),)), Label("prosaic")),
     findings=(Finding("One.", (Support("d1", 1, "c1"),)), Finding("Both.", (Support("d1", 1, "c1"), Support("d2", 1, "c2")))),
     rating=1.0,
     model="m",
@@ -170,17 +171,34 @@ SUMMARY = CommunitySummary(
 )
 
 
+def passage(id: str, version: int) -> VisibleChunk:
+    chunk = Chunk(
+        id=id,
+        document_id="d" + id[1:],
+        version=version,
+        ordinal=0,
+        text="The name of a word.",
+        start_char=0,
+        end_char=19,
+        start_line=1,
+        end_line=1,
+        size_tokens=6,
+        content_hash=id,
+    )
+    return VisibleChunk(chunk=chunk, document_title="", document_key=None, metadata={})
+
+
 def test_view_withholds_what_rests_on_hidden_passages() -> None:
-    whole = visible_view(COMMUNITY, SUMMARY, {"c1": 1, "c2": 1}, stale=False)
+    whole = visible_view(COMMUNITY, SUMMARY, {"c1": passage("c1", 1), "c2": passage("c2", 1)}, stale=False)
     assert whole is not None
     assert (whole.summary, whole.keywords, whole.withheld, whole.stale, len(whole.findings)) == (
         "Prose.",
-        ("word",),
+        ("word", "prosaic"),
         False,
         False,
         2,
     )
-    part = visible_view(COMMUNITY, SUMMARY, {"c1": 4}, stale=False)
+    part = visible_view(COMMUNITY, SUMMARY, {"c1": passage("c1", 4)}, stale=False)
     assert part is not None
     assert (part.name, part.summary, part.keywords, part.withheld, part.stale) == ("Name", "", (), True, True)
     assert [finding.statement for finding in part.findings] == ["One."]

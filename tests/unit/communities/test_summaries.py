@@ -7,7 +7,7 @@ import random
 from agentic_rag_backend.communities.detection import EntityName
 from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, merge_facts, telling_facts
 from agentic_rag_backend.communities.publication import embedded_text, searchable_text
-from agentic_rag_backend.communities.summaries import community_name, extractive_summary, keywords, rating
+from agentic_rag_backend.communities.summaries import central_names, extractive_summary, keywords, rating
 from agentic_rag_backend.domain.graph import Support
 
 
@@ -76,7 +76,7 @@ def test_summary_is_verbatim_and_its_sources_are_those_of_its_sentences() -> Non
     assert set(summary.sources) == {source for each in used for source in each.sources}
     assert {finding.statement for finding in summary.findings} <= {each.statement for each in FACTS}
     assert all(finding.sources for finding in summary.findings)
-    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@2", "f")
+    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@3", "f")
 
 
 def test_sentences_end_and_are_on_one_line() -> None:
@@ -91,27 +91,27 @@ def test_without_facts_the_members_are_listed() -> None:
     assert (summary.findings, summary.sources) == ((), ())
 
 
+def named(entities: tuple[CentralEntity, ...]) -> str:
+    given = Evidence(fingerprint="f", entity_count=len(entities), entities=entities, facts=(), passages=0)
+    return extractive_summary(given, {}).name
+
+
 def test_name_takes_the_entities_that_stand_out() -> None:
-    assert community_name(central(("Halden Institute", 0.5), ("Mira Voss", 0.4), ("Tidal Array", 0.3), ("X", 0.3))) == (
+    assert named(central(("Halden Institute", 0.5), ("Mira Voss", 0.4), ("Tidal Array", 0.3), ("X", 0.3))) == (
         "Halden Institute, Mira Voss and Tidal Array"
     )
-    assert (
-        community_name(central(("Halden Institute", 0.5), ("Halden", 0.4), ("Mira Voss", 0.3)))
-        == "Halden Institute and Mira Voss"
-    )
-    assert (
-        community_name(central(("Halden Institute", 0.9), ("Mira Voss", 0.3), ("Tidal Array", 0.1)))
-        == "Halden Institute and Mira Voss"
-    )
-    assert community_name(central(("Halden Institute", 1.0))) == "Halden Institute"
-    assert community_name(()) == ""
+    assert named(central(("Halden Institute", 0.5), ("Halden", 0.4), ("Mira Voss", 0.3))) == "Halden Institute and Mira Voss"
+    assert named(central(("Halden Institute", 0.9), ("Mira Voss", 0.3), ("Tidal Array", 0.1))) == "Halden Institute and Mira Voss"
+    assert named(central(("Halden Institute", 1.0))) == "Halden Institute"
+    assert named(()) == ""
 
 
 def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:
     facts = [fact(f"The council praised turbine number {n} near Carrow Bay.", "carrow", chunk=str(n)) for n in range(3)]
     given = Evidence(fingerprint="f", entity_count=4, entities=ENTITIES[:4], facts=tuple(facts), passages=3)
-    found = keywords(given, "Halden Institute", {"council": 0.1, "turbin": 5.0, "prais": 0.1, "near": 0.1, "numb": 0.1})
-    assert found[:3] == ("Mira Voss", "Tidal Array", "Carrow Bay")
+    labels = keywords(given, central_names(ENTITIES[:1]), {"council": 0.1, "turbin": 5.0, "prais": 0.1, "near": 0.1, "numb": 0.1})
+    found = [label.text for label in labels]
+    assert found[:3] == ["Mira Voss", "Tidal Array", "Carrow Bay"]
     assert "Halden Institute" not in found
     assert found.index("turbine") < found.index("council")
     assert len(found) <= 8
@@ -145,8 +145,8 @@ def test_a_theme_is_called_by_what_a_reader_knows() -> None:
         CentralEntity("o", "Memory", "other", 0.3),
         CentralEntity("h", "Halden Institute", "organisation", 0.2),
     )
-    assert community_name(central) == "Halden Institute"
-    assert community_name(central[:1]) == "archive-of-the-sea-transcripts"
+    assert named(central) == "Halden Institute"
+    assert named(central[:1]) == "archive-of-the-sea-transcripts"
 
 
 def test_prose_is_shown_without_marks_of_emphasis() -> None:

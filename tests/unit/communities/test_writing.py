@@ -64,7 +64,7 @@ async def test_reply_becomes_the_summary() -> None:
     model = Model(GOOD)
     written = await Summariser(model, model_name="small").write(evidence(), {}, by_model=True)
     summary = written.summary
-    assert (summary.name, summary.summary, summary.keywords, summary.rating) == (
+    assert (summary.name, summary.summary, summary.keyword_texts, summary.rating) == (
         "Tides",
         "All about tides.",
         ("tide", "array"),

@@ -27,20 +27,24 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CentralEntity:
-    """A member and its share in [0, 1] of the weight of all relationships inside the community."""
+    """A member and its share in [0, 1] of the weight of all relationships inside the community.
+
+    ``passages`` say its name; they are among those that the community's fingerprint changes with.
+    """
 
     id: str
     name: str
     type: str
     share: float
+    passages: tuple[Support, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """All that a summary is written from.
 
-    ``entities`` are the most central members, ``facts`` the sentences, both best first; ``children`` the summaries of the next
-    finer level; ``passages`` the number of passages behind the relationships inside.
+    ``entities`` are the most central members whose names are said in a passage, ``facts`` the sentences, both best first;
+    ``children`` the summaries of the next finer level; ``passages`` the number of passages behind the relationships inside.
     """
 
     fingerprint: str

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, telling_facts
+from agentic_rag_backend.communities.evidence import (
+    CentralEntity,
+    Evidence,
+    Fact,
+    central_entities,
+    merge_facts,
+    telling_facts,
+)
 from agentic_rag_backend.communities.knowledge import VisibleKnowledge
+from agentic_rag_backend.communities.labels import spread, told
 from agentic_rag_backend.communities.plan import PlannedCommunity
-from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name
+from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, spoken
 from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 _ENTITIES = 12
+_CANDIDATES = 24
+"""Members that are looked at for those: what no passage here calls by its name is left out."""
 _RELATIONSHIPS = 60
 _FACTS = 24
 _PASSAGES = 3
@@ -47,18 +58,65 @@ class EvidenceGatherer:
         central = [self._central(each) for each in communities]
         wanted = [self._relationships(each, entities) for each, entities in zip(communities, central, strict=True)]
         facts = await self._facts(communities, wanted)
-        passages = await self._passage_facts([each for each in communities if not facts[each.id]])
+        facts |= await self._passage_facts([each for each in communities if not facts[each.id]])
+        told = {each.id: merge_facts(facts[each.id]) for each in communities}
+        telling = {
+            each.id: telling_facts(told[each.id], entities, limit=_FACTS)
+            for each, entities in zip(communities, central, strict=True)
+        }
+        first = {id: [*chosen, *sorted(set(told[id]) - set(chosen), key=_wording)] for id, chosen in telling.items()}
+        named = await self._named(communities, central, first)
         return [
             Evidence(
                 fingerprint=each.fingerprint,
                 entity_count=len(each.members),
-                entities=entities[:_ENTITIES],
-                facts=telling_facts(facts[each.id] or passages[each.id], entities, limit=_FACTS),
+                entities=named[each.id],
+                facts=telling[each.id],
                 passages=sum(edge.passages for edge in each.inside),
                 children=tuple(children.get(each.id, ())),
             )
-            for each, entities in zip(communities, central, strict=True)
+            for each in communities
         ]
+
+    async def _named(
+        self,
+        communities: Sequence[PlannedCommunity],
+        central: Sequence[Sequence[CentralEntity]],
+        facts: Mapping[str, Sequence[Fact]],
+    ) -> dict[str, tuple[CentralEntity, ...]]:
+        """Return the most central members of each with passages that say their names, as sentences or elsewhere in the text.
+
+        Only passages that the fingerprint changes with are looked at, so that a summary that is used again still has them.
+        """
+        said, elsewhere = {}, {}
+        for each, entities in zip(communities, central, strict=True):
+            wordings = [(spoken(fact.statement), fact) for fact in facts[each.id]]
+            for entity in entities[:_CANDIDATES]:
+                name = f" {normalise_name(entity.name)} "
+                sources = spread(source for wording, fact in wordings if name in wording for source in fact.sources)
+                said[each.id, entity.id] = sources
+                if not sources:
+                    elsewhere[each.id, entity.id] = self._about(each, entity, facts[each.id])
+        ids = sorted({support.chunk_id for supports in elsewhere.values() for support in supports})
+        texts = await self._documents.hydrate(self._tenant, ids) if ids else {}
+
+        def passages(community: str, entity: CentralEntity) -> tuple[Support, ...]:
+            doubtful = (each for each in elsewhere.get((community, entity.id), ()) if each.chunk_id in texts)
+            found = tuple(each for each in doubtful if told(texts[each.chunk_id], entity.name))
+            return said[community, entity.id] or found
+
+        return {
+            each.id: tuple(
+                replace(entity, passages=held) for entity in entities[:_CANDIDATES] if (held := passages(each.id, entity))
+            )[:_ENTITIES]
+            for each, entities in zip(communities, central, strict=True)
+        }
+
+    def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
+        """Return passages that mean the entity, whatever they call it."""
+        if not community.inside:
+            return spread(self._knowledge.mentions.get(entity.id, ()))
+        return spread(source for fact in facts if entity.id in fact.entity_ids for source in fact.sources)
 
     def _weight(self, source: str, target: str) -> float:
         return self._weights.get((source, target) if source < target else (target, source), 0.0)
@@ -126,3 +184,7 @@ class EvidenceGatherer:
             if len(there) > most:
                 best, named, most = text[sentence.start : sentence.end], there, len(there)
         return Fact(best, (support,), named)
+
+
+def _wording(fact: Fact) -> str:
+    return fact.statement

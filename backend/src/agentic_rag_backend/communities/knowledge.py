@@ -36,7 +36,10 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleKnowledge:
-    """What the visible versions of a tenant's documents say; entities that take part in communities only."""
+    """What the visible versions of a tenant's documents say; entities that take part in communities only.
+
+    An entity has the name under which it is filed if a visible version uses that, else the first of those in use.
+    """
 
     entities: Mapping[str, EntityName] = field(default_factory=dict)
     edges: Sequence[Edge] = ()
@@ -73,11 +76,13 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
             if len(sample) < _SAMPLED_FACTS and relationship.fact not in sample:
                 sample[relationship.fact] = content_forms(relationship.fact)
     linked = {end for edge in edges for end in (edge.source_id, edge.target_id)}
-    names: dict[str, EntityName] = {}
-    async for entities in graph.all_entities(tenant):
-        for entity in entities:
-            if (entity.id in mentions or entity.id in linked) and _takes_part(entity.name, entity.type):
-                names[entity.id] = EntityName(entity.name, entity.type)
+    called: dict[str, tuple[bool, str, str]] = {}
+    async for namings in graph.all_names(tenant):
+        for each in namings:
+            if versions.get(each.document_id) == each.version and (each.entity_id in mentions or each.entity_id in linked):
+                name = (each.name != each.entity_name, each.name, each.entity_type)
+                called[each.entity_id] = min(name, called.get(each.entity_id, name))
+    names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
     return VisibleKnowledge(
         entities=names,
         edges=[edge for edge in edges if edge.source_id in names and edge.target_id in names],

@@ -157,9 +157,9 @@ def embedded_text(summary: CommunitySummary) -> str:
     prose = first.text if first else ""
     if len(prose) > _EMBEDDED_CHARACTERS:
         prose = prose[:_EMBEDDED_CHARACTERS].rpartition(" ")[0]
-    return f"{summary.name}. {', '.join(summary.keywords)}. {prose}"
+    return f"{summary.name}. {', '.join(summary.keyword_texts)}. {prose}"
 
 
 def searchable_text(summary: CommunitySummary) -> str:
     """Return the words that a community is found by: name, prose and keywords."""
-    return f"{summary.name}. {summary.summary} {', '.join(summary.keywords)}"
+    return f"{summary.name}. {summary.summary} {', '.join(summary.keyword_texts)}"

@@ -8,11 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding, normalise_name
+from agentic_rag_backend.communities.labels import spread
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, normalise_name
 from agentic_rag_backend.domain.words import words
 
 EXTRACTIVE_MODEL = "extractive"
-EXTRACTIVE_VERSION = "extractive@2"
+EXTRACTIVE_VERSION = "extractive@3"
 
 MAX_KEYWORDS = 8
 MAX_FINDINGS = 8
@@ -32,6 +33,7 @@ _NO_KEYWORDS = frozenset(
 )
 """Words that mark out no theme, however often its sentences say them."""
 _PROSE_CHARACTERS = 700
+_LISTED = 5
 _MIN_SHARE = 0.5
 """Share of the most central entity's weight that another needs to stand in the name beside it."""
 
@@ -44,64 +46,78 @@ def extractive_summary(evidence: Evidence, term_weights: Mapping[str, float]) ->
         term_weights: inverse frequency of words, for the keywords.
     """
     prose = _opening(evidence.facts)
-    name = community_name(evidence.entities)
+    names = central_names(evidence.entities)
     return CommunitySummary(
         fingerprint=evidence.fingerprint,
-        name=name,
+        names=names,
         summary=" ".join(_sentence(fact.statement) for fact in prose) or _listing(evidence),
-        keywords=keywords(evidence, name, term_weights),
+        keywords=keywords(evidence, names, term_weights),
         findings=tuple(Finding(fact.statement, fact.sources) for fact in evidence.facts[:MAX_FINDINGS]),
         rating=rating(evidence.passages),
         model=EXTRACTIVE_MODEL,
         prompt_version=EXTRACTIVE_VERSION,
-        sources=tuple(dict.fromkeys(source for fact in prose for source in fact.sources)),
+        sources=tuple(dict.fromkeys(source for fact in prose for source in fact.sources)) or _listed(evidence),
     )
 
 
-def community_name(entities: Sequence[CentralEntity]) -> str:
-    """Return the one to three most central names, such as "Halden Institute, Mira Voss and Tidal Array".
+def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
+    """Return the one to three most central names.
 
     Titles of documents, file names, code and things of no known kind are taken only where nothing better is there.
     """
-    chosen: list[str] = []
+    chosen: list[Label] = []
     plain = [entity for entity in entities if _names_well(entity)]
     entities = plain or entities
     for entity in entities:
         if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
             break
         own = set(normalise_name(entity.name).split())
-        if not any(own <= set(normalise_name(name).split()) or own >= set(normalise_name(name).split()) for name in chosen):
-            chosen.append(" ".join(entity.name.split()))
-    return chosen[0] if len(chosen) == 1 else f"{', '.join(chosen[:-1])} and {chosen[-1]}" if chosen else ""
+        others = [set(normalise_name(label.text).split()) for label in chosen]
+        if not any(own <= other or own >= other for other in others):
+            chosen.append(_name(entity))
+    return tuple(chosen)
 
 
-def keywords(evidence: Evidence, name: str, term_weights: Mapping[str, float]) -> tuple[str, ...]:
-    """Return up to eight: central names that the title lacks, and the words that mark these facts out from all others."""
-    title = {word.form for word in words(name)}
-    names: list[str] = []
+def keywords(evidence: Evidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
+    """Return up to eight: central names beside ``names``, and the words that mark these facts out from all others.
+
+    A word rests on the passages of the sentences that spell it as it is shown.
+    """
+    title = {word.form for label in names for word in words(label.text)}
+    further: list[Label] = []
     for entity in [each for each in evidence.entities if _names_well(each)]:
         forms = {word.form for word in words(entity.name)}
-        if len(names) < MAX_KEYWORDS // 2 and not forms <= title:
-            names.append(" ".join(entity.name.split()))
+        if len(further) < MAX_KEYWORDS // 2 and not forms <= title:
+            further.append(_name(entity))
             title |= forms
     counts: Counter[str] = Counter()
     written: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    spelling: defaultdict[str, list[Support]] = defaultdict(list)
     for fact in evidence.facts:
         found = [word for word in words(fact.statement) if word.content and not word.name and _says_a_topic(word.form)]
         counts.update({word.form for word in found} - title)
         for word in found:
-            written[word.form][fact.statement[word.start : word.end].casefold()] += 1
+            text = fact.statement[word.start : word.end].casefold()
+            written[word.form][text] += 1
+            spelling[text] += fact.sources
     if any(count > 1 for count in counts.values()):
         counts = Counter({form: count for form, count in counts.items() if count > 1})
     rare = max(term_weights.values(), default=1.0)
     ranked = sorted(counts, key=lambda form: (-math.log1p(counts[form]) * term_weights.get(form, rare), form))
     spelled = [min(written[form], key=lambda text, form=form: (-written[form][text], text)) for form in ranked]  # type: ignore[misc]
-    return tuple(dict.fromkeys([*names, *spelled]))[:MAX_KEYWORDS]
+    found_in = {label.text: label.sources for label in further}
+    for text in spelled:
+        found_in.setdefault(text, spread(spelling[text]))
+    return tuple(Label(text, sources) for text, sources in found_in.items())[:MAX_KEYWORDS]
 
 
 def rating(passages: int) -> float:
     """Return how well documented a community is, in [0, 10): 1.7 for 10 passages, 5 for 50, 9.1 for 500."""
     return round(10 * passages / (passages + 50), 1)
+
+
+def _name(entity: CentralEntity) -> Label:
+    return Label(" ".join(entity.name.split()), entity.passages)
 
 
 def _names_well(entity: CentralEntity) -> bool:
@@ -138,6 +154,10 @@ def _sentence(statement: str) -> str:
 
 
 def _listing(evidence: Evidence) -> str:
-    shown = [" ".join(entity.name.split()) for entity in evidence.entities[:5]]
+    shown = [" ".join(entity.name.split()) for entity in evidence.entities[:_LISTED]]
     more = evidence.entity_count - len(shown)
     return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
+
+
+def _listed(evidence: Evidence) -> tuple[Support, ...]:
+    return tuple(dict.fromkeys(support for entity in evidence.entities[:_LISTED] for support in entity.passages[:1]))

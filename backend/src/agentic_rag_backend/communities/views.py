@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.communities.visibility import supporting_chunks, visible_summary
+from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
@@ -19,9 +19,10 @@ _ATTEMPTS = 3
 class CommunityView:
     """A community as a reader may see it.
 
-    ``findings`` hold only statements all of whose passages are visible. ``summary`` and ``keywords`` are empty, and
-    ``withheld`` true, while the prose rests on a passage that is not. ``sources`` are the visible passages behind it all.
-    ``written_by`` is the model that wrote the summary.
+    ``findings`` hold only statements all of whose passages are visible. ``summary`` is empty, and ``withheld`` true, while the
+    prose rests on a passage that is not. ``name`` and ``keywords`` hold only what a visible passage says; a community of which
+    no name is left is called by its id. ``sources`` are the visible passages behind prose and findings. ``written_by`` is the
+    model that wrote the summary.
     """
 
     id: str
@@ -41,33 +42,34 @@ class CommunityView:
 
 
 def visible_view(
-    community: Community, summary: CommunitySummary, shown: Mapping[str, int], *, stale: bool
+    community: Community, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], *, stale: bool
 ) -> CommunityView | None:
     """Return what of a community may be shown, or None where no passage behind it is visible any more.
 
     Args:
-        shown: version by chunk id, for the chunks that the catalogue shows now.
+        visible: by id, the chunks that the catalogue shows now.
     """
     behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
-    sources = tuple(replace(each, version=shown[each.chunk_id]) for each in behind if each.chunk_id in shown)
+    there = (each for each in behind if each.chunk_id in visible)
+    sources = tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there)
     if not sources:
         return None
-    visible = visible_summary(summary, shown)
+    shown = visible_summary(summary, visible)
     return CommunityView(
         id=community.id,
-        name=visible.name,
-        summary=visible.summary,
-        keywords=visible.keywords,
-        findings=visible.findings,
+        name=shown.name or f"Theme {community.id[:8]}",
+        summary=shown.summary,
+        keywords=shown.keyword_texts,
+        findings=shown.findings,
         entity_count=community.entity_count,
         level=community.level,
         parent_id=community.parent_id,
         generation=community.generation,
-        rating=visible.rating,
+        rating=shown.rating,
         sources=sources,
         stale=stale or len(sources) < len(behind),
-        withheld=not visible.summary,
-        written_by=visible.model,
+        withheld=not shown.summary,
+        written_by=shown.model,
     )
 
 
@@ -109,12 +111,18 @@ class CommunityReader:
         if not communities:
             return []
         summaries = await self._communities.summaries(tenant, [each.fingerprint for each in communities])
-        visible = await self._documents.hydrate(tenant, supporting_chunks(summaries.values()))
-        shown = {id: found.chunk.version for id, found in visible.items() if passes(found)}
+        visible = await self._visible(tenant, supporting_chunks(summaries.values()), passes)
+        visible |= await self._visible(tenant, further_chunks(summaries.values(), visible), passes)
         views = []
         for each in communities:
             summary = summaries.get(each.fingerprint)
-            view = None if summary is None else visible_view(each, summary, shown, stale=pointer.stale)
+            view = None if summary is None else visible_view(each, summary, visible, stale=pointer.stale)
             if view is not None:
                 views.append(view)
         return views
+
+    async def _visible(
+        self, tenant: TenantId, ids: Sequence[str], passes: Callable[[VisibleChunk], bool]
+    ) -> dict[str, VisibleChunk]:
+        found = await self._documents.hydrate(tenant, ids) if ids else {}
+        return {id: chunk for id, chunk in found.items() if passes(chunk)}

@@ -1,43 +1,79 @@
-"""What of a summary may be shown now: no statement outlives the passages it rests on.
-
-Names and keywords have no passages of their own on record: the name stays until the next rebuild, keywords go with the prose.
-"""
+"""What of a summary may be shown now: nothing outlives the passages it rests on, be it prose, finding, name or keyword."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentic_rag_backend.domain.graph import CommunitySummary, Support
+from agentic_rag_backend.communities.labels import told
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 
 
 def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
-    """Return the ids of every chunk that the summaries' prose or findings rest on, each once, sorted."""
+    """Return the ids of every chunk that prose or findings rest on and the first of each label, each once, sorted."""
     return sorted(
         {
             support.chunk_id
             for summary in summaries
-            for supports in (summary.sources, *(finding.sources for finding in summary.findings))
+            for supports in (
+                summary.sources,
+                *(finding.sources for finding in summary.findings),
+                *(label.sources[:1] for label in _labels(summary)),
+            )
             for support in supports
         }
     )
 
 
-def visible_summary(summary: CommunitySummary, shown: Mapping[str, int]) -> CommunitySummary:
-    """Withhold prose and keywords if a passage they used is gone, and each finding whose passages are not all there.
+def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, VisibleChunk]) -> list[str]:
+    """Return the ids of the chunks by which labels may hold that none of the ``visible`` ones says."""
+    return sorted(
+        {
+            support.chunk_id
+            for summary in summaries
+            for label in _labels(summary)
+            if not _said(label, visible)
+            for support in label.sources
+        }
+        - visible.keys()
+    )
+
+
+def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> CommunitySummary:
+    """Withhold what does not hold any more.
+
+    The prose holds while every passage it used is there, a finding likewise; a name or keyword while one of its passages is
+    there and says it, or, if it has none of its own, as long as the prose. A title that does not hold gives way to the names.
 
     Args:
-        shown: version by chunk id, for the chunks that the catalogue shows now.
+        visible: by id, the chunks that the catalogue shows now.
     """
+    whole = _there(summary.sources, visible)
 
-    def held(supports: Iterable[Support]) -> bool:
-        # A chunk that the next version kept has the same id: its text is the same, so the statement still stands.
-        return all(support.chunk_id in shown for support in supports)
+    def holds(label: Label) -> bool:
+        return _said(label, visible) if label.sources else whole
 
-    whole = held(summary.sources)
     return replace(
         summary,
+        title=summary.title if summary.title is not None and holds(summary.title) else None,
+        names=tuple(filter(holds, summary.names)),
         summary=summary.summary if whole else "",
-        keywords=summary.keywords if whole else (),
-        findings=tuple(finding for finding in summary.findings if held(finding.sources)),
+        keywords=tuple(filter(holds, summary.keywords)),
+        findings=tuple(finding for finding in summary.findings if _there(finding.sources, visible)),
     )
+
+
+def _labels(summary: CommunitySummary) -> tuple[Label, ...]:
+    return (*summary.names, *summary.keywords, *(() if summary.title is None else (summary.title,)))
+
+
+def _there(supports: Iterable[Support], visible: Mapping[str, VisibleChunk]) -> bool:
+    # A chunk that the next version kept has the same id: its text is the same, so the statement still stands.
+    return all(support.chunk_id in visible for support in supports)
+
+
+def _said(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
+    # Read again, since titles and headings change without the chunk's id.
+    passages = (visible.get(support.chunk_id) for support in label.sources)
+    return any(passage is not None and told(passage, label.text) for passage in passages)

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from agentic_rag_backend.communities.evidence import Evidence, Fact
+from agentic_rag_backend.communities.labels import spread
 from agentic_rag_backend.communities.summaries import (
     EXTRACTIVE_MODEL,
     EXTRACTIVE_VERSION,
@@ -17,7 +18,7 @@ from agentic_rag_backend.communities.summaries import (
     extractive_summary,
 )
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, says
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt, built_in, fence
@@ -158,13 +159,14 @@ class Summariser:
         prose = _text(parsed.get("summary"))
         if not prose:
             raise ModelReplyInvalid("the reply holds no summary")
-        names = [text for text in map(_text, _list(parsed.get("keywords"))) if text]
+        title = _text(parsed.get("title"))[:200]
+        words = dict.fromkeys(text for text in map(_text, _list(parsed.get("keywords"))) if text)
         prompt_version, model = self.keys[0]
         return replace(
             plain,
-            name=_text(parsed.get("title"))[:200] or plain.name,
+            title=_label(title, evidence, facts) if title else None,
             summary=prose,
-            keywords=tuple(dict.fromkeys(names))[:MAX_KEYWORDS] or plain.keywords,
+            keywords=tuple(_label(text, evidence, facts) for text in [*words][:MAX_KEYWORDS]) or plain.keywords,
             findings=_findings(_list(parsed.get("findings")), facts) or plain.findings,
             rating=_rating(parsed.get("rating"), plain.rating),
             model=model,
@@ -174,10 +176,22 @@ class Summariser:
         )
 
 
-def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Any, ...]:
-    """Everything the model was shown, since its prose may rest on any of it."""
+def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ...]:
+    """Everything the model was shown, since its prose may rest on any of it; of what says a name one passage is enough."""
+    children = evidence.children
     shown = [source for fact in facts for source in fact.sources]
-    return tuple(dict.fromkeys([*shown, *(source for child in evidence.children for source in child.sources)]))
+    shown += [source for child in children for source in child.sources]
+    names = [entity.passages for entity in evidence.entities]
+    names += [label.sources for child in children for label in (*child.names, *((child.title,) if child.title else ()))]
+    held = set(shown)
+    return tuple(dict.fromkeys([*shown, *(passages[0] for passages in names if passages and held.isdisjoint(passages))]))
+
+
+def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
+    """Return a title or keyword with what says it of the evidence; where nothing does, it is the model's own, like the prose."""
+    said = [source for fact in facts if says(fact.statement, text) for source in fact.sources]
+    named = [source for entity in evidence.entities if says(entity.name, text) for source in entity.passages]
+    return Label(text, spread([*said, *named]))
 
 
 def _findings(items: Sequence[object], facts: Sequence[Fact]) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
@@ -29,9 +29,10 @@ from agentic_rag_backend.testing.catalogue_samples import (
 SECRET = "5e" * 32
 SUMMARY = CommunitySummary(
     fingerprint="f1",
-    name="Engines",
+    names=(Label("Ada", (Support("d", 1, "c"), Support("d2", 4, "c3"))), Label("Charles")),
+    title=Label("Engines", (Support("d", 2, "c2"),)),
     summary="About engines.",
-    keywords=("engine", "program"),
+    keywords=(Label("engine", (Support("d", 1, "c"),)), Label("program")),
     findings=(Finding("Ada knew Charles.", (Support("d", 1, "c"), Support("d", 2, "c2"))),),
     rating=0.75,
     model="extractive",
@@ -41,7 +42,7 @@ SUMMARY = CommunitySummary(
 )
 BARE = CommunitySummary(
     fingerprint="",
-    name="N",
+    names=(Label("N"),),
     summary="S",
     keywords=(),
     findings=(),

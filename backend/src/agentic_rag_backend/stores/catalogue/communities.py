@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import delete, func, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.base import CommunityPointer
@@ -21,7 +21,7 @@ from agentic_rag_backend.stores.catalogue.tables import community_summaries as s
 from agentic_rag_backend.stores.catalogue.tables import tenants
 
 _SUMMARY_KEYS = ("tenant_id", "fingerprint", "prompt_version", "model")
-_SUMMARY_VALUES = ("name", "summary", "keywords", "findings", "sources", "rating", "tokens", "written_at")
+_SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources", "rating", "tokens", "written_at")
 
 
 class SqlCommunities:
@@ -134,21 +134,27 @@ def _summaries(
 
 
 def _summary_from(row: RowMapping) -> CommunitySummary:
-    findings = tuple(
-        Finding(item["statement"], tuple(Support(**source) for source in item["sources"])) for item in row["findings"]
-    )
     return CommunitySummary(
         fingerprint=row["fingerprint"],
-        name=row["name"],
+        names=tuple(map(_label_from, row["names"])),
         summary=row["summary"],
-        keywords=tuple(row["keywords"]),
-        findings=findings,
+        keywords=tuple(map(_label_from, row["keywords"])),
+        findings=tuple(Finding(item["statement"], _supports_from(item["sources"])) for item in row["findings"]),
         rating=row["rating"],
         model=row["model"],
         prompt_version=row["prompt_version"],
         tokens=row["tokens"],
-        sources=tuple(Support(**source) for source in row["sources"]),
+        sources=_supports_from(row["sources"]),
+        title=None if row["title"] is None else _label_from(row["title"]),
     )
+
+
+def _label_from(item: Mapping[str, Any]) -> Label:
+    return Label(item["text"], _supports_from(item["sources"]))
+
+
+def _supports_from(items: Sequence[Mapping[str, Any]]) -> tuple[Support, ...]:
+    return tuple(Support(**item) for item in items)
 
 
 def _save_summaries(connection: Connection, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:

@@ -231,9 +231,11 @@ community_summaries = Table(
     Column("fingerprint", String, primary_key=True),
     Column("prompt_version", String, primary_key=True),
     Column("model", String, primary_key=True),
-    Column("name", Text, nullable=False),
-    Column("summary", Text, nullable=False),
+    # Labels with the passages that say them; the name is the title, if a model gave one, or made of the names.
+    Column("title", Json),
+    Column("names", Json, nullable=False),
     Column("keywords", Json, nullable=False),
+    Column("summary", Text, nullable=False),
     Column("findings", Json, nullable=False),
     Column("sources", Json, nullable=False),
     Column("rating", Float, nullable=False),

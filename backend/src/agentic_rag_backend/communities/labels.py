@@ -1,0 +1,24 @@
+"""Which passages a name or a keyword rests on, and whether a passage says it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import Support, says
+
+MAX_PASSAGES = 8
+"""Passages kept for one label: it outlives the deletion of seven documents, and costs a reader one look where none went."""
+
+
+def spread(supports: Iterable[Support]) -> tuple[Support, ...]:
+    """Return up to eight passages, the first of each document before the second of any."""
+    distinct = list(dict.fromkeys(supports))
+    first = {support.document_id: support for support in reversed(distinct)}
+    leading = [support for support in distinct if first[support.document_id] is support]
+    return tuple(dict.fromkeys([*leading, *distinct]))[:MAX_PASSAGES]
+
+
+def told(passage: VisibleChunk, label: str) -> bool:
+    """Tell whether the passage, its document's title or a heading above it says the label, as they are now."""
+    return any(says(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.headings))
