@@ -26,8 +26,8 @@ _BY_GROUP = [
 _ROW = {"uuid": "x", "labels": ["Entity"], "leading": []}
 _VALUES = {
     **dict.fromkeys(("tenant", "document", "document_uuid", "version_uuid", "title", "prefix", "after", "from", "to"), "x"),
-    **{name: ["x"] for name in ("uuids", "names", "prefixes")},
-    **dict.fromkeys(("version", "above", "limit", "generation", "hub_degree"), 1),
+    **{name: ["x"] for name in ("uuids", "names", "prefixes", "edges", "passages")},
+    **dict.fromkeys(("version", "above", "limit", "generation", "hub_degree", "per_passage"), 1),
     "rows": [_ROW],
     "chunks": [_ROW],
     "documents": [{"id": "x", "prefix": "x"}],

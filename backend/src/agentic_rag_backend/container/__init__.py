@@ -37,6 +37,7 @@ from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
+from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -139,7 +140,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
     reconciler = make_reconciler(adapters, served, started_at)
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.
     queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
-    retrievers = RetrieverRegistry(Parts(_readable(adapters), graphs, dual_level_options(settings)))
+    retrievers = RetrieverRegistry(Parts(_readable(settings, adapters), graphs, dual_level_options(settings)))
     return Container(
         settings=settings,
         catalogue=catalogue,
@@ -202,7 +203,7 @@ def _ingestion(
     )
 
 
-def _readable(adapters: Adapters) -> Stores:
+def _readable(settings: Settings, adapters: Adapters) -> Stores:
     """Return what retrievers read from."""
     return Stores(
         documents=adapters.catalogue.documents,
@@ -211,6 +212,7 @@ def _readable(adapters: Adapters) -> Stores:
         graph=adapters.graph,
         embedder=adapters.embedder,
         encoder=QueryEncoder(adapters.embedder),
+        leg=GraphLeg(adapters.graph_search, timeout_s=settings.graphiti_search_timeout_s),
     )
 
 

@@ -19,7 +19,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
@@ -37,6 +37,7 @@ class Adapters:
     blobs: BlobStore
     embedder: Embedder
     model: LanguageModel
+    graph_search: GraphSearch | None = None
 
 
 async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
@@ -57,7 +58,15 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
     blobs = ObstoreBlobStore(settings.blob_url or (data_dir / "blobs").absolute().as_uri())
-    return Adapters(vectors=vectors, catalogue=catalogue, graph=graph, blobs=blobs, embedder=embedder, model=model)
+    return Adapters(
+        vectors=vectors,
+        catalogue=catalogue,
+        graph=graph,
+        blobs=blobs,
+        embedder=embedder,
+        model=model,
+        graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
+    )
 
 
 async def _open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorStore:
@@ -113,6 +122,24 @@ async def _open_graph(settings: Settings) -> GraphStore:
             timeout_s=settings.neo4j_timeout_s,
         )
     )
+
+
+def _open_graph_search(
+    settings: Settings, graph: GraphStore, vectors: VectorStore, embedder: Embedder, model: LanguageModel
+) -> GraphSearch | None:
+    """Return Graphiti's search over the graph, or None where it is switched off or the graph is not in Neo4j."""
+    if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
+        return None
+    try:
+        from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch
+        from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"GRAPHITI_SEARCH_ENABLED=true needs the extra 'server' of agentic-rag-backend: {error}"
+        ) from error
+    if not isinstance(graph, Neo4jGraphStore):
+        return None
+    return GraphitiSearch.over(graph.connections, vectors, embedder=embedder, model=model)
 
 
 def _embedder(settings: Settings) -> Embedder:

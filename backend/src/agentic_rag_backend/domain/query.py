@@ -109,13 +109,17 @@ class ThemeHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """How the results came about; ``meta`` and ``trace`` of a response are made from it."""
+    """How the results came about; ``meta`` and ``trace`` of a response are made from it.
+
+    ``failures`` are the reasons among ``fallback_reason`` that a strategy made of others has to hand on: a part failed.
+    """
 
     strategy: str
     methods_used: tuple[str, ...] = ()
     fusion: str | None = None
     fallback_used: bool = False
     fallback_reason: str | None = None
+    failures: tuple[str, ...] = ()
     processing_time_ms: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)

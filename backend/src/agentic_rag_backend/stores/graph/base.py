@@ -14,8 +14,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
+from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import (
     Community,
     DocumentKnowledge,
@@ -27,6 +29,7 @@ from agentic_rag_backend.domain.graph import (
     RelationshipSupport,
 )
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.vector.base import ScoredId, Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +137,40 @@ class GraphStore(KnowledgeStore, CommunityStore, Protocol):
 
     async def close(self) -> None:
         """Release the store; further calls fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphQuestion:
+    """What to look for in a tenant's graph. ``vector`` is that of ``text``; ``limit`` counts entities and facts each.
+
+    Facts that do not hold at ``moment`` (None: now) are left out; ``filter`` is for the passages that lead to anything.
+    """
+
+    text: str
+    vector: Vector
+    limit: int
+    moment: datetime | None = None
+    filter: Filter | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFindings:
+    """Ids, best first, with scores > 0 that compare within one list only. Of all versions: the caller keeps what is visible."""
+
+    entities: tuple[ScoredId, ...] = ()
+    relationships: tuple[ScoredId, ...] = ()
+
+
+class GraphSearch(Protocol):
+    """A search engine's own way into a tenant's graph, beside the store; retrieval does without where it fails."""
+
+    @property
+    def name(self) -> str:
+        """What traces call it."""
+
+    async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
+        """Return what the question is about.
+
+        Raises:
+            StoreUnavailable: a store that it asks does not answer.
+        """

@@ -96,6 +96,11 @@ class Neo4jConnections:
             raise ConfigurationError(f"NEO4J_URI cannot be used: {error}") from error
         return cls(driver, address)
 
+    @property
+    def database(self) -> str:
+        """The database that is spoken to."""
+        return self._address.database
+
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         """Return what ``work`` returns, in one transaction; it runs again after transient errors, so it must be repeatable.
 

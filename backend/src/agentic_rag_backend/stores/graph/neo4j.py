@@ -80,6 +80,11 @@ class Neo4jGraphStore:
             raise
         return cls(connections)
 
+    @property
+    def connections(self) -> Neo4jConnections:
+        """The process's one pool, for what else reads this graph."""
+        return self._connections
+
     async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
         """Add one version's knowledge in one transaction of a fixed number of statements; the same again changes nothing.
 

@@ -74,7 +74,8 @@ MATCH ()-[r:RELATES_TO {uuid: edge}]->() USING INDEX SEEK r:RELATES_TO(uuid) WHE
 CALL (r) {
     MATCH (c:Episodic)-[s:STATES]->() USING INDEX SEEK s:STATES(group_id, edge) WHERE s.group_id = $tenant AND s.edge = r.uuid
     WITH c, s ORDER BY s.position
-    RETURN collect(s.fact)[0] AS fact, min(s.valid_at) AS valid_at, max(s.invalid_at) AS invalid_at,
+    // It ends only where all that state it say so.
+    RETURN collect(s.fact)[0] AS fact, min(s.valid_at) AS valid_at, CASE WHEN count(s.invalid_at) = count(s) THEN max(s.invalid_at) END AS invalid_at,
         collect(DISTINCT c.uuid) AS episodes
 }
 SET r.fact = coalesce(fact, ''), r.valid_at = datetime(valid_at), r.invalid_at = datetime(invalid_at), r.episodes = episodes;

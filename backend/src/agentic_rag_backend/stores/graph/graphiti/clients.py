@@ -1,0 +1,112 @@
+"""Our language model, embedder and ranking behind Graphiti's client classes: it makes no client of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.llm.base import LanguageModel, ModelRequest
+from agentic_rag_backend.models.llm.base import Message as Turn
+from agentic_rag_backend.stores.graph.graphiti.sdk import (
+    CrossEncoderClient,
+    EmbedderClient,
+    LLMClient,
+    LLMConfig,
+    Message,
+    ModelSize,
+)
+
+_ROLES = ("system", "user", "assistant")
+_MAX_TOKENS = 16_384
+_ANY_OBJECT = {"type": "object"}
+
+
+class GraphitiLanguageModel(LLMClient):
+    """`LanguageModel` as Graphiti's ``LLMClient``; limits, retries and validation are those of the port.
+
+    Args:
+        fast_model: name of the model for prompts that Graphiti calls small; None: the port's own.
+    """
+
+    def __init__(self, model: LanguageModel, *, fast_model: str | None = None) -> None:
+        super().__init__(LLMConfig(model=model.name, small_model=fast_model, temperature=0.0, max_tokens=_MAX_TOKENS))
+        self._model = model
+
+    async def _generate_response(
+        self,
+        messages: list[Message],
+        response_model: type[BaseModel] | None = None,
+        max_tokens: int = _MAX_TOKENS,
+        model_size: ModelSize = ModelSize.medium,
+        *,
+        model: str | None = None,
+    ) -> dict[str, Any]:
+        """Return the reply as an object of ``response_model``'s schema.
+
+        Raises:
+            ModelUnavailable: the configured model writes no text, or does not answer.
+        """
+        if not self._model.generative:
+            raise ModelUnavailable("Graphiti's extraction needs a language model that writes: LLM=openai")
+        small = self.small_model if model_size is ModelSize.small else None
+        reply = await self._model.complete(
+            ModelRequest(
+                prompt="graphiti@0.31.1",
+                messages=tuple(_turn(message) for message in messages),
+                schema=response_model.model_json_schema() if response_model is not None else _ANY_OBJECT,
+                model=model or small,
+                temperature=0.0,
+                max_tokens=max_tokens,
+            )
+        )
+        return dict(reply.parsed or {})
+
+
+def _turn(message: Message) -> Turn:
+    if message.role not in _ROLES:
+        raise InvalidRequest(f"a message's role must be one of {', '.join(_ROLES)}; got {message.role!r}")
+    return Turn(message.role, message.content)  # type: ignore[arg-type]
+
+
+class GraphitiEmbedder(EmbedderClient):
+    """`Embedder` as Graphiti's ``EmbedderClient``."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
+        """Return the vector of a text, or of the first text of a list.
+
+        Raises:
+            InvalidRequest: it is neither; token ids are those of another model.
+        """
+        texts = [input_data] if isinstance(input_data, str) else list(input_data)
+        if not texts or not isinstance(texts[0], str):
+            raise InvalidRequest("the embedder reads text, not token ids, and at least one")
+        (vector,) = await self._embedder.embed([texts[0]])
+        return [float(value) for value in vector]
+
+    async def create_batch(self, input_data_list: list[str]) -> list[list[float]]:
+        """Return the vectors of all texts, in order."""
+        vectors = await self._embedder.embed(input_data_list) if input_data_list else np.zeros((0, 0), np.float32)
+        return [[float(value) for value in vector] for vector in vectors]
+
+
+class GraphitiReranker(CrossEncoderClient):
+    """Ranking by the cosine of query and passage, as Graphiti's ``CrossEncoderClient``: there is no reranking model yet."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
+        """Return each passage with its cosine in [-1, 1], the nearest first, equals in the order given."""
+        if not passages:
+            return []
+        cosines = await self._embedder.embed(passages) @ await self._embedder.embed_query(query)
+        order = np.argsort(-cosines, kind="stable")
+        return [(passages[number], float(cosines[number])) for number in order.tolist()]

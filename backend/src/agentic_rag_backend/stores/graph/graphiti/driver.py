@@ -1,0 +1,220 @@
+"""What Graphiti reaches the graph through: nothing without a tenant, and within one only our own statements."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import ConfigDict
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import InvalidScope
+from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Record
+from agentic_rag_backend.stores.graph.graphiti.sdk import (
+    EdgeNotFoundError,
+    EntityEdge,
+    EntityNode,
+    EpisodeType,
+    EpisodicNode,
+    GraphDriver,
+    GraphDriverSession,
+    GraphOperationsInterface,
+    GraphProvider,
+    NodeNotFoundError,
+    SearchInterface,
+)
+from agentic_rag_backend.stores.graph.statements import load_statements
+
+T = TypeVar("T")
+
+_CYPHER = load_statements(".cypher")
+_DATES = ("created_at", "valid_at", "invalid_at", "expired_at")
+
+
+class GraphReader:
+    """Entities, facts and passages of one tenant as Graphiti's models, read by statements that bind the tenant."""
+
+    def __init__(self, connections: Neo4jConnections, tenant: TenantId) -> None:
+        self._connections = connections
+        self.tenant = require_tenant(tenant)
+
+    async def nodes(self, uuids: Sequence[str]) -> dict[str, EntityNode]:
+        """Return the tenant's entities among ``uuids``."""
+        return {row["uuid"]: to_node(row, self.tenant) for row in await self.rows("graphiti_nodes", uuids=list(uuids))}
+
+    async def edges(self, uuids: Sequence[str]) -> dict[str, EntityEdge]:
+        """Return the tenant's facts among ``uuids``."""
+        return {row["uuid"]: to_edge(row, self.tenant) for row in await self.rows("graphiti_edges", uuids=list(uuids))}
+
+    async def episodes(self, uuids: Sequence[str]) -> dict[str, EpisodicNode]:
+        """Return the tenant's passages among ``uuids``; their text is in the catalogue."""
+        return {row["uuid"]: to_episode(row, self.tenant) for row in await self.rows("graphiti_episodes", uuids=list(uuids))}
+
+    async def rows(self, statement: str, **values: Any) -> list[Record]:
+        """Return what a statement of ours finds in the tenant: its one record holds the rows, as maps.
+
+        Raises:
+            StoreUnavailable: Neo4j does not answer.
+        """
+        key = {"tenant": self.tenant.value, **values}
+        (record,) = await self._connections.read(lambda transaction: transaction.rows(_CYPHER[statement], key))
+        return [{**row, **{name: _moment(row[name]) for name in _DATES if name in row}} for row in record["rows"]]
+
+
+class TenantReads(GraphOperationsInterface):
+    """Graphiti's reads by uuid, answered within the tenant. What is not here ends in the driver, which refuses it.
+
+    That goes for every deletion: what a document says leaves the graph with the document, through our own store.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    reader: GraphReader
+
+    async def node_get_by_uuid(self, _cls: Any, driver: Any, uuid: str) -> EntityNode:
+        """Return an entity.
+
+        Raises:
+            NodeNotFoundError: the tenant has none of that uuid, whoever else may have.
+        """
+        return _only(await self.reader.nodes([uuid]), NodeNotFoundError(uuid))
+
+    async def node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str], group_id: str | None = None) -> list[EntityNode]:
+        """Return the entities that the tenant has.
+
+        Raises:
+            InvalidScope: another group is asked for.
+        """
+        if group_id is not None:
+            require_group(self.reader.tenant, [group_id])
+        return list((await self.reader.nodes(uuids)).values())
+
+    async def episodic_node_get_by_uuid(self, _cls: Any, driver: Any, uuid: str) -> EpisodicNode:
+        """Return a passage, or raise as `node_get_by_uuid` does."""
+        return _only(await self.reader.episodes([uuid]), NodeNotFoundError(uuid))
+
+    async def episodic_node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str]) -> list[EpisodicNode]:
+        """Return the passages that the tenant has."""
+        return list((await self.reader.episodes(uuids)).values())
+
+    async def edge_get_by_uuid(self, _cls: Any, driver: Any, uuid: str) -> EntityEdge:
+        """Return a fact, or raise ``EdgeNotFoundError``."""
+        return _only(await self.reader.edges([uuid]), EdgeNotFoundError(uuid))
+
+    async def edge_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str]) -> list[EntityEdge]:
+        """Return the facts that the tenant has."""
+        return list((await self.reader.edges(uuids)).values())
+
+
+class TenantDriver(GraphDriver):
+    """The driver of the process's one Graphiti, on the connections of our own store.
+
+    Graphiti's statements find by uuid whatever the group is, and take no group for all of them: none is run. The driver
+    that Graphiti holds has no tenant and answers nothing; ``within`` returns the one for a tenant's searches and reads.
+    """
+
+    provider = GraphProvider.NEO4J
+
+    def __init__(self, connections: Neo4jConnections) -> None:
+        self._connections = connections
+        self._database = connections.database
+
+    def within(self, reader: GraphReader, interface: SearchInterface) -> TenantDriver:
+        """Return this driver for one tenant: searches are answered by ``interface``, reads by uuid by ``reader``."""
+        scoped = copy.copy(self)
+        scoped.search_interface = interface
+        scoped.graph_operations_interface = TenantReads(reader=reader)
+        return scoped
+
+    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> NoReturn:
+        """Refuse the statement.
+
+        Raises:
+            InvalidScope: always.
+        """
+        raise InvalidScope(
+            f"a statement of Graphiti's is bound to no tenant and is not run: {' '.join(cypher_query_.split())[:80]}"
+        )
+
+    def session(self, database: str | None = None) -> GraphDriverSession:
+        """Refuse, as `execute_query` does."""
+        raise InvalidScope("Graphiti gets no session of its own: its statements are bound to no tenant")
+
+    async def close(self) -> None:
+        """Leave the connections open: they are the store's."""
+
+    async def delete_all_indexes(self) -> None:
+        """Leave the schema alone."""
+
+    async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
+        """Leave the schema alone: it is made by our migrations, constraints before indexes."""
+
+
+def require_group(tenant: TenantId, group_ids: Sequence[str] | None) -> None:
+    """See that exactly the tenant is asked for: Graphiti takes None for every tenant, and hands [] on as None.
+
+    Raises:
+        InvalidScope: no group, or any other.
+    """
+    if group_ids is None or list(group_ids) != [tenant.value]:
+        raise InvalidScope(f"a search of Graphiti's must name its tenant's group and no other; got {group_ids!r}")
+
+
+def to_edge(row: Mapping[str, Any], tenant: TenantId) -> EntityEdge:
+    """Return a fact; ``attributes`` has its id in our graph."""
+    return EntityEdge(
+        uuid=row["uuid"],
+        group_id=tenant.value,
+        source_node_uuid=row["source"],
+        target_node_uuid=row["target"],
+        created_at=row["created_at"],
+        name=row["name"],
+        fact=row["fact"],
+        episodes=list(row["episodes"]),
+        valid_at=row["valid_at"],
+        invalid_at=row["invalid_at"],
+        expired_at=row["expired_at"],
+        attributes={"id": row["id"]},
+    )
+
+
+def to_node(row: Mapping[str, Any], tenant: TenantId) -> EntityNode:
+    """Return an entity; ``attributes`` has its id in our graph."""
+    return EntityNode(
+        uuid=row["uuid"],
+        group_id=tenant.value,
+        name=row["name"],
+        labels=list(row["labels"]),
+        created_at=row["created_at"],
+        summary=row["summary"],
+        attributes={"id": row["id"]},
+    )
+
+
+def to_episode(row: Mapping[str, Any], tenant: TenantId) -> EpisodicNode:
+    """Return a passage without its text."""
+    return EpisodicNode(
+        uuid=row["uuid"],
+        group_id=tenant.value,
+        name=row["name"],
+        source=EpisodeType.from_str(row["source"]),
+        source_description=row["source_description"],
+        content=row["content"],
+        created_at=row["created_at"],
+        valid_at=row["valid_at"],
+        entity_edges=list(row["entity_edges"]),
+    )
+
+
+def _moment(value: Any) -> datetime | None:
+    found: datetime | None = value.to_native() if value is not None else None
+    return found
+
+
+def _only(found: Mapping[str, T], missing: Exception) -> T:
+    if not found:
+        raise missing
+    (value,) = found.values()
+    return value

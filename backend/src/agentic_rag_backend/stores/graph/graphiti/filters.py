@@ -1,0 +1,94 @@
+"""Graphiti's search filters on what was read: it hands them to a `SearchInterface` and does not apply them itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.graph.graphiti.sdk import ComparisonOperator, DateFilter, SearchFilters
+
+_DATES = ("valid_at", "invalid_at", "created_at", "expired_at")
+
+
+def valid_at(moment: datetime) -> SearchFilters:
+    """Return the filter for facts that hold at ``moment``, those of unknown dates included."""
+
+    def known(operator: ComparisonOperator) -> list[list[DateFilter]]:
+        unknown = DateFilter(comparison_operator=ComparisonOperator.is_null)
+        return [[DateFilter(date=moment, comparison_operator=operator)], [unknown]]
+
+    return SearchFilters(
+        valid_at=known(ComparisonOperator.less_than_equal),
+        invalid_at=known(ComparisonOperator.greater_than),
+        expired_at=known(ComparisonOperator.greater_than),
+    )
+
+
+def holds_at(row: Mapping[str, Any], moment: datetime) -> bool:
+    """Tell whether a fact holds at ``moment`` and had not been taken back by then."""
+    return (
+        (row["valid_at"] is None or row["valid_at"] <= moment)
+        and (row["invalid_at"] is None or row["invalid_at"] > moment)
+        and (row["expired_at"] is None or row["expired_at"] > moment)
+    )
+
+
+def edge_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
+    """Tell whether a fact passes, its ends' labels included.
+
+    Raises:
+        InvalidRequest: the filter asks for properties, which Graphiti 0.31.1 defines and no engine of its own applies.
+    """
+    _refuse_properties(wanted)
+    among = (
+        (wanted.edge_types, row["name"]),
+        (wanted.edge_uuids, row["uuid"]),
+        (wanted.edge_source_node_uuids, row["source"]),
+        (wanted.edge_target_node_uuids, row["target"]),
+    )
+    return (
+        all(allowed is None or value in allowed for allowed, value in among)
+        and _labelled(row["source_labels"], wanted)
+        and _labelled(row["target_labels"], wanted)
+        and all(_dated(row[name], getattr(wanted, name)) for name in _DATES)
+    )
+
+
+def node_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
+    """Tell whether an entity passes; raises as `edge_passes` does."""
+    _refuse_properties(wanted)
+    return _labelled(row["labels"], wanted)
+
+
+def _refuse_properties(wanted: SearchFilters) -> None:
+    if wanted.property_filters:
+        raise InvalidRequest("filters on properties are not applied by Graphiti 0.31.1: they are refused rather than ignored")
+
+
+def _labelled(labels: Sequence[str], wanted: SearchFilters) -> bool:
+    return wanted.node_labels is None or bool(set(labels) & set(wanted.node_labels))
+
+
+def _dated(value: datetime | None, alternatives: Sequence[Sequence[DateFilter]] | None) -> bool:
+    """Tell whether one alternative's conditions all hold; none given is no condition."""
+    return not alternatives or any(all(_compares(value, each) for each in conditions) for conditions in alternatives)
+
+
+def _compares(value: datetime | None, condition: DateFilter) -> bool:
+    operator = condition.comparison_operator
+    if operator in (ComparisonOperator.is_null, ComparisonOperator.is_not_null):
+        return (value is None) == (operator is ComparisonOperator.is_null)
+    if value is None or condition.date is None:
+        return False  # As in Cypher: a comparison with null is not true.
+    date = condition.date if condition.date.tzinfo else condition.date.replace(tzinfo=UTC)
+    results = {
+        ComparisonOperator.equals: value == date,
+        ComparisonOperator.not_equals: value != date,
+        ComparisonOperator.greater_than: value > date,
+        ComparisonOperator.less_than: value < date,
+        ComparisonOperator.greater_than_equal: value >= date,
+        ComparisonOperator.less_than_equal: value <= date,
+    }
+    return results[operator]

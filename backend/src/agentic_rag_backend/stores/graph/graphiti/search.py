@@ -1,0 +1,91 @@
+"""Graphiti's search as the graph leg of the low level: the adapter of `GraphSearch`."""
+
+from __future__ import annotations
+
+import copy
+from datetime import UTC, datetime
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.llm.base import LanguageModel
+from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
+from agentic_rag_backend.stores.graph.bolt import Neo4jConnections
+from agentic_rag_backend.stores.graph.graphiti.clients import GraphitiEmbedder, GraphitiLanguageModel, GraphitiReranker
+from agentic_rag_backend.stores.graph.graphiti.driver import GraphReader, TenantDriver
+from agentic_rag_backend.stores.graph.graphiti.filters import valid_at
+from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
+from agentic_rag_backend.stores.graph.graphiti.sdk import COMBINED_HYBRID_SEARCH_RRF, Graphiti, SearchConfig, SearchResults
+from agentic_rag_backend.stores.vector.base import ScoredId, VectorStore
+
+_LEAST_COSINE = 0.2
+"""Of a passage through which facts and entities are found: Graphiti's own .6 is for sentences, not for passages."""
+
+
+def recipe(limit: int) -> SearchConfig:
+    """Return Graphiti's hybrid recipe for facts and entities; a copy, since the original is a module's global.
+
+    Passages are searched by the legs beside this one, and communities have a level of their own.
+    """
+    config: SearchConfig = copy.deepcopy(COMBINED_HYBRID_SEARCH_RRF)
+    config.limit = limit
+    config.community_config = None
+    config.episode_config = None
+    for part in (config.edge_config, config.node_config):
+        if part is not None:
+            part.sim_min_score = _LEAST_COSINE
+    return config
+
+
+class GraphitiSearch:
+    """`GraphSearch` by Graphiti's ``search_``, on the connections of the graph store and the points of the vector store."""
+
+    name = "graphiti"
+
+    def __init__(self, graphiti: Graphiti, driver: TenantDriver, connections: Neo4jConnections, vectors: VectorStore) -> None:
+        self._graphiti = graphiti
+        self._driver = driver
+        self._connections = connections
+        self._vectors = vectors
+
+    @classmethod
+    def over(
+        cls, connections: Neo4jConnections, vectors: VectorStore, *, embedder: Embedder, model: LanguageModel
+    ) -> GraphitiSearch:
+        """Make the process's one Graphiti; nothing is connected or asked."""
+        driver = TenantDriver(connections)
+        graphiti = Graphiti(
+            graph_driver=driver,
+            llm_client=GraphitiLanguageModel(model),
+            embedder=GraphitiEmbedder(embedder),
+            cross_encoder=GraphitiReranker(embedder),
+            store_raw_episode_content=False,
+        )
+        return cls(graphiti, driver, connections, vectors)
+
+    async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
+        """Return the entities and relationships that ``search_`` finds, with reciprocal rank scores."""
+        results = await self.results(require_tenant(tenant), question, recipe(question.limit))
+        return GraphFindings(
+            entities=tuple(
+                ScoredId(node.attributes["id"], score)
+                for node, score in zip(results.nodes, results.node_reranker_scores, strict=True)
+            ),
+            relationships=tuple(
+                ScoredId(edge.attributes["id"], score)
+                for edge, score in zip(results.edges, results.edge_reranker_scores, strict=True)
+            ),
+        )
+
+    async def results(self, tenant: TenantId, question: GraphQuestion, config: SearchConfig) -> SearchResults:
+        """Return what ``search_`` returns for a recipe, within the tenant."""
+        moment = question.moment or datetime.now(UTC)
+        reader = GraphReader(self._connections, tenant)
+        interface = TenantSearch(reader=reader, vectors=self._vectors, moment=moment, passages=question.filter)
+        return await self._graphiti.search_(
+            question.text,
+            config=config,
+            group_ids=[tenant.value],
+            search_filter=valid_at(moment),
+            driver=self._driver.within(reader, interface),
+            query_vector=question.vector.tolist(),
+        )
