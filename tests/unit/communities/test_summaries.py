@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from agentic_rag_backend.communities.detection import EntityName
 from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, merge_facts, telling_facts
 from agentic_rag_backend.communities.publication import embedded_text, searchable_text
 from agentic_rag_backend.communities.summaries import central_names, extractive_summary, keywords, rating
-from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.domain.graph import Label, Support
 
 
 def fact(statement: str, *entities: str, chunk: str = "c") -> Fact:
@@ -115,6 +116,21 @@ def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:
     assert "Halden Institute" not in found
     assert found.index("turbine") < found.index("council")
     assert len(found) <= 8
+
+
+def test_each_label_has_the_passages_that_say_it() -> None:
+    ends = (Support("d", 1, "e1"), Support("d", 1, "e2"))
+    facts = [
+        fact("The council praised the turbine near Carrow Bay.", "carrow", chunk="c1"),
+        fact("Turbines hum, and a turbine squeals.", "carrow", chunk="c2"),
+        fact("The turbines went to the council.", "carrow", chunk="c3"),
+    ]
+    entities = (replace(ENTITIES[0], passages=ends), replace(ENTITIES[3], passages=ends[:1], share=0.1))
+    given = Evidence(fingerprint="f", entity_count=4, entities=entities, facts=tuple(facts), passages=3)
+    summary = extractive_summary(given, {})
+    assert summary.names == (Label("Halden Institute", ends), Label("Carrow Bay", ends[:1]))
+    held = {label.text: [source.chunk_id for source in label.sources] for label in summary.keywords}
+    assert held == {"turbine": ["c1", "c2"], "council": ["c1", "c3"]}, "as it is spelled"
 
 
 def test_central_entities_by_weight_inside() -> None:

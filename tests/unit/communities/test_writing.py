@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fa
 from agentic_rag_backend.communities.summaries import extractive_summary
 from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.domain.graph import CommunitySummary, Support
+from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 from agentic_rag_backend.errors import ModelRateLimited
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 
@@ -75,6 +76,29 @@ async def test_reply_becomes_the_summary() -> None:
     assert (summary.model, summary.prompt_version, summary.tokens) == ("small", "community_summary@1", 60)
     assert (written.failure, written.usage) == (None, Usage(50, 10, 1))
     assert model.requests[0].model == "small"
+
+
+async def test_what_a_model_calls_it_rests_on_what_says_so() -> None:
+    given = evidence(2, replace(extractive_summary(evidence(), {}), names=(Label("Old Quay", (source(8), source(9))),)))
+    ship = CentralEntity("q", "Quay of Ada", "place", 0.1, (source(7), source(6)))
+    given = replace(given, entities=(*given.entities, ship))
+    reply = {**GOOD, "title": "Ship number 2", "keywords": ["the Bay", "Quay", "heritage", "BAY."]}
+    summary = (await Summariser(Model(reply)).write(given, {}, by_model=True)).summary
+    assert summary.title == Label("Ship number 2", (source(2),))
+    assert summary.keywords == (
+        Label("the Bay", (source(1), source(2))),
+        Label("Quay", (source(7), source(6))),
+        Label("heritage"),
+        Label("BAY.", (source(1), source(2))),
+    )
+    assert summary.names == extractive_summary(given, {}).names, "what is left when the title goes"
+    assert summary.sources == (source(1), source(2), source(3), source(7), source(8)), "of what says a name, one is enough"
+
+
+async def test_without_a_title_or_keywords_those_of_the_evidence_stand() -> None:
+    summary = (await Summariser(Model({**GOOD, "title": " ", "keywords": []})).write(evidence(), {}, by_model=True)).summary
+    plain = extractive_summary(evidence(), {})
+    assert (summary.title, summary.name, summary.keywords) == (None, plain.name, plain.keywords)
 
 
 @pytest.mark.parametrize("sources", [[], [0], [4], [1, 4], ["1"], [True], "1", None, [1.5]])

@@ -59,12 +59,12 @@ class EvidenceGatherer:
         wanted = [self._relationships(each, entities) for each, entities in zip(communities, central, strict=True)]
         facts = await self._facts(communities, wanted)
         facts |= await self._passage_facts([each for each in communities if not facts[each.id]])
-        told = {each.id: merge_facts(facts[each.id]) for each in communities}
+        merged = {each.id: merge_facts(facts[each.id]) for each in communities}
         telling = {
-            each.id: telling_facts(told[each.id], entities, limit=_FACTS)
+            each.id: telling_facts(merged[each.id], entities, limit=_FACTS)
             for each, entities in zip(communities, central, strict=True)
         }
-        first = {id: [*chosen, *sorted(set(told[id]) - set(chosen), key=_wording)] for id, chosen in telling.items()}
+        first = {id: [*chosen, *sorted(set(merged[id]) - set(chosen), key=_wording)] for id, chosen in telling.items()}
         named = await self._named(communities, central, first)
         return [
             Evidence(
