@@ -186,13 +186,74 @@ async def test_after_a_delete_what_rested_on_it_is_withheld(world: Any, story: S
         assert all(source.document_id not in gone for finding in left.findings for source in finding.sources)
         assert all(source.document_id not in gone for source in left.sources)
     assert any(after[view.id].withheld and not after[view.id].summary for view in partly)
-    text = " ".join(f"{view.summary} {view.findings} {view.keywords}" for view in after.values())
+    text = " ".join(f"{view.name} {view.summary} {view.findings} {view.keywords}" for view in after.values())
     assert "Glass Atlas" not in text
     assert "praised" not in text
     await rebuild(world, service, tenant)
     rebuilt = await everything(service, tenant)
     assert rebuilt
     assert not any(view.withheld or view.stale for view in rebuilt)
+
+
+async def test_what_a_community_is_called_goes_with_its_last_passage(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    lone = await world.add(
+        tenant, "Log", ["Quennell Marsh repaired the Tidal Array for Osric Lindqvist.", "Quennell Marsh left the Tidal Array."]
+    )
+    await rebuild(world, service, tenant)
+    called = {view.id: f"{view.name} {view.keywords}" for view in await everything(service, tenant)}
+    (of_it,) = [id for id, labels in called.items() if "Quennell Marsh" in labels]
+    await world.hide(tenant, lone)
+    assert "Quennell" not in str(await everything(service, tenant))
+    left = await service.get(tenant, of_it)
+    assert "Tidal Array" in f"{left.name} {left.keywords}", "others say it"
+    for mode in ("incremental", "full"):
+        await rebuild(world, service, tenant, RebuildOptions(mode=mode))
+        assert "Quennell" not in str(await everything(service, tenant)), "its purge has not run"
+
+
+async def test_a_name_that_only_hidden_versions_use_is_not_chosen_again(world: Any) -> None:
+    tenant, service, model = await world.tenant("a"), world.service(), ScriptedModel()
+    long = await world.add(
+        tenant,
+        "Charter",
+        ["The Brackwater Tidal Bureau (BTB) hired Mira Voss in Carrow Bay.", "Mira Voss moved the BTB to Brennmoor."],
+    )
+    await world.add(
+        tenant, "Minutes", ["The BTB paid Mira Voss and Osric Lindqvist.", "Osric Lindqvist left the BTB in Brennmoor."]
+    )
+    await rebuild(world, service, tenant)
+    assert "Brackwater" in str(await everything(service, tenant))
+    await world.hide(tenant, long)
+    assert "Brackwater" not in str(await everything(service, tenant))
+    await rebuild(world, world.service(model), tenant)
+    told = [message.content for request in model.requests for message in request.messages]
+    assert any("BTB" in text for text in told)
+    assert not any("Brackwater" in text for text in told), "a model is not shown it either"
+    await rebuild(world, service, tenant, RebuildOptions(mode="full"))
+    assert any("BTB" in view.name for view in await everything(service, tenant))
+
+
+async def test_a_summary_that_is_used_again_is_called_what_it_was(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    extra = {"Diary": ["Osric Lindqvist slept badly."], "Notes": ["The Tidal Array hums.", "Mira Voss has a dog."]}
+    ids = await add_all(world, tenant, {**extra, **story("")})
+    reused = 0
+    for gone in ("Diary", "Halden Report", "Notes", "Lantern Museum", None):
+        job = await rebuild(world, service, tenant)
+        reused += (job.result or {})["summaries_reused"]
+        _, communities = await service._reader.read(tenant)
+        written = await world.catalogue.communities.summaries(tenant, [each.fingerprint for each in communities])
+        views = await everything(service, tenant)
+        told = {view.id: (view.name, view.keywords) for view in views}
+        assert told == {
+            each.id: (written[each.fingerprint].name, written[each.fingerprint].keyword_texts) for each in communities
+        }, gone
+        assert all(view.name for view in views)
+        if gone is not None:
+            await world.hide(tenant, ids[gone])
+    assert reused
 
 
 async def test_cancelled_rebuild_leaves_the_old_generation(world: Any, story: Story) -> None:
