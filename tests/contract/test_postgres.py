@@ -1,4 +1,4 @@
-"""The contracts of catalogue, idempotency keys, worker directory and job queue on a real PostgreSQL."""
+"""The contracts of catalogue, idempotency keys, worker directory, leases and job queue on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from agentic_rag_backend.stores.catalogue.tables import metadata
 from agentic_rag_backend.testing import catalogue as catalogue_contract
 from agentic_rag_backend.testing import idempotency as idempotency_contract
 from agentic_rag_backend.testing import job_queue as queue_contract
+from agentic_rag_backend.testing import leases as leases_contract
 from agentic_rag_backend.testing import workers as workers_contract
 
 
@@ -40,6 +41,11 @@ async def test_idempotency_keys(catalogue: SqlCatalogue, check: idempotency_cont
 @pytest.mark.parametrize("check", workers_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_workers(catalogue: SqlCatalogue, check: workers_contract.Check) -> None:
     await check(catalogue.workers)
+
+
+@pytest.mark.parametrize("check", leases_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_leases(catalogue: SqlCatalogue, check: leases_contract.Check) -> None:
+    await check(catalogue)
 
 
 @pytest.fixture

@@ -61,6 +61,12 @@ class Settings(BaseSettings):
     # --- jobs
     worker_inline: bool = Field(True, description="`serve` runs jobs itself; false: `worker` processes do")
     worker_port: int = Field(8001, ge=0, le=65535, description="port of a worker's health and metrics, on HOST; 0: a free one")
+    worker_silent_after_s: float = Field(
+        30.0, ge=3, le=600, description="seconds without a beat after which others take up a worker's jobs; the same everywhere"
+    )
+    worker_drain_s: float = Field(
+        3.0, ge=0, le=600, description="seconds that running jobs get at SIGTERM before they are handed back"
+    )
     prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once, in each process")
     job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
     job_patience_s: float = Field(

@@ -14,13 +14,10 @@ import sys
 from pathlib import Path
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs import membership, workers
 from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-
-membership.BEAT_S = workers.BEAT_S = 0.1
-workers.SILENT_AFTER_S = 3.0
 
 FOLDER, NAME, WORKFLOWS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 
@@ -56,7 +53,7 @@ async def main() -> None:
         prepare_concurrency=4,
         polling_interval_s=0.05,
         on_failed=failed,
-        workers=catalogue.workers,
+        others=Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=3.0),
     )
     for name in WORKFLOWS:
         queue.register(name, QueueName.PREPARE, work)

@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.recovery import ALONE_AFTER, GIVEN_UP_AFTER, SUSPECT_AFTER, Caution, caution, plan
 from agentic_rag_backend.jobs.slots import Slots
+from agentic_rag_backend.jobs.turns import Turns
 
 TENANTS = (TenantId.new(), TenantId.new())
 
@@ -60,7 +61,7 @@ class _World:
             assert self.restarts <= len(self.killers) * GIVEN_UP_AFTER
 
     async def _process(self) -> bool:
-        slots = Slots({QueueName.PREPARE: self.slots, QueueName.COMMIT: 1}, self.slots + 1)
+        slots = Slots(self.slots, self.slots + 1, Turns())
         left = [str(number) for number in range(self.workflows) if str(number) not in self.ended | self.given_up]
         running: set[str] = set()
         at_the_end: set[str] = set()

@@ -8,6 +8,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.recovery import Caution
 from agentic_rag_backend.jobs.slots import Slots
+from agentic_rag_backend.jobs.turns import Turns
 
 A, B = TenantId.new(), TenantId.new()
 PREPARE, COMMIT = QueueName.PREPARE, QueueName.COMMIT
@@ -17,7 +18,7 @@ class _Place:
     """Workflows that stay in their place until told to leave."""
 
     def __init__(self) -> None:
-        self.slots = Slots({PREPARE: 2, COMMIT: 1}, 8)
+        self.slots = Slots(2, 8, Turns())
         self.inside: list[str] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leave: dict[str, asyncio.Event] = {}

@@ -28,6 +28,7 @@ from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as REC
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
 from agentic_rag_backend.jobs.base import JobQueue, QueueName
+from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
@@ -42,6 +43,7 @@ from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.tenancy.authentication import Authenticator
@@ -120,8 +122,8 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         prepare_concurrency=settings.prepare_concurrency,
         polling_interval_s=settings.job_polling_interval_s,
         on_failed=given_up,
-        # An SQLite database belongs to the process that has DATA_DIR open.
-        workers=None if catalogue.sync_engine.dialect.name == "sqlite" else catalogue.workers,
+        others=_others(settings, catalogue),
+        drain_s=settings.worker_drain_s,
     )
     communities = _communities(settings, adapters, queue)
     tokenizer = open_tokenizer(settings)
@@ -165,6 +167,13 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
     )
 
 
+def _others(settings: Settings, catalogue: SqlCatalogue) -> Others | None:
+    """Return how this process finds others; an SQLite database belongs to the one that has DATA_DIR open."""
+    if catalogue.sync_engine.dialect.name == "sqlite":
+        return None
+    return Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=settings.worker_silent_after_s)
+
+
 def _authenticator(settings: Settings, catalogue: Catalogue) -> Authenticator:
     key = settings.operator_key
     return Authenticator(catalogue.tenants, operator_key=key.get_secret_value() if key else None)
@@ -198,7 +207,11 @@ def _ingestion(
         extractor=RuleExtractor(),
         resolver=Resolver(adapters.graph),
         queue=queue,
-        options=IngestionOptions(max_upload_mb=settings.max_upload_mb, patience_s=settings.job_patience_s),
+        options=IngestionOptions(
+            max_upload_mb=settings.max_upload_mb,
+            patience_s=settings.job_patience_s,
+            commit_together=settings.vector_store == "edge",
+        ),
         on_changed=communities.on_documents_changed,
     )
 

@@ -34,6 +34,8 @@ class Batches:
 
     runner: Runner
     commitment: Commitment
+    together: bool = True
+    """False where a flush costs nothing: then nothing is gathered for it."""
     _prepared: dict[TenantId, dict[str, int]] = field(default_factory=dict)
     _in_preparation: int = 0
     _flushed_at: float = float("-inf")
@@ -41,6 +43,8 @@ class Batches:
 
     def add(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Note that a job is prepared and may be taken along."""
+        if not self.together:
+            return
         self._prepared.setdefault(tenant, {})[job_id] = attempt
 
     @contextmanager
@@ -82,6 +86,8 @@ class Batches:
 
     def _others_come(self, tenant: TenantId, job_id: str) -> bool:
         """Tell whether any document but this one is prepared or being prepared: a single one is never kept waiting."""
+        if not self.together:
+            return False
         others = sum(map(len, self._prepared.values())) - (job_id in self._prepared.get(tenant, {}))
         return self._in_preparation > 0 or others > 0
 

@@ -16,6 +16,7 @@ from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
 from agentic_rag_backend.ingestion.runs import Run, Stopped
+from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, PreparedChunk
@@ -42,7 +43,11 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:
-    """The steps of ``commit_v1``. One of a tenant runs at a time, so names are resolved against a graph that stands still."""
+    """The steps of ``commit_v1``. One of a tenant runs at a time, so names are resolved against a graph that stands still.
+
+    Before it writes, each step makes sure that it still has the tenant's turn: a process that was stopped for a while may
+    have lost it, and what it would write is then another one's to write.
+    """
 
     documents: DocumentCatalogue
     blobs: BlobStore
@@ -71,8 +76,9 @@ class Commitment:
         chunks = written.result["chunks"]
         # A job of a few chunks is over before anybody reads how far it is; its end says it.
         await run.progress("publish", chunks, chunks, at_once=chunks > FEW_CHUNKS)
+        await confirm_turn()
         if not written.published and not await self.documents.publish(
-            run.tenant, run.document_id, run.version, failures=written.failures
+            run.tenant, run.document_id, run.version, failures=written.failures, fence=fence_here()
         ):
             raise superseded(run)
         written.published = True
@@ -102,6 +108,7 @@ class Commitment:
             return  # its deletion removes everything
         if document.current_version >= run.version:
             return
+        await confirm_turn()
         shown = await self._chunk_ids(run) if document.current_version else []
         vectors = self.nodes.vectors
         await vectors.delete_document(run.tenant, run.document_id, up_to_version=run.version, keep=shown)
@@ -115,9 +122,12 @@ class Commitment:
         knowledge = await self.resolver.resolve(
             run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
         )
+        await confirm_turn()
         await self.nodes.graph.write_document(run.tenant, knowledge)
         await run.progress("vectors", 0, len(prepared))
+        await confirm_turn()
         await self.nodes.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
+        await confirm_turn()
         nodes = await self.nodes.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
         result = {
@@ -134,6 +144,7 @@ class Commitment:
     async def _forget_older(self, run: Run) -> None:
         """Remove from every store what only versions before the visible one say."""
         run.stage = "supersede"
+        await confirm_turn()
         current = await self._chunk_ids(run)
         older = run.version - 1
         await self.nodes.vectors.delete_document(run.tenant, run.document_id, up_to_version=older, keep=current)

@@ -10,6 +10,7 @@ from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.commitment import Changed
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.runs import Run, Stopped, Unfinished
+from agentic_rag_backend.jobs.turns import confirm_turn
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
@@ -28,8 +29,10 @@ class Deletion:
         """Remove vectors, knowledge, originals and rows, look whether anything is left, and finish with the receipt."""
         tenant, document_id, last = run.tenant, run.document_id, run.version
         run.stage = "vectors"
+        await confirm_turn()
         chunks = await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
         run.stage = "graph"
+        await confirm_turn()
         knowledge = await self.nodes.remove(tenant, document_id, up_to_version=last)
         await self.nodes.vectors.flush()
         # Originals go before the rows that name them: in the other order an interruption would leave them for ever.

@@ -90,12 +90,14 @@ class IngestionOptions:
     """Limits and sizes.
 
     ``group_size`` chunks are embedded, extracted and put on record at once; ``patience_s`` is how many seconds without
-    progress a job waits for stores and models that do not answer.
+    progress a job waits for stores and models that do not answer. ``commit_together``: flushing the vector store costs the
+    same for one document as for many.
     """
 
     max_upload_mb: int = 50
     group_size: int = 64
     patience_s: float = PATIENCE_S
+    commit_together: bool = True
 
 
 class IngestionService:
@@ -133,7 +135,7 @@ class IngestionService:
             group_size=self._options.group_size,
         )
         commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes, on_changed=on_changed)
-        self._batches = Batches(self._runner, commitment)
+        self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, on_changed=on_changed)
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:

@@ -19,7 +19,7 @@ APPLICATION_VERSION = "1"
 """A constant: workflows carry their version in their names, and every release takes up what an older one left."""
 
 CLAIMED_AHEAD = 64
-"""Jobs of one tenant claimed at a look at the queue; slots of each process then bound how many of them run."""
+"""Jobs of one tenant that a process which is alone claims at a look at the queue; slots then bound how many of them run."""
 RETENTION = timedelta(days=7)
 _PAGE = 500
 _UNENDED = ["ENQUEUED", "PENDING"]
@@ -72,10 +72,24 @@ class Backlog:
             system_database_engine=engine, serializer=JsonSerializer(), application_name=APPLICATION, lazy=True
         )
 
-    def declare(self, *, polling_interval_s: float) -> None:
-        """Declare both queues, with this process's polling interval."""
+    def declare(self, *, polling_interval_s: float, claimed_beside: int | None) -> None:
+        """Declare both queues, with this process's polling interval.
+
+        Args:
+            claimed_beside: where others claim as well, how many of a tenant's jobs a process has claimed at once. None: it
+                is alone, and claims far ahead.
+        """
         for queue in QueueName:
-            self._client.register_queue(queue.value, partition_concurrency=CLAIMED_AHEAD, polling_interval_sec=polling_interval_s)
+            if claimed_beside is None:
+                self._client.register_queue(
+                    queue.value, partition_concurrency=CLAIMED_AHEAD, polling_interval_sec=polling_interval_s
+                )
+            else:
+                # Counted in each process: a count over all of them makes their claims conflict, and one process would claim
+                # what others have room for.
+                self._client.register_queue(
+                    queue.value, partition_worker_concurrency=claimed_beside, polling_interval_sec=polling_interval_s
+                )
 
     def enqueue(self, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a workflow; an id that is there already changes nothing."""

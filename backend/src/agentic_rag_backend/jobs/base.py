@@ -14,13 +14,14 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Workflow = Callable[[TenantId, str, int], Awaitable[None]]
 
 
 class QueueName(StrEnum):
-    """Both are partitioned by tenant: ``prepare`` runs several of a tenant at once, ``commit`` one."""
+    """Both are partitioned by tenant: ``prepare`` runs several of a tenant at once, ``commit`` one, over all processes."""
 
     PREPARE = "prepare"
     COMMIT = "commit"
@@ -41,11 +42,15 @@ class JobQueue(Protocol):
     async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
         """Return the ids of those of a tenant's jobs of which some workflow of the present attempt is queued or running."""
 
-    def turn(self, queue: QueueName, tenant: TenantId) -> AbstractAsyncContextManager[None]:
-        """Wait for one of the tenant's places on a queue and hold it: with ``commit``, none of its commits runs meanwhile.
+    def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+        """Wait for a tenant's turn and hold it: with ``commit``, none of its commits runs meanwhile, in any process.
 
-        For work outside of any workflow, or inside one of another queue; not to be held longer than a commit takes.
+        For work outside of any workflow, or inside one of another queue; ``commit`` is not to be held longer than a commit
+        takes.
         """
+
+    async def leads(self) -> bool:
+        """Tell whether this process is the one that does what is to be done once, however many there are."""
 
     async def migrate(self) -> None:
         """Bring the queue's tables to this release's version, as `launch` does; for processes that only enqueue."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError
@@ -13,8 +15,22 @@ from agentic_rag_backend.jobs.blame import Blame, NotedBlame, SharedBlame
 from agentic_rag_backend.jobs.database import as_unavailable
 from agentic_rag_backend.jobs.recovery import ALONE_AFTER, GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.running import RunningNote
-from agentic_rag_backend.jobs.workers import BEAT_S, Watch
-from agentic_rag_backend.stores.catalogue.liveness import WorkerDirectory
+from agentic_rag_backend.jobs.workers import BEATS, SILENT_AFTER_S, Watch
+from agentic_rag_backend.stores.catalogue.liveness import Leases, WorkerDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Others:
+    """How a process finds the others that work on its database.
+
+    Args:
+        silent_after_s: seconds without a beat after which a worker is taken for dead; the same in every process.
+    """
+
+    directory: WorkerDirectory
+    leases: Leases
+    silent_after_s: float = SILENT_AFTER_S
+
 
 LOOK_S = 30.0
 """Seconds between two looks of a process that is alone, which finds what it cannot run itself."""
@@ -28,6 +44,8 @@ class Membership(Protocol):
 
     interval_s: float
     executor_id: str
+    sure_until: float
+    """By `time.monotonic`: until then no other process can have taken this one for dead."""
     blame: Blame
 
     async def enter(self, workflows: Collection[str]) -> None:
@@ -52,6 +70,7 @@ class Alone:
     def __init__(self, executor_id: str, backlog: Backlog, note: RunningNote, end: End) -> None:
         self.executor_id = executor_id
         self.interval_s = LOOK_S
+        self.sure_until = math.inf
         self.blame: Blame = NotedBlame(note)
         self._backlog = backlog
         self._note = note
@@ -102,30 +121,37 @@ class Beside:
     A killer takes its own process only, so being alone in a process is enough to be blamed.
     """
 
-    def __init__(self, executor_id: str, backlog: Backlog, directory: WorkerDirectory, end: End) -> None:
+    def __init__(self, executor_id: str, backlog: Backlog, others: Others, end: End) -> None:
+        directory, silent_after_s = others.directory, others.silent_after_s
         self.executor_id = executor_id
-        self.interval_s = BEAT_S
+        self.interval_s = silent_after_s / BEATS
+        self.sure_until = -math.inf
+        self._silent_after_s = silent_after_s
         self.blame: Blame = SharedBlame(directory, executor_id)
         self._first_id = executor_id
         self._lives = 0
         self._backlog = backlog
         self._directory = directory
         self._end = end
-        self._watch = Watch(directory, ())
+        self._watch = Watch(directory, (), silent_after_s=silent_after_s)
 
     async def enter(self, workflows: Collection[str]) -> None:
         """Join the workers, under a new name each time: nothing that an earlier life still does can pass for this one's."""
         self._lives += 1
         self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
         self.blame = SharedBlame(self._directory, self.executor_id)
-        self._watch = Watch(self._directory, workflows)
+        self._watch = Watch(self._directory, workflows, silent_after_s=self._silent_after_s)
+        begun = time.monotonic()
         await self._directory.join(self.executor_id, workflows)
+        self._beaten(begun)
 
     async def look(self) -> bool:
         """Beat; bury who is silent; hand back, or give up, what nobody who is alive works on."""
-        if not await self._directory.beat(self.executor_id):
-            return False
         now_s = time.monotonic()
+        if not await self._directory.beat(self.executor_id):
+            self.sure_until = -math.inf
+            return False
+        self._beaten(now_s)
         await self._watch.bury_silent(now_s)
         with as_unavailable():
             claimed = await asyncio.to_thread(self._backlog.claimed)
@@ -152,6 +178,10 @@ class Beside:
 
     def close(self) -> None:
         """Do nothing."""
+
+    def _beaten(self, begun: float) -> None:
+        """Count on half of the time that others wait: their clocks need not run exactly as ours."""
+        self.sure_until = begun + self._silent_after_s / 2
 
 
 def _hand_back(backlog: Backlog, executor_id: str) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -27,16 +29,20 @@ from agentic_rag_backend.jobs.backlog import (
 )
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
-from agentic_rag_backend.jobs.membership import Alone, Beside, Membership
+from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.slots import Slots
+from agentic_rag_backend.jobs.turns import Turn, Turns, turn_lost
 from agentic_rag_backend.stores.catalogue.base import Enqueue
-from agentic_rag_backend.stores.catalogue.liveness import WorkerDirectory
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
 """Told ``(tenant, job_id, attempt, error)`` of a job that ended without its workflow having recorded how; maybe twice."""
 
+_HOUSEKEEPING = "housekeeping"
+"""The name of the lease of what is done once, whatever the number of processes."""
+_CLAIMED_A_PLACE = 2
+"""Beside others, jobs of a tenant claimed for each that is prepared at once: so that a place is not empty until the next look."""
 _RUNNING_AT_ONCE = 32
 """Workflows of one queue running in this process, over all tenants."""
 _DRAIN_S = 3.0
@@ -61,8 +67,9 @@ class DbosQueue:
 
     Args:
         executor_id: unique among all processes that ever work on the database.
-        workers: where other processes work on the database as well, the directory in which they find each other. None:
-            there is no other, and what is found claimed at the launch was left by a process that was killed.
+        others: where other processes work on the database as well, how they find each other. None: there is no other, and
+            what is found claimed at the launch was left by a process that was killed.
+        drain_s: seconds that what runs gets to end at a shutdown; None: 3.
     """
 
     _launched: DbosQueue | None = None
@@ -75,24 +82,31 @@ class DbosQueue:
         prepare_concurrency: int,
         polling_interval_s: float,
         on_failed: Failed | None = None,
-        workers: WorkerDirectory | None = None,
+        others: Others | None = None,
+        drain_s: float | None = None,
     ) -> None:
         self._engine, self._owned = queue_engine(catalogue_engine)
         self._polling_interval_s = polling_interval_s
         self._on_failed = on_failed
         self._declared: dict[str, _Declared] = {}
-        self._slots = Slots({QueueName.PREPARE: prepare_concurrency, QueueName.COMMIT: 1}, _RUNNING_AT_ONCE)
+        self._others = others
+        self._drain_s = drain_s
+        self._claimed_beside = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
         self._backlog = Backlog(self._engine)
         self._membership: Membership = (
             Alone(executor_id, self._backlog, RunningNote(beside(self._engine, "-running")), self._end)
-            if workers is None
-            else Beside(executor_id, self._backlog, workers, self._end)
+            if others is None
+            else Beside(executor_id, self._backlog, others, self._end)
         )
+        self._turns = Turns() if others is None else Turns(others.leases, self._membership)
+        self._slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
+        self._leading, self._lead_known_until = False, -math.inf
         self._unrecorded: set[str] = set()
         self._waiting: set[asyncio.Task[Any]] = set()
         self._working: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._only_enqueues = False
+        self._entered = False
         self._keeping: list[asyncio.Task[None]] = []
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
@@ -134,9 +148,28 @@ class DbosQueue:
             found = await asyncio.to_thread(self._backlog.unended, ids)
         return frozenset(ids[each] for each in found)
 
-    def turn(self, queue: QueueName, tenant: TenantId) -> AbstractAsyncContextManager[None]:
-        """Hold one of the tenant's places on a queue, in the order in which they were asked for."""
-        return self._slots.turn(queue, require_tenant(tenant))
+    def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+        """Hold a tenant's turn, in the order in which this process's were asked for."""
+        return self._turn(turn, require_tenant(tenant))
+
+    @contextlib.asynccontextmanager
+    async def _turn(self, turn: Turn, tenant: TenantId) -> AsyncIterator[None]:
+        if self._others is not None and not self._entered and self._only_enqueues:
+            # Who runs no jobs has to be known to the others, too, to hold what they wait for.
+            await self._enter(())
+            self._keeping.append(asyncio.create_task(self._keep_watch(), name="job-queue-watch"))
+        async with self._turns.held(turn, tenant):
+            yield
+
+    async def leads(self) -> bool:
+        """Tell whether this process does what is to be done once; asked of the database once a beat."""
+        if self._others is None:
+            return True
+        now = time.monotonic()
+        if now >= self._lead_known_until:
+            self._leading = await self._others.leases.lead(_HOUSEKEEPING, self._membership.executor_id)
+            self._lead_known_until = now + self._membership.interval_s
+        return self._leading
 
     async def migrate(self) -> None:
         """Bring the queue's tables to this release's version; a process that only enqueues calls it instead of `launch`."""
@@ -158,7 +191,9 @@ class DbosQueue:
             _quieten_logging()
             await self.migrate()
             with as_unavailable():
-                await asyncio.to_thread(self._backlog.declare, polling_interval_s=self._polling_interval_s)
+                await asyncio.to_thread(
+                    self._backlog.declare, polling_interval_s=self._polling_interval_s, claimed_beside=self._claimed_beside
+                )
             await self._begin()
         except BaseException:
             await self._destroy()
@@ -179,7 +214,7 @@ class DbosQueue:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
         self._keeping.clear()
-        await self._stop_work(_DRAIN_S)
+        await self._stop_work(_DRAIN_S if self._drain_s is None else self._drain_s)
         await self._destroy()
 
     async def ping(self) -> None:
@@ -211,7 +246,7 @@ class DbosQueue:
 
     async def _begin(self) -> None:
         """Enter, and claim from then on."""
-        await self._membership.enter(self._declared)
+        await self._enter(self._declared)
         with as_unavailable():
             DBOS(config=self._configuration())
             for name in self._declared:
@@ -219,8 +254,15 @@ class DbosQueue:
             # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
             DBOS.launch()
 
+    async def _enter(self, workflows: Collection[str]) -> None:
+        await self._membership.enter(workflows)
+        self._entered = True
+
     async def _begin_anew(self) -> None:
         """Let go of everything that others have taken up, and come back as another worker."""
+        if DbosQueue._launched is not self:
+            await self._enter(())
+            return
         _log.error("this worker was silent for so long that its jobs were taken up by others; it begins anew")
         self._stopping = True
         await self._stop_work(0)
@@ -266,6 +308,8 @@ class DbosQueue:
                 await self._work(name, tenant, job_id, attempt)
             except asyncio.CancelledError:
                 finished = False
+                if turn_lost():
+                    self._unrecorded.add(this)
                 raise
             finally:
                 await blame.ended(tenant, this, finished=finished)
@@ -311,8 +355,10 @@ class DbosQueue:
             try:
                 with as_unavailable():
                     await asyncio.to_thread(self._run_unrecorded_again)
-                    await asyncio.to_thread(self._backlog.delete_old)
-                await self._membership.tidy()
+                if await self.leads():
+                    with as_unavailable():
+                        await asyncio.to_thread(self._backlog.delete_old)
+                    await self._membership.tidy()
             except AgenticRagError:
                 _log.warning("the job queue's housekeeping failed; it is tried again", exc_info=True)
             await asyncio.sleep(_HOUSEKEEPING_S)
@@ -334,10 +380,13 @@ class DbosQueue:
             self._unrecorded -= again
 
     async def _destroy(self) -> None:
+        await self._turns.close()
         if DbosQueue._launched is self:
             # In a thread: DBOS joins its threads, some of which wait for this loop.
             await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
             DbosQueue._launched = None
+        if self._entered:
+            self._entered = False
             with contextlib.suppress(StoreUnavailable):  # then it is taken up as if this process had been killed
                 await self._membership.leave()
         self._membership.close()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.recovery import Caution
+from agentic_rag_backend.jobs.turns import Turn, Turns
 
 _CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
 
@@ -24,13 +26,15 @@ class Slots:
     """Hands out places in the order in which they were asked for; suspects may be overtaken.
 
     Args:
-        of_tenant: places of each tenant, by queue.
+        prepared: places of each tenant on the queue ``prepare``; on ``commit`` there is one, which is a turn.
         of_process: places of each queue, over all tenants.
+        turns: of this process.
     """
 
-    def __init__(self, of_tenant: Mapping[QueueName, int], of_process: int) -> None:
-        self._sizes = dict(of_tenant)
-        self._of_tenant: WeakValueDictionary[tuple[QueueName, TenantId], asyncio.Semaphore] = WeakValueDictionary()
+    def __init__(self, prepared: int, of_process: int, turns: Turns) -> None:
+        self._prepared = prepared
+        self._turns = turns
+        self._of_tenant: WeakValueDictionary[TenantId, asyncio.Semaphore] = WeakValueDictionary()
         self._of_process = {queue: asyncio.Semaphore(of_process) for queue in QueueName}
         self._suspect = asyncio.Semaphore(1)
         self._running = 0
@@ -40,12 +44,11 @@ class Slots:
     @contextlib.asynccontextmanager
     async def taken(self, queue: QueueName, tenant: TenantId, caution: Caution) -> AsyncIterator[None]:
         """Hold a place for the length of the context."""
-        of_tenant = self._tenant(queue, tenant)
         # A suspect waits for its turn without a place, so that it keeps nobody else out meanwhile.
         async with contextlib.AsyncExitStack() as held:
             if caution is not Caution.NONE:
                 await held.enter_async_context(self._suspect)
-            await held.enter_async_context(of_tenant)
+            await held.enter_async_context(self._place(queue, tenant))
             await held.enter_async_context(self._of_process[queue])
             await self._admitted(caution)
             self._running += 1
@@ -58,16 +61,12 @@ class Slots:
                 self._kept_free -= caution is Caution.ALONE
                 self._wake()
 
-    @contextlib.asynccontextmanager
-    async def turn(self, queue: QueueName, tenant: TenantId) -> AsyncIterator[None]:
-        """Hold a place of the tenant for work that is no workflow of the queue, and waits for nothing that must be alone."""
-        async with self._tenant(queue, tenant):
-            yield
-
-    def _tenant(self, queue: QueueName, tenant: TenantId) -> asyncio.Semaphore:
-        found = self._of_tenant.get((queue, tenant))
+    def _place(self, queue: QueueName, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+        if queue is QueueName.COMMIT:
+            return self._turns.held(Turn.COMMIT, tenant)
+        found = self._of_tenant.get(tenant)
         if found is None:
-            found = self._of_tenant[queue, tenant] = asyncio.Semaphore(self._sizes[queue])
+            found = self._of_tenant[tenant] = asyncio.Semaphore(self._prepared)
         return found
 
     async def _admitted(self, caution: Caution) -> None:

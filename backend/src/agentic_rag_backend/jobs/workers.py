@@ -16,9 +16,9 @@ from agentic_rag_backend.jobs.backlog import Claimed
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.stores.catalogue.liveness import Worker, WorkerDirectory
 
-BEAT_S = 5.0
-"""Seconds between two beats of a worker, and between two looks at the others."""
 SILENT_AFTER_S = 30.0
+BEATS = 6
+"""How often a worker beats, and looks at the others, in the time after which it is taken for dead."""
 UNKNOWN_AFTER_S = 600.0
 """For so long no worker must know a workflow's name before it is failed: longer than a roll-out has none of a release."""
 
@@ -78,12 +78,13 @@ class Watch:
 
     Args:
         own: names of the workflows that this process knows.
+        silent_after_s: seconds without a beat after which a worker is taken for dead.
     """
 
-    def __init__(self, directory: WorkerDirectory, own: Collection[str]) -> None:
+    def __init__(self, directory: WorkerDirectory, own: Collection[str], *, silent_after_s: float) -> None:
         self._directory = directory
         self._own = frozenset(own)
-        self._silence = Silence(silent_after_s=SILENT_AFTER_S, longest_look_s=2 * BEAT_S)
+        self._silence = Silence(silent_after_s=silent_after_s, longest_look_s=2 * silent_after_s / BEATS)
         self._unknown = Unknown(failed_after_s=UNKNOWN_AFTER_S)
 
     async def bury_silent(self, now_s: float) -> None:

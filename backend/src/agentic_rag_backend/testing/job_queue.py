@@ -19,6 +19,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidScope, StoreUnavailable
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.turns import Turn
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)
@@ -241,7 +242,7 @@ async def a_turn_keeps_commits_out(place: Workplace) -> None:
     """While the tenant's turn is held none of its commits runs, and while one runs it is not to be had; others' go on."""
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
-        async with queue.turn(QueueName.COMMIT, A):
+        async with queue.turn(Turn.COMMIT, A):
             await queue.enqueue("commit_v1", A, "held up", 1)
             await queue.enqueue("commit_v1", B, "goes on", 1)
             await commits.until(1)
@@ -252,15 +253,15 @@ async def a_turn_keeps_commits_out(place: Workplace) -> None:
         await _until(lambda: "runs" in commits.started, "the commit to run")
         try:
             async with asyncio.timeout(0.2):
-                async with queue.turn(QueueName.COMMIT, A):
+                async with queue.turn(Turn.COMMIT, A):
                     raise AssertionError("the turn was given while a commit was running")
         except TimeoutError:
             pass
         commits.gate.set()
-        async with queue.turn(QueueName.COMMIT, A):
+        async with queue.turn(Turn.COMMIT, A):
             _equal(len(commits.runs), 3)
     try:
-        queue.turn(QueueName.COMMIT, A.value)  # type: ignore[arg-type]
+        queue.turn(Turn.COMMIT, A.value)  # type: ignore[arg-type]
     except InvalidScope:
         return
     raise AssertionError("a turn was given without a tenant")

@@ -14,7 +14,8 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.ingestion.runs import Unfinished
-from agentic_rag_backend.jobs.base import JobQueue, QueueName
+from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -98,7 +99,7 @@ class Round:
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(TURN_S):
-                    await held.enter_async_context(self.services.queue.turn(QueueName.COMMIT, self.tenant))
+                    await held.enter_async_context(self.services.queue.turn(Turn.COMMIT, self.tenant))
             except TimeoutError:
                 raise Unfinished(f"the tenant's commits did not pause for {TURN_S:g} s; nothing was lost, try again") from None
             yield

@@ -31,6 +31,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Extraction
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.idempotency import IdempotencyKeys
+from agentic_rag_backend.stores.catalogue.liveness import Fence
 
 Enqueue = Callable[[Connection, TenantId, Job], None]
 """Puts a job on its durable queue, through the open transaction it is given (a synchronous connection of it)."""
@@ -226,8 +227,12 @@ class DocumentCatalogue(Protocol):
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
         """Return what was prepared, in the chunks' order: also of the visible version, and of newer ones that have ended."""
 
-    async def publish(self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = ()) -> bool:
+    async def publish(
+        self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = (), fence: Fence | None = None
+    ) -> bool:
         """Make the version the visible one by compare-and-set; drop what older ones had prepared; raise ``state_version``.
+
+        With a ``fence``, `StoreUnavailable` unless that is still the newest of its lease.
 
         False, with nothing changed, if the document was deleted, a newer version is visible or this one has failed.
         Repeating it is True.
@@ -404,6 +409,16 @@ class CommunityCatalogue(Protocol):
 
     async def pointer(self, tenant: TenantId) -> CommunityPointer:
         """Return the current generation; generation 0 before the first build."""
+
+    async def due(self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
+        """Return tenants whose communities are stale and are to be rebuilt, those that wait longest first.
+
+        Either their documents last changed at ``quiet_since`` or earlier, or they have been stale since ``stale_since`` or
+        earlier; and neither does a rebuild wait or run, nor was one asked for after the last change and ``asked_before``.
+        """
+
+    async def asked(self, tenant: TenantId) -> None:
+        """Note that a rebuild was asked for now, by itself."""
 
     async def next_generation(self, tenant: TenantId) -> int:
         """Return a generation number that was never used."""

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.base import CommunityPointer
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import community_pointers as pointers
 from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries_table
-from agentic_rag_backend.stores.catalogue.tables import tenants
+from agentic_rag_backend.stores.catalogue.tables import jobs, tenants
 
 _SUMMARY_KEYS = ("tenant_id", "fingerprint", "prompt_version", "model")
 _SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources", "rating", "tokens", "written_at")
+
+
+_FRESH = (
+    update(tenants)
+    .where(tenants.c.tenant_id == bindparam("tenant"))
+    .values(stale_since=case((tenants.c.content_version > bindparam("built_from"), tenants.c.content_changed_at), else_=None))
+)
 
 
 class SqlCommunities:
@@ -33,6 +43,19 @@ class SqlCommunities:
     async def pointer(self, tenant: TenantId) -> CommunityPointer:
         """Return the current generation; stale if documents changed after the state_version it was built from."""
         return await self._database.read(_pointer, require_tenant(tenant))
+
+    async def due(self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
+        """Return tenants whose communities are to be rebuilt."""
+        return await self._database.read(_due, quiet_since, stale_since, asked_before, limit)
+
+    async def asked(self, tenant: TenantId) -> None:
+        """Note that a rebuild was asked for."""
+        statement = update(tenants).where(tenants.c.tenant_id == require_tenant(tenant).value).values(rebuild_asked_at=utc_now())
+
+        def note(connection: Connection) -> None:
+            connection.execute(statement)
+
+        await self._database.write(note)
 
     async def next_generation(self, tenant: TenantId) -> int:
         """Return a generation number that was never used."""
@@ -81,6 +104,30 @@ def _pointer(connection: Connection, tenant: TenantId) -> CommunityPointer:
     )
 
 
+def _due(
+    connection: Connection, quiet_since: datetime, stale_since: datetime, asked_before: datetime, limit: int
+) -> list[TenantId]:
+    changed = func.coalesce(tenants.c.content_changed_at, tenants.c.created_at)
+    asked = tenants.c.rebuild_asked_at
+    rebuilding = exists().where(
+        jobs.c.tenant_id == tenants.c.tenant_id, jobs.c.kind == JobKind.REBUILD.value, jobs.c.state.in_(OPEN)
+    )
+    statement = (
+        select(tenants.c.tenant_id)
+        .outerjoin(pointers, pointers.c.tenant_id == tenants.c.tenant_id)
+        .where(
+            tenants.c.content_version > func.coalesce(pointers.c.built_from, 0),
+            tenants.c.state == TenantState.ACTIVE.value,
+            or_(changed <= quiet_since, tenants.c.stale_since <= stale_since),
+            or_(asked.is_(None), asked < changed, asked <= asked_before),
+            ~rebuilding,
+        )
+        .order_by(tenants.c.stale_since, tenants.c.tenant_id)
+        .limit(limit)
+    )
+    return [TenantId(value) for value in connection.execute(statement).scalars()]
+
+
 def _next_generation(connection: Connection, tenant: TenantId) -> int:
     lock_tenant(connection, tenant)
     first = {"tenant_id": tenant.value, "generation": 0, "last_generation": 0, "built_from": 0, "details": {}}
@@ -108,6 +155,7 @@ def _publish_generation(
         .values(generation=generation, built_from=built_from, built_at=utc_now(), details=plain(details))
     )
     if changed.rowcount:
+        connection.execute(_FRESH, {"tenant": tenant.value, "built_from": built_from})
         raise_state_version(connection, tenant)
         return
     current = _pointer(connection, tenant).generation

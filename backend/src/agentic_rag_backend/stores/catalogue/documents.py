@@ -27,6 +27,7 @@ from agentic_rag_backend.stores.catalogue.base import (
 )
 from agentic_rag_backend.stores.catalogue.columns import options_from_json
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.liveness import Fence
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
 from agentic_rag_backend.stores.catalogue.tables import document_versions, documents
@@ -96,9 +97,11 @@ class SqlDocuments:
         """Stage what is on record."""
         return await self._database.write(results.reuse, require_tenant(tenant), document_id, version, wanted)
 
-    async def publish(self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = ()) -> bool:
+    async def publish(
+        self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = (), fence: Fence | None = None
+    ) -> bool:
         """Make the version the visible one."""
-        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, failures)
+        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, failures, fence)
 
     async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:
         """End a version that could not be made visible."""

@@ -11,6 +11,7 @@ from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
+from agentic_rag_backend.stores.catalogue.leases import SqlLeases
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, upgrade
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
@@ -27,6 +28,7 @@ class SqlCatalogue:
         self.communities = SqlCommunities(database)
         self.idempotency = SqlIdempotencyKeys(database)
         self.workers = SqlWorkers(database)
+        self.leases = SqlLeases(database)
 
     @classmethod
     async def open(cls, url: str) -> SqlCatalogue:

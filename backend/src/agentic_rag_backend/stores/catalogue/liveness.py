@@ -1,13 +1,13 @@
 """The port of those who work: which processes run jobs, and what each of them is running.
 
 Where one process owns the database nobody asks; it is for several on one. `testing.workers` checks the contract on every
-adapter. Nothing here compares clocks: how long a worker has been silent is measured by who observes it.
+adapter. Nothing here compares clocks: how long a worker has been silent is measured by who observes it, or by the database.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -22,6 +22,16 @@ class Worker:
     """How often it has said that it is alive."""
     workflows: frozenset[str]
     """Names of the workflows that its release knows."""
+    silent_s: float = field(default=0.0, compare=False)
+    """Seconds since its last beat, by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """A lease as one holding of it: ``number`` is higher than at every holding before."""
+
+    name: str
+    number: int
 
 
 class WorkerDirectory(Protocol):
@@ -59,3 +69,22 @@ class WorkerDirectory(Protocol):
 
     async def forget(self, workflow_ids: Collection[str]) -> None:
         """Forget what was counted against workflows that nobody runs any more."""
+
+
+class Leases(Protocol):
+    """What one worker does at a time. A lease is held until it is given up, or its holder is no worker any more."""
+
+    async def take(self, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
+        """Take a tenant's lease; None if another worker has it, which is told that it was asked for.
+
+        Who has it already takes it anew: the fence it had before is void. Who is no worker takes nothing.
+        """
+
+    async def give_up(self, tenant: TenantId, fence: Fence) -> bool:
+        """Let go of a lease, and return whether another worker asked for it meanwhile; a void fence changes nothing."""
+
+    async def holds(self, tenant: TenantId, fence: Fence) -> bool:
+        """Tell whether a fence is the newest of its lease, and its holder a worker."""
+
+    async def lead(self, name: str, executor_id: str) -> bool:
+        """Tell whether a worker is the one that does ``name``, a thing of no tenant, for as long as it is a worker."""

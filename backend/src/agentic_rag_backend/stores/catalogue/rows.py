@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
-from sqlalchemy import Executable, Table, bindparam, case, select, update
+from sqlalchemy import Executable, Table, bindparam, case, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, RowMapping
 
@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.base import ANY_REVISION, Expected
-from agentic_rag_backend.stores.catalogue.columns import failures_from_json
+from agentic_rag_backend.stores.catalogue.columns import failures_from_json, utc_now
 from agentic_rag_backend.stores.catalogue.tables import documents, jobs, tenants
 
 T = TypeVar("T")
@@ -29,12 +29,15 @@ _LOCK_DOCUMENT = (
     .where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
     .with_for_update(key_share=True)
 )
+_NOW = bindparam("now", type_=tenants.c.created_at.type)
 _RAISE = (
     update(tenants)
     .where(tenants.c.tenant_id == bindparam("tenant"))
     .values(
         state_version=tenants.c.state_version + 1,
         content_version=case((bindparam("content"), tenants.c.state_version + 1), else_=tenants.c.content_version),
+        content_changed_at=case((bindparam("content"), _NOW), else_=tenants.c.content_changed_at),
+        stale_since=case((bindparam("content"), func.coalesce(tenants.c.stale_since, _NOW)), else_=tenants.c.stale_since),
     )
 )
 
@@ -64,7 +67,7 @@ def lock_document(connection: Connection, tenant: TenantId, document_id: str) ->
 
 def raise_state_version(connection: Connection, tenant: TenantId, *, content: bool = False) -> None:
     """Count a change that can alter an answer; ``content`` where documents changed, which also makes communities stale."""
-    connection.execute(_RAISE, {"tenant": tenant.value, "content": content})
+    connection.execute(_RAISE, {"tenant": tenant.value, "content": content, "now": utc_now()})
 
 
 def upsert(

@@ -1,5 +1,5 @@
 """The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant; only
-`workers` is nobody's.
+`workers`, and what of `leases` has no tenant, is nobody's.
 
 The migrations are the schema's record; a test compares them with this module.
 """
@@ -47,6 +47,10 @@ tenants = Table(
     Column("state_version", Integer, nullable=False),
     # The state_version that the last change of documents was given: what makes communities stale, unlike flags.
     Column("content_version", Integer, nullable=False),
+    # When documents last changed, since when communities are stale, and when their rebuild was last asked for by itself.
+    Column("content_changed_at", UtcDateTime),
+    Column("stale_since", UtcDateTime),
+    Column("rebuild_asked_at", UtcDateTime),
     Column("flags", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
 )
@@ -251,6 +255,18 @@ workers = Table(
     Column("beats", Integer, nullable=False),
     Column("workflows", Json, nullable=False),
     Column("joined_at", UtcDateTime, nullable=False),
+    Column("beaten_at", UtcDateTime, nullable=False),  # by the database's clock
+)
+
+# What one worker does at a time: a tenant's commits, its rebuilds; under no tenant, what is done once for all of them.
+leases = Table(
+    "leases",
+    metadata,
+    Column("tenant_id", String, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("holder", String),  # an executor; null, or no worker any more: it is free
+    Column("fence", Integer, nullable=False),  # grows with every holding
+    Column("wanted", Boolean, nullable=False),  # another worker has asked for it since it was taken
 )
 
 # Workflows that are running, and those that were running when a worker fell silent. No foreign key: a workflow may outlive

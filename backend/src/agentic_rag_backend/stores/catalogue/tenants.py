@@ -20,11 +20,12 @@ from agentic_rag_backend.stores.catalogue.rows import lock_tenant, raise_state_v
 from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, tenants
 
 _SCOPE = "tenants"
+_OF_COMMUNITIES = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at"}
 _AUTHENTICATE = (
     select(
         api_keys.c.id.label("key_id"),
         api_keys.c.scopes,
-        *(column for column in tenants.c if column.name != "content_version"),
+        *(column for column in tenants.c if column.name not in _OF_COMMUNITIES),
     )
     .join(tenants, tenants.c.tenant_id == api_keys.c.tenant_id)
     .where(

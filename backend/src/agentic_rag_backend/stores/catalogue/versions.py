@@ -15,6 +15,8 @@ from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, new_job
+from agentic_rag_backend.stores.catalogue.leases import require_fence
+from agentic_rag_backend.stores.catalogue.liveness import Fence
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.submissions import (
     FAILED_STATES,
@@ -140,8 +142,16 @@ def drop_staged(connection: Connection, tenant: TenantId, document_id: str, vers
         )
 
 
-def publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure] = ()) -> bool:
+def publish(
+    connection: Connection,
+    tenant: TenantId,
+    document_id: str,
+    version: int,
+    failures: Sequence[Failure] = (),
+    fence: Fence | None = None,
+) -> bool:
     """See `DocumentCatalogue.publish`."""
+    require_fence(connection, tenant, fence)
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None or held["current_version"] > version:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
 
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -26,7 +27,7 @@ class SqlWorkers:
         row = {"executor_id": executor_id, "beats": 0, "workflows": sorted(workflows), "joined_at": utc_now()}
 
         def add(connection: Connection) -> None:
-            connection.execute(insert(workers), row)
+            connection.execute(insert(workers), {**row, "beaten_at": database_now(connection)})
 
         await self._database.write(add)
 
@@ -35,7 +36,7 @@ class SqlWorkers:
         statement = update(workers).where(workers.c.executor_id == executor_id).values(beats=workers.c.beats + 1)
 
         def count(connection: Connection) -> bool:
-            return connection.execute(statement).rowcount == 1
+            return connection.execute(statement.values(beaten_at=database_now(connection))).rowcount == 1
 
         return await self._database.write(count)
 
@@ -47,9 +48,16 @@ class SqlWorkers:
         """Return everybody."""
 
         def find(connection: Connection) -> Sequence[Worker]:
-            rows = connection.execute(select(workers).order_by(workers.c.executor_id)).mappings()
+            rows = connection.execute(select(workers).order_by(workers.c.executor_id)).mappings().all()
+            now = database_now(connection)
             return [
-                Worker(executor_id=row["executor_id"], beats=row["beats"], workflows=frozenset(row["workflows"])) for row in rows
+                Worker(
+                    executor_id=row["executor_id"],
+                    beats=row["beats"],
+                    workflows=frozenset(row["workflows"]),
+                    silent_s=max(0.0, (now - row["beaten_at"]).total_seconds()),
+                )
+                for row in rows
             ]
 
         return await self._database.read(find)
@@ -89,6 +97,14 @@ class SqlWorkers:
             connection.execute(statement)
 
         await self._database.write(remove)
+
+
+def database_now(connection: Connection) -> datetime:
+    """Return the time by the one clock that all processes share: the database server's, on SQLite this machine's."""
+    if connection.dialect.name == "sqlite":
+        return utc_now()
+    now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+    return now.astimezone(UTC)
 
 
 def _leave(connection: Connection, executor_id: str) -> None:

@@ -22,6 +22,9 @@ def upgrade() -> None:
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("state_version", sa.Integer(), nullable=False),
         sa.Column("content_version", sa.Integer(), nullable=False),
+        sa.Column("content_changed_at", UtcDateTime(timezone=True), nullable=True),
+        sa.Column("stale_since", UtcDateTime(timezone=True), nullable=True),
+        sa.Column("rebuild_asked_at", UtcDateTime(timezone=True), nullable=True),
         sa.Column("flags", Json(), nullable=False),
         sa.Column("created_at", UtcDateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("tenant_id", name=op.f("pk_tenants")),
@@ -225,7 +228,17 @@ def upgrade() -> None:
         sa.Column("beats", sa.Integer(), nullable=False),
         sa.Column("workflows", Json(), nullable=False),
         sa.Column("joined_at", UtcDateTime(timezone=True), nullable=False),
+        sa.Column("beaten_at", UtcDateTime(timezone=True), nullable=False),
         sa.PrimaryKeyConstraint("executor_id", name=op.f("pk_workers")),
+    )
+    op.create_table(
+        "leases",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("holder", sa.String(), nullable=True),
+        sa.Column("fence", sa.Integer(), nullable=False),
+        sa.Column("wanted", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("tenant_id", "name", name=op.f("pk_leases")),
     )
     op.create_table(
         "workflow_runs",
@@ -256,6 +269,7 @@ def downgrade() -> None:
     op.drop_index("ix_idempotency_keys_created", table_name="idempotency_keys")
     op.drop_table("idempotency_keys")
     op.drop_table("workflow_runs")
+    op.drop_table("leases")
     op.drop_table("workers")
     op.drop_table("prepared_chunks")
     op.drop_table("chunks")

@@ -1,0 +1,111 @@
+"""Leases on SQL."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, exists, select, update
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.liveness import Fence
+from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.tables import leases, workers
+
+_NOBODYS = ""
+"""In the place of a tenant, for what is no tenant's."""
+
+_THIS = (leases.c.tenant_id == bindparam("tenant"), leases.c.name == bindparam("lease"))
+_JOINED = select(workers.c.executor_id).where(workers.c.executor_id == bindparam("worker"))
+# A worker that takes something cannot be buried before that is done.
+_JOINED_LOCKED = _JOINED.with_for_update(read=True, key_share=True)
+_HELD = select(leases.c.holder, leases.c.fence, leases.c.wanted).where(*_THIS)
+_HELD_LOCKED = _HELD.with_for_update()
+_TAKE = (
+    update(leases)
+    .where(*_THIS)
+    .values(holder=bindparam("worker"), fence=leases.c.fence + 1, wanted=False)
+    .returning(leases.c.fence)
+)
+_WANT = update(leases).where(*_THIS).values(wanted=True)
+_GIVE_UP = update(leases).where(*_THIS, leases.c.fence == bindparam("number")).values(holder=None).returning(leases.c.wanted)
+_NEWEST = select(leases.c.fence).where(
+    *_THIS, leases.c.fence == bindparam("number"), exists().where(workers.c.executor_id == leases.c.holder)
+)
+
+
+class SqlLeases:
+    """Implements `Leases`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(self, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
+        """Take a tenant's lease."""
+        of = require_tenant(tenant).value
+        # Who waits looks again and again, which should cost a read and lock nothing.
+        if await self._database.read(_is_out_of_reach, of, name, executor_id):
+            return None
+        return await self._database.write(_take, of, name, executor_id)
+
+    async def give_up(self, tenant: TenantId, fence: Fence) -> bool:
+        """Let go of a lease."""
+        return await self._database.write(_give_up, require_tenant(tenant).value, fence)
+
+    async def holds(self, tenant: TenantId, fence: Fence) -> bool:
+        """Tell whether a fence is the newest."""
+        bound = {"tenant": require_tenant(tenant).value, "lease": fence.name, "number": fence.number}
+        return await self._database.read(lambda connection: connection.execute(_NEWEST, bound).first() is not None)
+
+    async def lead(self, name: str, executor_id: str) -> bool:
+        """Tell whether a worker is the one that does a thing of no tenant."""
+        if await self._database.read(_is_out_of_reach, _NOBODYS, name, executor_id):
+            return False
+        return await self._database.write(_take, _NOBODYS, name, executor_id) is not None
+
+
+def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None) -> None:
+    """Make sure, for the rest of the transaction, that a lease is held as it was when ``fence`` was given; None: no matter.
+
+    Raises:
+        StoreUnavailable: it is not; what was to be written is another worker's to write.
+    """
+    if fence is None:
+        return
+    bound = {"tenant": tenant.value, "lease": fence.name, "number": fence.number}
+    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), bound).first() is None:
+        raise StoreUnavailable(f"the lease {fence.name!r} was lost: another worker goes on with what was begun here")
+
+
+def _is_out_of_reach(connection: Connection, tenant: str, name: str, executor_id: str) -> bool:
+    """Tell whether somebody else, who is a worker, holds a lease and knows that it is wanted."""
+    row = connection.execute(_HELD, {"tenant": tenant, "lease": name}).first()
+    if row is None or row.holder in (None, executor_id) or not row.wanted:
+        return False
+    return _is_worker(connection, row.holder)
+
+
+def _is_worker(connection: Connection, executor_id: str) -> bool:
+    return connection.execute(_JOINED, {"worker": executor_id}).first() is not None
+
+
+def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
+    if connection.execute(_JOINED_LOCKED, {"worker": executor_id}).first() is None:
+        return None
+    this = {"tenant": tenant, "lease": name}
+    row = connection.execute(_HELD_LOCKED, this).first()
+    if row is None:
+        fresh = {"tenant_id": tenant, "name": name, "holder": None, "fence": 0, "wanted": False}
+        upsert(connection, leases, [fresh], keys=("tenant_id", "name"))
+        row = connection.execute(_HELD_LOCKED, this).one()
+    # Asked after the row was locked: whoever took it before had joined before.
+    if row.holder not in (None, executor_id) and _is_worker(connection, row.holder):
+        if not row.wanted:
+            connection.execute(_WANT, this)
+        return None
+    return Fence(name, connection.execute(_TAKE, {**this, "worker": executor_id}).scalar_one())
+
+
+def _give_up(connection: Connection, tenant: str, fence: Fence) -> bool:
+    bound = {"tenant": tenant, "lease": fence.name, "number": fence.number}
+    return bool(connection.execute(_GIVE_UP, bound).scalar_one_or_none())

@@ -1,0 +1,165 @@
+"""What leases must do: run `CHECKS` against a catalogue that has them and its workers, each on a fresh, empty database.
+
+``tests/contract/test_leases.py`` shows how to run them, and that leases with planted faults fail them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidScope
+from agentic_rag_backend.stores.catalogue.liveness import Fence, Leases, WorkerDirectory
+from agentic_rag_backend.testing.catalogue_samples import equal, raises
+
+A = TenantId("t_" + "a" * 32)
+B = TenantId("t_" + "b" * 32)
+AT_ONCE = 8
+
+
+class Site(Protocol):
+    """Leases and the workers that hold them, of one database."""
+
+    @property
+    def leases(self) -> Leases: ...
+
+    @property
+    def workers(self) -> WorkerDirectory: ...
+
+
+Check = Callable[[Site], Awaitable[None]]
+
+
+async def one_of_many_takes_it(site: Site) -> None:
+    """Of many workers who ask at once one gets it, and the others when it is given up, each with a higher fence."""
+    names = await _joined(site, AT_ONCE)
+    before = 0
+    while names:
+        taken = await asyncio.gather(*(site.leases.take(A, "commit", name) for name in names))
+        given = [(name, fence) for name, fence in zip(names, taken, strict=True) if fence is not None]
+        equal(len(given), 1, f"leases given to {len(names)} who asked at once")
+        ((name, fence),) = given
+        equal(fence.number > before, True, f"fence {fence.number} after {before}")
+        before = fence.number
+        names.remove(name)
+        await site.leases.give_up(A, fence)
+
+
+async def who_is_no_worker_takes_nothing(site: Site) -> None:
+    """Neither who never joined, nor who left, nor who was buried."""
+    await _joined(site, 1)
+    await site.workers.join("left", [])
+    await site.workers.leave("left")
+    equal([await site.leases.take(A, "commit", name) for name in ("nobody", "left")], [None, None])
+    await _bury(site, "worker-0")
+    equal(await site.leases.take(A, "commit", "worker-0"), None, "a buried worker")
+
+
+async def a_buried_workers_lease_is_free(site: Site) -> None:
+    """So is that of one who left; while its holder is a worker nobody else gets it."""
+    await _joined(site, 3)
+    await _taken(site, "worker-0")
+    equal(await site.leases.take(A, "commit", "worker-1"), None)
+    await _bury(site, "worker-0")
+    await _taken(site, "worker-1")
+    equal(await site.leases.take(A, "commit", "worker-2"), None)
+    await site.workers.leave("worker-1")
+    await _taken(site, "worker-2")
+
+
+async def a_fence_is_void_when_it_is_taken_again(site: Site) -> None:
+    """By the same worker, too."""
+    await _joined(site, 1)
+    first = await _taken(site, "worker-0")
+    equal(await site.leases.holds(A, first), True)
+    second = await _taken(site, "worker-0")
+    equal([await site.leases.holds(A, fence) for fence in (first, second)], [False, True])
+
+
+async def a_buried_workers_fence_is_void(site: Site) -> None:
+    """Before anybody else has taken the lease."""
+    await _joined(site, 2)
+    fence = await _taken(site, "worker-0")
+    await _bury(site, "worker-0")
+    equal(await site.leases.holds(A, fence), False)
+
+
+async def a_late_giving_up_changes_nothing(site: Site) -> None:
+    """A void fence gives nothing up."""
+    await _joined(site, 2)
+    old = await _taken(site, "worker-0")
+    new = await _taken(site, "worker-0")
+    await site.leases.give_up(A, old)
+    equal((await site.leases.holds(A, new), await site.leases.take(A, "commit", "worker-1")), (True, None))
+
+
+async def who_asks_is_told_of(site: Site) -> None:
+    """The holder learns whether another worker asked, once; a lease for which nobody asked tells so."""
+    await _joined(site, 2)
+    equal(await site.leases.give_up(A, await _taken(site, "worker-0")), False)
+    fence = await _taken(site, "worker-0")
+    for _ in range(2):
+        equal(await site.leases.take(A, "commit", "worker-1"), None)
+    equal(await site.leases.give_up(A, fence), True)
+    equal(await site.leases.give_up(A, await _taken(site, "worker-1")), False, "told twice")
+
+
+async def tenants_and_names_are_apart(site: Site) -> None:
+    """A lease is one tenant's and one thing's; no tenant is an error."""
+    await _joined(site, 2)
+    fence = await _taken(site, "worker-0")
+    others = [await site.leases.take(B, "commit", "worker-1"), await site.leases.take(A, "rebuild", "worker-1")]
+    equal([found is not None for found in others], [True, True])
+    for scope in (None, "", A.value):
+        await raises(InvalidScope, site.leases.take(scope, "commit", "worker-0"), "take")  # type: ignore[arg-type]
+        await raises(InvalidScope, site.leases.give_up(scope, fence), "give_up")  # type: ignore[arg-type]
+        await raises(InvalidScope, site.leases.holds(scope, fence), "holds")  # type: ignore[arg-type]
+
+
+async def one_leads(site: Site) -> None:
+    """One of many does a thing of no tenant, the same one until it is a worker no more."""
+    names = await _joined(site, 3)
+    for _ in range(2):
+        asked = await asyncio.gather(*(site.leases.lead("housekeeping", name) for name in names))
+        equal(asked.count(True), 1, f"leaders among {asked}")
+    leader = names[asked.index(True)]
+    equal(await site.leases.lead("other", leader), True)
+    await _bury(site, leader)
+    rest = [name for name in names if name != leader]
+    asked = await asyncio.gather(*(site.leases.lead("housekeeping", name) for name in rest))
+    equal((asked.count(True), await site.leases.lead("housekeeping", leader)), (1, False))
+
+
+CHECKS: tuple[Check, ...] = (
+    one_of_many_takes_it,
+    who_is_no_worker_takes_nothing,
+    a_buried_workers_lease_is_free,
+    a_fence_is_void_when_it_is_taken_again,
+    a_buried_workers_fence_is_void,
+    a_late_giving_up_changes_nothing,
+    who_asks_is_told_of,
+    tenants_and_names_are_apart,
+    one_leads,
+)
+
+
+async def _joined(site: Site, count: int) -> list[str]:
+    names = [f"worker-{number}" for number in range(count)]
+    for name in names:
+        await site.workers.join(name, [])
+    return names
+
+
+async def _taken(site: Site, name: str) -> Fence:
+    fence = await site.leases.take(A, "commit", name)
+    if fence is None:
+        raise AssertionError(f"{name} was refused a lease that is free, or its own")
+    return fence
+
+
+async def _bury(site: Site, executor_id: str) -> None:
+    for worker in await site.workers.workers():
+        if worker.executor_id == executor_id:
+            equal(await site.workers.bury(worker), True, f"burying {executor_id}")

@@ -1,0 +1,54 @@
+"""The leases' contract on SQLite, and on leases with planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event
+
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.testing import leases as contract
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+    await check(catalogue)
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "old", "new"),
+    [
+        (contract.one_of_many_takes_it, "SELECT leases.holder", "SELECT leases.holder", "SELECT NULL AS holder"),
+        (contract.who_is_no_worker_takes_nothing, "SELECT workers.executor_id", "workers.executor_id = ?", "? <> ''"),
+        (contract.a_buried_workers_lease_is_free, "SELECT workers.executor_id", "workers.executor_id = ?", "? <> ''"),
+        (contract.a_fence_is_void_when_it_is_taken_again, "UPDATE leases SET holder", "leases.fence + ?", "leases.fence + 0 * ?"),
+        (contract.a_late_giving_up_changes_nothing, "UPDATE leases SET holder", "AND leases.fence = ?", "AND ? > 0"),
+        (contract.a_buried_workers_fence_is_void, "SELECT leases.fence", "workers.executor_id = leases.holder", "1"),
+        (contract.who_asks_is_told_of, "UPDATE leases SET wanted", "wanted=?", "wanted=? AND 0"),
+        (contract.tenants_and_names_are_apart, "SELECT leases.holder", "leases.tenant_id = ?", "? <> ''"),
+    ],
+)
+async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+    planted: list[str] = []
+
+    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
+    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
+        if statement.startswith(kind) and old in statement:
+            planted.append(statement)
+            statement = statement.replace(old, new)
+        return statement, parameters
+
+    with pytest.raises(AssertionError):
+        await check(catalogue)
+    assert planted

@@ -1,0 +1,354 @@
+"""One of a tenant at a time over several processes, stopped and woken ones among them; and what a turn costs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.jobs import turns as module
+from agentic_rag_backend.jobs.turns import Turn, Turns, confirm_turn, fence_here, turn_lost
+from agentic_rag_backend.stores.catalogue.liveness import Fence
+
+A, B = TenantId.new(), TenantId.new()
+
+
+class Table:
+    """Leases as a database keeps them, with the workers that there are; counts what it is asked."""
+
+    def __init__(self) -> None:
+        self.workers: set[str] = set()
+        self.held: dict[tuple[TenantId, str], tuple[str | None, int, bool]] = {}
+        self.asked: Counter[str] = Counter()
+        self.away = False
+
+    async def take(self, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
+        await self._answer("take")
+        holder, number, _ = self.held.get((tenant, name), (None, 0, False))
+        if executor_id not in self.workers:
+            return None
+        if holder not in (None, executor_id) and holder in self.workers:
+            self.held[tenant, name] = (holder, number, True)
+            return None
+        self.held[tenant, name] = (executor_id, number + 1, False)
+        return Fence(name, number + 1)
+
+    async def give_up(self, tenant: TenantId, fence: Fence) -> bool:
+        await self._answer("give_up")
+        _, number, wanted = self.held[tenant, fence.name]
+        if number != fence.number:
+            return False
+        self.held[tenant, fence.name] = (None, number, wanted)
+        return wanted
+
+    async def holds(self, tenant: TenantId, fence: Fence) -> bool:
+        await self._answer("holds")
+        holder, number, _ = self.held[tenant, fence.name]
+        return number == fence.number and holder in self.workers
+
+    async def lead(self, name: str, executor_id: str) -> bool:
+        raise AssertionError("nobody asks")
+
+    async def _answer(self, what: str) -> None:
+        self.asked[what] += 1
+        await asyncio.sleep(0)
+        if self.away:
+            raise StoreUnavailable("away")
+
+
+@dataclass
+class Process:
+    """A worker; a stopped one does nothing, and another one takes over."""
+
+    executor_id: str
+    table: Table
+    sure_until: float = field(default_factory=lambda: time.monotonic() + 1000)
+
+    def __post_init__(self) -> None:
+        self.table.workers.add(self.executor_id)
+        self.turns = Turns(self.table, self)
+
+    def is_buried(self) -> None:
+        """Take it for dead, which it learns of later."""
+        self.table.workers.discard(self.executor_id)
+        self.sure_until = time.monotonic()
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOOK_S", "YIELD_S", "RETRY_S"):
+        monkeypatch.setattr(module, name, 0.001)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(20):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_a_process_that_is_alone_asks_nobody() -> None:
+    turns = Turns()
+    order: list[int] = []
+
+    async def commit(number: int) -> None:
+        async with turns.held(Turn.COMMIT, A):
+            order.append(number)
+            assert fence_here() is None
+            await confirm_turn()
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(commit(number) for number in range(20)))
+    assert order == list(range(20))
+
+
+async def test_what_waits_in_one_process_shares_a_lease() -> None:
+    process = Process("one", Table())
+    order: list[int] = []
+
+    async def commit(number: int) -> None:
+        async with process.turns.held(Turn.COMMIT, A):
+            order.append(number)
+            await confirm_turn()
+            await asyncio.sleep(0)
+
+    await asyncio.gather(*(commit(number) for number in range(50)))
+    await _until(lambda: process.table.asked["give_up"] == 1)
+    assert order == list(range(50))
+    assert process.table.asked == {"take": 1, "give_up": 1}
+    assert process.table.held[A, "commit"][0] is None
+
+
+async def test_a_lease_that_another_process_wants_is_let_go_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUANTUM_S", 0.02)
+    monkeypatch.setattr(module, "YIELD_S", 0.05)
+    table = Table()
+    busy, other = Process("busy", table), Process("other", table)
+    done: list[str] = []
+
+    async def commit(process: Process) -> None:
+        async with process.turns.held(Turn.COMMIT, A):
+            done.append(process.executor_id)
+            await asyncio.sleep(0.002)
+
+    many = [asyncio.create_task(commit(busy)) for _ in range(200)]
+    await _until(lambda: bool(done))
+    await commit(other)
+    assert 0 < done.count("busy") < 200
+    await asyncio.gather(*many)
+    assert done.count("busy") == 200
+
+
+async def test_who_was_taken_for_dead_writes_nothing() -> None:
+    table = Table()
+    zombie, other = Process("zombie", table), Process("other", table)
+    written: list[str] = []
+    woken = asyncio.Event()
+
+    async def stopped() -> None:
+        async with zombie.turns.held(Turn.COMMIT, A):
+            await confirm_turn()
+            written.append("zombie")
+            await woken.wait()
+            try:
+                await confirm_turn()
+            finally:
+                assert turn_lost()
+            written.append("zombie again")
+
+    task = asyncio.create_task(stopped())
+    await _until(lambda: written == ["zombie"])
+    zombie.is_buried()
+    async with other.turns.held(Turn.COMMIT, A):
+        woken.set()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+        await confirm_turn()
+        written.append("other")
+    assert written == ["zombie", "other"]
+    assert not turn_lost()
+
+
+async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
+    table = Table()
+    one, other = Process("one", table), Process("other", table)
+    for _ in range(4):  # at whatever moment it is cancelled
+        for steps in range(6):
+
+            async def held() -> None:
+                async with one.turns.held(Turn.COMMIT, A):
+                    await asyncio.sleep(60)
+
+            task = asyncio.create_task(held())
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            async with asyncio.timeout(20), other.turns.held(Turn.COMMIT, A):
+                pass
+
+
+async def test_one_who_gives_up_waiting_leaves_no_lease_behind() -> None:
+    table = Table()
+    one, other = Process("one", table), Process("other", table)
+    async with one.turns.held(Turn.COMMIT, A):
+        waiting = asyncio.create_task(_pass(one))
+        await asyncio.sleep(0.01)
+    waiting.cancel()  # it was next: the lease was kept for it
+    await asyncio.gather(waiting, return_exceptions=True)
+    async with asyncio.timeout(20):
+        await _pass(other)
+
+
+async def _pass(process: Process) -> None:
+    async with process.turns.held(Turn.COMMIT, A):
+        pass
+
+
+async def test_a_database_that_is_away_is_waited_for() -> None:
+    table = Table()
+    one, other = Process("one", table), Process("other", table)
+    table.away = True
+    waiting = asyncio.create_task(_pass(one))
+    await _until(lambda: table.asked["take"] > 2)
+    table.away = False
+    await waiting
+    async with one.turns.held(Turn.COMMIT, A):
+        table.away = True
+    await _until(lambda: table.asked["give_up"] > 2)
+    table.away = False
+    async with asyncio.timeout(20):
+        await _pass(other)
+
+
+class _NeverAsks(Turns):
+    """Goes on with a turn without asking whether it is still its own."""
+
+    @contextlib.asynccontextmanager
+    async def held(self, turn: Turn, tenant: TenantId) -> AsyncIterator[module.Holding]:
+        async with super().held(turn, tenant) as holding:
+            holding.fence = None
+            yield holding
+
+
+class _LetsGoEarly(Turns):
+    """Gives a lease up when it is taken, as if it was held only for the taking."""
+
+    async def _lease(self, place: module._Place, turn: Turn, tenant: TenantId) -> None:
+        await super()._lease(place, turn, tenant)
+        assert place.fence is not None
+        await self._give_up(tenant, place.fence)
+
+
+class _Alone(Turns):
+    """Knows of no other process."""
+
+    def __init__(self, leases: object, lessee: object) -> None:
+        super().__init__()
+
+
+@dataclass(frozen=True)
+class Step:
+    """What happens next: a process begins a commit of a tenant, goes on with what it is at, is buried, comes back."""
+
+    what: str
+    process: int
+    tenant: int
+
+
+STEPS = st.lists(
+    st.builds(
+        Step, st.sampled_from(["begin", "begin", "write", "write", "bury", "return"]), st.integers(0, 2), st.integers(0, 1)
+    ),
+    min_size=5,
+    max_size=40,
+)
+
+
+async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[TenantId, int, int]]:
+    """Return what was written in the order in which it was: tenant, and number and count of a holding.
+
+    Every commit writes when it is told to, and asks before; nobody is stopped between asking and writing.
+    """
+    table = Table()
+    processes = [Process(f"{number}", table) for number in range(3)]
+    for process in processes:
+        process.turns = make(table, process)
+    written: list[tuple[TenantId, int, int]] = []
+    goes: dict[tuple[int, int], asyncio.Queue[None]] = {}
+    tasks: list[asyncio.Task[None]] = []
+
+    async def commit(number: int, tenant: int, holding: int) -> None:
+        of = (A, B)[tenant]
+        told = goes.setdefault((number, tenant), asyncio.Queue())
+        async with processes[number].turns.held(Turn.COMMIT, of):
+            for count in range(3):
+                await told.get()
+                await confirm_turn()
+                written.append((of, holding, count))
+
+    for holding, step in enumerate(steps):
+        process = processes[step.process]
+        if step.what == "begin":
+            tasks.append(asyncio.create_task(commit(step.process, step.tenant, holding)))
+        elif step.what == "write":
+            goes.setdefault((step.process, step.tenant), asyncio.Queue()).put_nowait(None)
+        elif step.what == "bury":
+            process.is_buried()
+        elif process.executor_id not in table.workers:
+            process.executor_id += "'"
+            process.sure_until = time.monotonic() + 1000
+            table.workers.add(process.executor_id)
+        await asyncio.sleep(0.002)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    for process in processes:
+        await process.turns.close()
+    return written
+
+
+def _interleaved(written: list[tuple[TenantId, int, int]]) -> list[tuple[TenantId, int, int]]:
+    """Return the writes of a holding that came after another one of the same tenant had begun to write."""
+    current: dict[TenantId, int] = {}
+    over: set[int] = set()
+    late = []
+    for tenant, holding, count in written:
+        if holding in over:
+            late.append((tenant, holding, count))
+        elif current.get(tenant, holding) != holding:
+            over.add(current[tenant])
+        current[tenant] = holding
+    return late
+
+
+@settings(max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_writes_of_a_tenant_never_mix(steps: list[Step]) -> None:
+    assert _interleaved(asyncio.run(_played(steps))) == []
+
+
+ZOMBIE = [
+    Step("begin", 0, 0),
+    Step("write", 0, 0),
+    Step("bury", 0, 0),
+    Step("begin", 1, 0),
+    Step("write", 1, 0),
+    Step("write", 0, 0),
+    Step("write", 1, 0),
+]
+BESIDE = [step for step in ZOMBIE if step.what != "bury"]
+
+
+@pytest.mark.parametrize(("faulty", "steps"), [(_NeverAsks, ZOMBIE), (_Alone, BESIDE), (_LetsGoEarly, BESIDE)])
+async def test_faulty_turns_mix(faulty: type[Turns], steps: list[Step]) -> None:
+    assert _interleaved(await _played(steps)) == []
+    assert _interleaved(await _played(steps, faulty))
