@@ -55,10 +55,11 @@ class _Embedder(BundledEmbedder):
         super().__init__()
         self.meter = meter
         self.gate: asyncio.Event | None = None
+        self.gate_after = 4
         self.waiting = asyncio.Event()
 
     async def embed(self, texts: Sequence[str]):  # type: ignore[no-untyped-def]
-        if self.gate is not None and len(self.meter.embedded) >= 4:
+        if self.gate is not None and len(self.meter.embedded) >= self.gate_after:
             self.waiting.set()
             await self.gate.wait()
         if self.meter.poison and any(self.meter.poison in text for text in texts):
@@ -131,6 +132,24 @@ async def test_an_update_pays_for_what_changed_only(metered: World, meter: Meter
     assert third.result is not None
     assert (third.result["chunks"], third.result["reused"]) == (11, 10)
     assert meter.paid() == (1, 1)
+
+
+async def test_versions_on_their_way_at_once_compute_a_chunk_once(metered: World, meter: Metered) -> None:
+    assert (await submitted(metered, "A first version.")).state is JobState.SUCCEEDED
+    meter.paid()
+    meter.embedder.gate, meter.embedder.gate_after = asyncio.Event(), 0
+    await metered.submit(report(), title="Tides", key="report", options=OPTIONS)
+    await meter.embedder.waiting.wait()
+    edited = report(besides={3: "Ines Carrow left the Tidal Institute in 2031."})
+    job = (await metered.submit(edited, title="Tides", key="report", options=OPTIONS)).job
+    assert job is not None
+    while not (await metered.catalogue.documents.version(metered.tenant, str(job.document_id), 3)).text:
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.2)  # time for the fault that is looked for, and for nothing else
+    meter.embedder.gate.set()
+    assert (await metered.ended(job)).state is JobState.SUCCEEDED
+    assert len(meter.embedded) == len(set(meter.embedded)) >= 10
+    assert len(meter.extracted) == len(set(meter.extracted)) >= 10
 
 
 async def test_another_title_is_another_passage(metered: World, meter: Metered) -> None:

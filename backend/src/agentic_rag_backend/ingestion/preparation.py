@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
@@ -56,6 +57,7 @@ class Preparation:
     tokenizer: Tokenizer
     hand_on: HandOn
     group_size: int = 64
+    _turns: WeakValueDictionary[tuple[TenantId, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def run(self, run: Run) -> None:
         """Prepare the job's version; what is on record, of this version or another one, is not computed again."""
@@ -93,19 +95,25 @@ class Preparation:
         )
         await run.progress("chunk", 0, 0)
         chunks = await _off_loop(lambda: self._chunks(run, version, parsed), small=small)
-        done = 0
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
-            page = chunks[start : start + self.group_size * _PAGE_GROUPS]
-            recipes = {chunk.id: self.computation.recipe(version.title, chunk) for chunk in page}
-            held = await self._on_record(run, page, recipes) if known else frozenset()
-            # A group is the same at every attempt, since a chunk may be read in the light of those beside it.
-            for first in range(0, len(page), self.group_size):
-                group = page[first : first + self.group_size]
-                missing = [chunk for chunk in group if chunk.id not in held]
-                if missing:
-                    await self._stage(run, version.title, missing, recipes)
-                done += len(group)
-                await run.progress("embed", done, len(chunks))
+            # What another version of the document computes meanwhile is found on record a moment later.
+            async with self._turn(run):
+                await self._prepare_page(run, version.title, chunks, start, known=known)
+
+    def _turn(self, run: Run) -> asyncio.Lock:
+        return self._turns.setdefault((run.tenant, run.document_id), asyncio.Lock())
+
+    async def _prepare_page(self, run: Run, title: str, chunks: Sequence[Chunk], start: int, *, known: bool) -> None:
+        page = chunks[start : start + self.group_size * _PAGE_GROUPS]
+        recipes = {chunk.id: self.computation.recipe(title, chunk) for chunk in page}
+        held = await self._on_record(run, page, recipes) if known else frozenset()
+        # A group is the same at every attempt, since a chunk may be read in the light of those beside it.
+        for first in range(0, len(page), self.group_size):
+            group = page[first : first + self.group_size]
+            missing = [chunk for chunk in group if chunk.id not in held]
+            if missing:
+                await self._stage(run, title, missing, recipes)
+            await run.progress("embed", start + first + len(group), len(chunks))
 
     async def _original(self, run: Run, version: DocumentVersion) -> bytes:
         try:
