@@ -92,7 +92,7 @@ async def test_what_a_model_calls_it_rests_on_what_says_so() -> None:
         Label("BAY.", (source(1), source(2))),
     )
     assert summary.names == extractive_summary(given, {}).names, "what is left when the title goes"
-    assert summary.sources == (source(1), source(2), source(3), source(7), source(8)), "of what says a name, one is enough"
+    assert summary.sources == (source(1), source(2), source(3), source(7), source(8)), "of what says a name, the first is enough"
 
 
 async def test_without_a_title_or_keywords_those_of_the_evidence_stand() -> None:

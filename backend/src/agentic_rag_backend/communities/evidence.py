@@ -29,7 +29,7 @@ class Fact:
 class CentralEntity:
     """A member and its share in [0, 1] of the weight of all relationships inside the community.
 
-    ``passages`` say its name; they are among those that the community's fingerprint changes with.
+    The first of ``passages`` says its name and is one that the community's fingerprint changes with; the others mention it.
     """
 
     id: str

@@ -26,6 +26,8 @@ from agentic_rag_backend.stores.graph.base import KnowledgeStore
 _ENTITIES = 12
 _CANDIDATES = 24
 """Members that are looked at for those: what no passage here calls by its name is left out."""
+_MENTIONS = 200
+"""Of what may be mentioned everywhere, as many are looked through for passages of different documents."""
 _RELATIONSHIPS = 60
 _FACTS = 24
 _PASSAGES = 3
@@ -84,9 +86,9 @@ class EvidenceGatherer:
         central: Sequence[Sequence[CentralEntity]],
         facts: Mapping[str, Sequence[Fact]],
     ) -> dict[str, tuple[CentralEntity, ...]]:
-        """Return the most central members of each with passages that say their names, as sentences or elsewhere in the text.
+        """Return the most central members of each whose names are said by a passage that the fingerprint changes with.
 
-        Only passages that the fingerprint changes with are looked at, so that a summary that is used again still has them.
+        So a summary that is used again still has it. What else mentions them comes after, to hold the name when that one goes.
         """
         said, elsewhere = {}, {}
         for each, entities in zip(communities, central, strict=True):
@@ -102,8 +104,8 @@ class EvidenceGatherer:
 
         def passages(community: str, entity: CentralEntity) -> tuple[Support, ...]:
             doubtful = (each for each in elsewhere.get((community, entity.id), ()) if each.chunk_id in texts)
-            found = tuple(each for each in doubtful if told(texts[each.chunk_id], entity.name))
-            return said[community, entity.id] or found
+            found = said[community, entity.id] or tuple(each for each in doubtful if told(texts[each.chunk_id], entity.name))
+            return spread([*found, *self._mentions(entity)]) if found else ()
 
         return {
             each.id: tuple(
@@ -115,8 +117,11 @@ class EvidenceGatherer:
     def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
         """Return passages that mean the entity, whatever they call it."""
         if not community.inside:
-            return spread(self._knowledge.mentions.get(entity.id, ()))
+            return spread(self._mentions(entity))
         return spread(source for fact in facts if entity.id in fact.entity_ids for source in fact.sources)
+
+    def _mentions(self, entity: CentralEntity) -> tuple[Support, ...]:
+        return self._knowledge.mentions.get(entity.id, ())[:_MENTIONS]
 
     def _weight(self, source: str, target: str) -> float:
         return self._weights.get((source, target) if source < target else (target, source), 0.0)

@@ -177,14 +177,13 @@ class Summariser:
 
 
 def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ...]:
-    """Everything the model was shown, since its prose may rest on any of it; of what says a name one passage is enough."""
+    """Everything the model was shown, since its prose may rest on any of it; of what says a name the first is enough."""
     children = evidence.children
     shown = [source for fact in facts for source in fact.sources]
     shown += [source for child in children for source in child.sources]
     names = [entity.passages for entity in evidence.entities]
     names += [label.sources for child in children for label in (*child.names, *((child.title,) if child.title else ()))]
-    held = set(shown)
-    return tuple(dict.fromkeys([*shown, *(passages[0] for passages in names if passages and held.isdisjoint(passages))]))
+    return tuple(dict.fromkeys([*shown, *(passages[0] for passages in names if passages)]))
 
 
 def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
