@@ -35,6 +35,7 @@ async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
         (contract.a_fence_is_void_when_it_is_taken_again, "UPDATE leases SET holder", "leases.fence + ?", "leases.fence + 0 * ?"),
         (contract.a_late_giving_up_changes_nothing, "UPDATE leases SET holder", "AND leases.fence = ?", "AND ? > 0"),
         (contract.a_buried_workers_fence_is_void, "SELECT leases.fence", "workers.executor_id = leases.holder", "1"),
+        (contract.a_void_fence_publishes_nothing, "SELECT leases.fence", "AND leases.fence = ?", "AND ? > 0"),
         (contract.who_asks_is_told_of, "UPDATE leases SET wanted", "wanted=?", "wanted=? AND 0"),
         (contract.tenants_and_names_are_apart, "SELECT leases.holder", "leases.tenant_id = ?", "? <> ''"),
     ],

@@ -54,8 +54,8 @@ STAGED = submission("staged").document_id
 WANTED = [(item.chunk, item.recipe or "") for item in prepared(STAGED, 1, TEXT)]
 CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
 OTHER_SECRET = "cc" * 32
-UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate"}
-"""Methods of the tenant directory that come before any tenant."""
+UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate", "rebuilds_due"}
+"""Methods of the tenant directory that come before any tenant, or look at all of them."""
 
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
@@ -108,6 +108,7 @@ OPERATIONS: dict[str, Operation] = {
     # From here on they leave something of their own behind, or return what they were given.
     "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
     "communities.publish_generation": lambda c, t, _: c.communities.publish_generation(t, 1, built_from=9, details={"of": "B"}),
+    "communities.rebuild_asked": lambda c, t, _: c.communities.rebuild_asked(t),
     "communities.save_summaries": lambda c, t, _: c.communities.save_summaries(t, []),
     "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
     "documents.mended": lambda c, t, _: c.documents.mended(t, VISIBLE, knowledge=True),

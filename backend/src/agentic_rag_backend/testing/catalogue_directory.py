@@ -270,6 +270,42 @@ async def summaries_are_kept_by_fingerprint(catalogue: Catalogue) -> None:
     equal(await communities.drop_summaries(owner, keep=[]), 1)
 
 
+async def rebuilds_fall_due(catalogue: Catalogue) -> None:
+    """When documents have been quiet, or communities stale for long; once a change, and never beside a rebuild."""
+    owner, other, queue = await tenant(catalogue), await tenant(catalogue, "other"), Queue()
+    long_ago, ahead = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+
+    async def due(quiet_since: datetime, stale_since: datetime, asked_before: datetime) -> list[TenantId]:
+        return await catalogue.tenants.rebuilds_due(quiet_since, stale_since, asked_before, limit=10)
+
+    equal(await due(ahead, ahead, ahead), [], "nothing was ever ingested")
+    await ingest(catalogue, owner, "report")
+    equal(await due(long_ago, long_ago, ahead), [], "changed a moment ago")
+    equal([await due(ahead, long_ago, long_ago), await due(long_ago, ahead, long_ago)], [[owner], [owner]])
+    await catalogue.communities.rebuild_asked(owner)
+    await catalogue.communities.rebuild_asked(other)
+    equal(await due(ahead, ahead, long_ago), [], "asked for after the last change")
+    equal(await due(ahead, ahead, ahead), [owner], "asked for long ago, and still stale")
+    await ingest(catalogue, owner, "second")
+    equal(await due(ahead, ahead, long_ago), [owner], "changed after it was asked for")
+    job = await catalogue.jobs.create(owner, JobKind.REBUILD, {}, queue)
+    equal(await due(ahead, ahead, ahead), [], "beside a rebuild")
+    generation = await catalogue.communities.next_generation(owner)
+    built_from = await state_version(catalogue, owner)
+    await ingest(catalogue, owner, "third")  # while it is built
+    await catalogue.communities.publish_generation(owner, generation, built_from=built_from, details={})
+    await catalogue.jobs.finish(owner, job.id, JobState.SUCCEEDED)
+    equal(await due(ahead, long_ago, long_ago), [owner], "changed while it was built")
+    generation = await catalogue.communities.next_generation(owner)
+    built_from = await state_version(catalogue, owner)
+    await catalogue.communities.publish_generation(owner, generation, built_from=built_from, details={})
+    await catalogue.tenants.set_flags(owner, {"a": 1})
+    equal(await due(ahead, ahead, ahead), [], "built from all there is; a flag changes no community")
+    await ingest(catalogue, owner, "fourth")
+    await catalogue.tenants.mark_deleting(owner)
+    equal(await due(ahead, ahead, ahead), [], "of a tenant that is being deleted")
+
+
 async def migrating_is_repeatable(catalogue: Catalogue) -> None:
     """A second time changes nothing; several at once neither."""
     owner = await tenant(catalogue)
@@ -300,6 +336,7 @@ CHECKS: tuple[Check, ...] = (
     a_tenant_is_removed_whole,
     generations_follow_each_other,
     summaries_are_kept_by_fingerprint,
+    rebuilds_fall_due,
     migrating_is_repeatable,
     a_closed_catalogue_says_so,
 )

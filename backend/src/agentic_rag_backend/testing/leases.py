@@ -10,17 +10,18 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import InvalidScope
+from agentic_rag_backend.errors import InvalidScope, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.liveness import Fence, Leases, WorkerDirectory
-from agentic_rag_backend.testing.catalogue_samples import equal, raises
+from agentic_rag_backend.testing.catalogue_samples import equal, nothing, raises, stage, submission, tenant
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)
 AT_ONCE = 8
 
 
-class Site(Protocol):
-    """Leases and the workers that hold them, of one database."""
+class Site(Catalogue, Protocol):
+    """A catalogue with leases and the workers that hold them."""
 
     @property
     def leases(self) -> Leases: ...
@@ -118,6 +119,21 @@ async def tenants_and_names_are_apart(site: Site) -> None:
         await raises(InvalidScope, site.leases.holds(scope, fence), "holds")  # type: ignore[arg-type]
 
 
+async def a_void_fence_publishes_nothing(site: Site) -> None:
+    """Neither after its holder was buried nor after another took the lease; the newest one does."""
+    owner = await tenant(site)
+    submitted = await site.documents.submit(owner, submission("report", "Ada knew Charles."), nothing)
+    document = await stage(site, owner, submitted, "Ada knew Charles.")
+    await _joined(site, 2)
+    old = await site.leases.take(owner, "commit", "worker-0")
+    await _bury(site, "worker-0")
+    await raises(StoreUnavailable, site.documents.publish(owner, document.id, 1, fence=old), "a buried worker")
+    new = await site.leases.take(owner, "commit", "worker-1")
+    await raises(StoreUnavailable, site.documents.publish(owner, document.id, 1, fence=old), "a void fence")
+    equal((await site.documents.document(owner, document.id)).current_version, 0)
+    equal(await site.documents.publish(owner, document.id, 1, fence=new), True)
+
+
 async def one_leads(site: Site) -> None:
     """One of many does a thing of no tenant, the same one until it is a worker no more."""
     names = await _joined(site, 3)
@@ -141,6 +157,7 @@ CHECKS: tuple[Check, ...] = (
     a_late_giving_up_changes_nothing,
     who_asks_is_told_of,
     tenants_and_names_are_apart,
+    a_void_fence_publishes_nothing,
     one_leads,
 )
 

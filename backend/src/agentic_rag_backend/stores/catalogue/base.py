@@ -379,6 +379,15 @@ class TenantDirectory(Protocol):
     async def tenants(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
         """List tenants by creation."""
 
+    async def rebuilds_due(
+        self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int
+    ) -> list[TenantId]:
+        """Return tenants whose communities are stale and are to be rebuilt, those that wait longest first.
+
+        Either their documents last changed at ``quiet_since`` or earlier, or they have been stale since ``stale_since`` or
+        earlier; and neither does a rebuild wait or run, nor was one asked for after the last change and ``asked_before``.
+        """
+
     async def mark_deleting(self, tenant: TenantId) -> None:
         """Refuse further requests of the tenant."""
 
@@ -410,14 +419,7 @@ class CommunityCatalogue(Protocol):
     async def pointer(self, tenant: TenantId) -> CommunityPointer:
         """Return the current generation; generation 0 before the first build."""
 
-    async def due(self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
-        """Return tenants whose communities are stale and are to be rebuilt, those that wait longest first.
-
-        Either their documents last changed at ``quiet_since`` or earlier, or they have been stale since ``stale_since`` or
-        earlier; and neither does a rebuild wait or run, nor was one asked for after the last change and ``asked_before``.
-        """
-
-    async def asked(self, tenant: TenantId) -> None:
+    async def rebuild_asked(self, tenant: TenantId) -> None:
         """Note that a rebuild was asked for now, by itself."""
 
     async def next_generation(self, tenant: TenantId) -> int:

@@ -44,11 +44,7 @@ class SqlCommunities:
         """Return the current generation; stale if documents changed after the state_version it was built from."""
         return await self._database.read(_pointer, require_tenant(tenant))
 
-    async def due(self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
-        """Return tenants whose communities are to be rebuilt."""
-        return await self._database.read(_due, quiet_since, stale_since, asked_before, limit)
-
-    async def asked(self, tenant: TenantId) -> None:
+    async def rebuild_asked(self, tenant: TenantId) -> None:
         """Note that a rebuild was asked for."""
         statement = update(tenants).where(tenants.c.tenant_id == require_tenant(tenant).value).values(rebuild_asked_at=utc_now())
 
@@ -104,9 +100,10 @@ def _pointer(connection: Connection, tenant: TenantId) -> CommunityPointer:
     )
 
 
-def _due(
+def rebuilds_due(
     connection: Connection, quiet_since: datetime, stale_since: datetime, asked_before: datetime, limit: int
 ) -> list[TenantId]:
+    """See `TenantDirectory.rebuilds_due`."""
     changed = func.coalesce(tenants.c.content_changed_at, tenants.c.created_at)
     asked = tenants.c.rebuild_asked_at
     rebuilding = exists().where(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
@@ -12,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.stores.catalogue import communities
 from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
@@ -77,6 +79,12 @@ class SqlTenants:
             return Page(tuple(found[:limit]), time_cursor(_SCOPE, last.created_at, last.id.value) if last else None)
 
         return await self._database.read(page)
+
+    async def rebuilds_due(
+        self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int
+    ) -> list[TenantId]:
+        """Return tenants whose communities are to be rebuilt."""
+        return await self._database.read(communities.rebuilds_due, quiet_since, stale_since, asked_before, limit)
 
     async def mark_deleting(self, tenant: TenantId) -> None:
         """Refuse further requests of the tenant."""
