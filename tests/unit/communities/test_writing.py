@@ -95,6 +95,17 @@ async def test_what_a_model_calls_it_rests_on_what_says_so() -> None:
     assert summary.sources == (source(1), source(2), source(3), source(7), source(8)), "of what says a name, the first is enough"
 
 
+async def test_a_finding_rests_on_the_names_it_brings_in() -> None:
+    quay = CentralEntity("q", "Quay of Ada", "place", 0.1, (source(7), source(6)))
+    given = replace(evidence(), entities=(*evidence().entities, quay))
+    found = [
+        {"statement": "Ada saw a ship at the Quay of Ada.", "sources": [2]},
+        {"statement": "Ada saw a ship.", "sources": [2]},
+    ]
+    summary = (await Summariser(Model({**GOOD, "findings": found})).write(given, {}, by_model=True)).summary
+    assert [finding.sources for finding in summary.findings] == [(source(2), source(7)), (source(2),)]
+
+
 async def test_without_a_title_or_keywords_those_of_the_evidence_stand() -> None:
     summary = (await Summariser(Model({**GOOD, "title": " ", "keywords": []})).write(evidence(), {}, by_model=True)).summary
     plain = extractive_summary(evidence(), {})

@@ -167,7 +167,7 @@ class Summariser:
             title=_label(title, evidence, facts) if title else None,
             summary=prose,
             keywords=tuple(_label(text, evidence, facts) for text in [*words][:MAX_KEYWORDS]) or plain.keywords,
-            findings=_findings(_list(parsed.get("findings")), facts) or plain.findings,
+            findings=_findings(_list(parsed.get("findings")), evidence, facts) or plain.findings,
             rating=_rating(parsed.get("rating"), plain.rating),
             model=model,
             prompt_version=prompt_version,
@@ -193,15 +193,20 @@ def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
     return Label(text, spread([*said, *named]))
 
 
-def _findings(items: Sequence[object], facts: Sequence[Fact]) -> tuple[Finding, ...]:
+def _findings(items: Sequence[object], evidence: Evidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
+    """Return the findings that name facts; one that speaks of an entity which none of its facts names rests on its name, too."""
     found = []
     for item in items:
         statement = _text(item.get("statement")) if isinstance(item, Mapping) else ""
         numbers = _list(item.get("sources")) if isinstance(item, Mapping) else []
         valid = [n for n in numbers if isinstance(n, int) and not isinstance(n, bool) and 1 <= n <= len(facts)]
         if statement and valid and len(valid) == len(numbers):
-            sources = dict.fromkeys(source for number in valid for source in facts[number - 1].sources)
-            found.append(Finding(statement, tuple(sources)))
+            named = [facts[number - 1] for number in valid]
+            sources = [source for fact in named for source in fact.sources]
+            for entity in evidence.entities:
+                if says(statement, entity.name) and not any(says(fact.statement, entity.name) for fact in named):
+                    sources += entity.passages[:1]
+            found.append(Finding(statement, tuple(dict.fromkeys(sources))))
     return tuple(found[:MAX_FINDINGS])
 
 
