@@ -101,10 +101,12 @@ def _documents(held: Held) -> dict[str, Any]:
     faces = _rows(held.catalogue, "SELECT key, state, title, current_version, latest_version, chunk_count FROM documents")
     places = _rows(held.catalogue, "SELECT document_id, version, chunk_id, ordinal, start_char, end_char FROM chunks")
     jobs = Counter(_rows(held.catalogue, "SELECT kind, state FROM jobs"))
+    receipts = _rows(held.catalogue, "SELECT json_extract(result, '$.removed') FROM jobs WHERE kind = 'delete'")
     return {
         "documents": _sorted(faces),
         "chunks": _sorted([keys.get(d, d), v, texts.get(c, c), *rest] for d, v, c, *rest in places),
         "jobs": _sorted([*row, count] for row, count in jobs.items()),
+        "receipts": _sorted(receipts),
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.errors import AgenticRagError, NotFound
-from agentic_rag_backend.ingestion.commitment import Changed
+from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.runs import Run, Stopped, Unfinished
 from agentic_rag_backend.jobs.turns import confirm_turn
@@ -23,43 +23,48 @@ class Deletion:
     documents: DocumentCatalogue
     blobs: BlobStore
     nodes: KnowledgeNodes
-    on_changed: Changed
 
     async def run(self, run: Run) -> None:
         """Remove vectors, knowledge, originals and rows, look whether anything is left, and finish with the receipt."""
         tenant, document_id, last = run.tenant, run.document_id, run.version
-        run.stage = "vectors"
+        run.stage = "inventory"
         await confirm_turn()
-        chunks = await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
+        # Counted before anything goes: what a process removed that is killed then belongs on the receipt, too.
+        removed = await run.jobs.remember(tenant, run.job.id, "removed", await self._inventory(run))
+        run.stage = "vectors"
+        await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
         run.stage = "graph"
         await confirm_turn()
-        knowledge = await self.nodes.remove(tenant, document_id, up_to_version=last)
+        await self.nodes.remove(tenant, document_id, up_to_version=last)
         await self.nodes.vectors.flush()
         # Originals go before the rows that name them: in the other order an interruption would leave them for ever.
         run.stage = "originals"
         keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
-        originals = sum([await self.blobs.delete(tenant, key) for key in keys])
+        for key in keys:
+            await self.blobs.delete(tenant, key)
         run.stage = "rows"
-        rows = await self.documents.purge(tenant, document_id, up_to_version=last)
+        await self.documents.purge(tenant, document_id, up_to_version=last)
         run.stage = "check"
         leftovers = await self._leftovers(run, keys)
-        receipt = {
-            "document_id": document_id,
-            "removed": {
-                "vectors": chunks,
-                **asdict(knowledge),
-                "originals": originals,
-                "rows": {f"{name}": count for name, count in rows.items()},
-            },
-            "leftovers": dict(leftovers),
-        }
         if any(leftovers.values()):
             raise Unfinished(f"after the deletion something is left of document {document_id!r}: {dict(leftovers)}")
+        receipt = {"document_id": document_id, "removed": removed, "leftovers": dict(leftovers)}
         await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
-        self.on_changed(tenant)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         """Leave the document hidden: its deletion is tried again with the job."""
+
+    async def _inventory(self, run: Run) -> Mapping[str, Any]:
+        """Count what each store holds of the document and is about to lose."""
+        tenant, document_id, last = run.tenant, run.document_id, run.version
+        keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
+        knowledge = await self.nodes.inventory(tenant, document_id, up_to_version=last)
+        return {
+            "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
+            **asdict(knowledge),
+            "originals": len(keys) - len(await self.blobs.missing(tenant, keys)),
+            "rows": dict(await self.documents.remains(tenant, document_id)),
+        }
 
     async def _leftovers(self, run: Run, keys: Sequence[str]) -> Mapping[str, int]:
         """Count what each store still holds of the document."""
@@ -71,13 +76,6 @@ class Deletion:
             "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             "mentions": sum(mentions),
             "relationships": sum(relationships),
-            "originals": sum([await self._exists(run, key) for key in keys]),
+            "originals": len(keys) - len(await self.blobs.missing(tenant, keys)),
             **await self.documents.remains(tenant, document_id),
         }
-
-    async def _exists(self, run: Run, key: str) -> bool:
-        try:
-            await self.blobs.get(run.tenant, key)
-        except NotFound:
-            return False
-        return True

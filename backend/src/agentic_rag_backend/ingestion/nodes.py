@@ -7,6 +7,7 @@ more texts to embed for each chunk.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -35,8 +36,12 @@ class KnowledgeNodes:
     vectors: VectorStore
 
     async def write(self, tenant: TenantId, knowledge: DocumentKnowledge) -> int:
-        """Write the points of the facts of ``knowledge``, which is in the graph already; return how many."""
-        return await self._upsert(tenant, knowledge.relationships)
+        """Write the points of the facts of ``knowledge``, which is in the graph already; return how many.
+
+        A fact that several documents state is found by the sentence that the graph shows, whichever document came last.
+        """
+        shown = await self.graph.relationships(tenant, [each.id for each in knowledge.relationships])
+        return await self._upsert(tenant, shown.values())
 
     async def _upsert(self, tenant: TenantId, relationships: Iterable[Relationship]) -> int:
         facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in relationships]
@@ -59,19 +64,38 @@ class KnowledgeNodes:
         await self._upsert(tenant, kept.values())
         return Removed(gone.entities, gone.relationships, gone.mentions, gone.supports, nodes)
 
+    async def inventory(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Removed:
+        """Count what `remove` would remove; between the two nobody else may write to the tenant's graph."""
+        versions = range(up_to_version + 1)
+        doomed, shared = await self._touched(tenant, document_id, versions)
+        said = await self.graph.fact_sentences(tenant, sorted(doomed | shared))
+        supports = sum(_of(sentence.support, document_id, versions) for sentence in said)
+        chunks: defaultdict[str, set[str]] = defaultdict(set)
+        mentions = 0
+        async for found in self.graph.all_mentions(tenant, [document_id]):
+            for mention in found:
+                if _of(mention.support, document_id, versions):
+                    mentions += 1
+                    chunks[mention.entity_id].add(mention.support.chunk_id)
+        # A chunk is one document's: an entity that as many chunks mention in all is mentioned by no other document.
+        counts = await self.graph.mention_counts(tenant, sorted(chunks))
+        entities = sum(counts.get(entity, 0) == len(own) for entity, own in chunks.items())
+        return Removed(entities, len(doomed), mentions, supports, len(doomed))
+
     async def _touched(self, tenant: TenantId, document_id: str, versions: range) -> tuple[set[str], set[str]]:
         """Return the relationships that nothing but those versions supports, and those that something else does, too."""
-
-        def goes(support: Support) -> bool:
-            return support.document_id == document_id and support.version in versions
 
         doomed: set[str] = set()
         shared: set[str] = set()
         async for batch in self.graph.all_relationships(tenant, [document_id]):
             for each in batch:
-                going = [goes(support) for support in each.supports]
+                going = [_of(support, document_id, versions) for support in each.supports]
                 if all(going):
                     doomed.add(each.id)
                 elif any(going):
                     shared.add(each.id)
         return doomed, shared
+
+
+def _of(support: Support, document_id: str, versions: range) -> bool:
+    return support.document_id == document_id and support.version in versions

@@ -96,6 +96,7 @@ OPERATIONS: dict[str, Operation] = {
     "jobs.start": lambda c, t, ids: c.jobs.start(t, ids["open"]),
     "jobs.progress": lambda c, t, ids: c.jobs.progress(t, ids["open"], stage="x", done=5, total=6),
     "jobs.request_cancel": lambda c, t, ids: c.jobs.request_cancel(t, ids["open"]),
+    "jobs.remember": lambda c, t, ids: c.jobs.remember(t, ids["open"], "x", 1),
     "jobs.finish": lambda c, t, ids: c.jobs.finish(t, ids["open"], JobState.FAILED),
     "jobs.retry": lambda c, t, ids: c.jobs.retry(t, ids["ended"], nothing),
     "jobs.last": lambda c, t, _: c.jobs.last(t, JobKind.REBUILD),

@@ -61,6 +61,9 @@ async def a_job_lives_once(catalogue: Catalogue) -> None:
     true(running.state is JobState.RUNNING and running.started_at is not None, "a started job runs")
     equal((await catalogue.jobs.start(owner, job.id)).started_at, running.started_at, "started twice, begun once")
     equal(await catalogue.jobs.progress(owner, job.id, stage="read", done=3, total=9, message="chunks"), False)
+    equal(await catalogue.jobs.remember(owner, job.id, "counted", {"rows": 3}), {"rows": 3})
+    equal(await catalogue.jobs.remember(owner, job.id, "counted", {"rows": 2}), {"rows": 3}, "the first count stands")
+    equal((await catalogue.jobs.job(owner, job.id)).arguments, {"full": True, "counted": {"rows": 3}})
     await raises(InvalidRequest, catalogue.jobs.finish(owner, job.id, JobState.RUNNING), "an ending that is none")
     await catalogue.jobs.finish(owner, job.id, JobState.SUCCEEDED, result={"communities": 4})
     ended = await catalogue.jobs.job(owner, job.id)
@@ -75,6 +78,7 @@ async def a_job_lives_once(catalogue: Catalogue) -> None:
         "job": lambda: jobs.job(owner, "unknown"),
         "start": lambda: jobs.start(owner, "unknown"),
         "progress": lambda: jobs.progress(owner, "unknown", stage="", done=0, total=0),
+        "remember": lambda: jobs.remember(owner, "unknown", "counted", 1),
         "finish": lambda: jobs.finish(owner, "unknown", JobState.FAILED),
         "cancel": lambda: jobs.request_cancel(owner, "unknown"),
         "retry": lambda: jobs.retry(owner, "unknown", queue),

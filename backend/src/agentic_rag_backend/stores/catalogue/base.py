@@ -338,6 +338,9 @@ class JobCatalogue(Protocol):
     async def progress(self, tenant: TenantId, job_id: str, *, stage: str, done: int, total: int, message: str = "") -> bool:
         """Record how far the job is; return whether cancelling was requested."""
 
+    async def remember(self, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
+        """Keep a JSON value with a job, for all its attempts; return what is kept: the first value of a name stands."""
+
     async def finish(
         self,
         tenant: TenantId,

@@ -98,6 +98,10 @@ class SqlJobs:
         values = {"new_stage": stage, "new_done": done, "new_total": total, "new_message": message}
         return await self._database.write(_progress, require_tenant(tenant), job_id, values)
 
+    async def remember(self, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
+        """Keep a value with a job, unless there is one of that name."""
+        return await self._database.write(_remember, require_tenant(tenant), job_id, name, value)
+
     async def finish(
         self,
         tenant: TenantId,
@@ -166,6 +170,13 @@ def _progress(connection: Connection, tenant: TenantId, job_id: str, values: Map
     bound = {"tenant": tenant.value, "job": job_id, "new_updated_at": utc_now(), **values}
     requested = connection.execute(_PROGRESS, bound).scalar_one_or_none()
     return bool(requested) if requested is not None else read_job(connection, tenant, job_id).cancel_requested
+
+
+def _remember(connection: Connection, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
+    held = read_job(connection, tenant, job_id, lock=True).arguments
+    if name not in held:
+        held = _change(connection, tenant, job_id, {"arguments": plain({**held, name: value})}).arguments
+    return held[name]
 
 
 def _finish(connection: Connection, tenant: TenantId, job_id: str, values: Mapping[str, Any]) -> None:
