@@ -98,6 +98,7 @@ def test_a_document_is_changed_and_cut_again(cli: Any, notes: Path) -> None:
     document = cli("ingest", "notes", "--json").json["documents"][0]["document_id"]
     changed = cli("documents", "update", document, "--title", "Piers", "--metadata", "year=1944", "--remove", "colour", "--json")
     assert changed.code == 0, changed.err
+    assert (changed.json["title"], changed.json["metadata"]) == ("Piers", {"year": 1944})
     shown = cli("documents", "show", document, "--json").json
     assert (shown["title"], shown["metadata"]) == ("Piers", {"year": 1944})
     cut = cli("documents", "chunk", document, "--chunk-size", "40", "--overlap", "0", "--json")

@@ -82,7 +82,10 @@ async def update(
     change = {name: value for name, value in body.items() if value is not None}
     if not change:
         raise InvalidRequest("say what to change: --title, --metadata KEY=VALUE or --remove KEY")
-    await _changed(session, await session.client.patch(f"/documents/{document_id}", change), watch_job=watch_job)
+    document = await session.client.patch(f"/documents/{document_id}", change)
+    # It names the job of its last version, which ended long ago where nothing has to be done for this change.
+    job = await session.client.get(f"/jobs/{document['job_id']}") if document["job_id"] else None
+    await _changed(session, document, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
 
 
 async def chunk(
