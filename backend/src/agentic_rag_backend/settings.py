@@ -29,6 +29,9 @@ class Settings(BaseSettings):
     request_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds a request may take in all")
     operator_key: SecretStr | None = Field(None, description="key of the operator's routes (32 characters or more)")
     max_upload_mb: int = Field(50, ge=1, le=1024, description="largest uploaded file, MiB")
+    max_import_mb: int = Field(
+        10_240, ge=1, le=1_048_576, description="largest archive of a tenant, MiB; it may unpack to ten times that"
+    )
 
     # --- stores
     database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")

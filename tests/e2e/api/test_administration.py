@@ -34,6 +34,8 @@ OPERATORS = [
     ("GET", "/tenants/{own}/keys", None),
     ("POST", "/tenants/{own}/keys", {"scopes": ["admin"]}),
     ("DELETE", "/tenants/{own}/keys/none", None),
+    ("POST", "/tenants/{own}/export", None),
+    ("POST", "/tenants/import", None),
 ]
 
 

@@ -20,6 +20,7 @@ from agentic_rag_backend.api.routers import (
     search,
     status,
     tenants,
+    transfer,
 )
 from agentic_rag_backend.container import Container
 
@@ -43,11 +44,12 @@ def create_app(container: Container) -> FastAPI:
         RequestContext,
         json_limit=JSON_BODY_LIMIT,
         upload_limit=container.settings.max_upload_mb * 1024 * 1024,
+        import_limit=container.settings.max_import_mb * 1024 * 1024,
         timeout_s=container.settings.request_timeout_s,
     )
     install_error_handlers(app)
     versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(known_parameters(BASE_PATH))])
-    for router in (documents, changes, jobs, search, answers, communities, admin, status, tenants):
+    for router in (documents, changes, jobs, search, answers, communities, admin, status, tenants, transfer):
         versioned.include_router(router.router)
     app.include_router(versioned)
     app.include_router(health.router)

@@ -19,6 +19,7 @@ from agentic_rag_backend.errors import AgenticRagError, PayloadTooLarge, Request
 log = structlog.get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _MULTIPART_FILES = 50
+_IMPORT, _EXPORT = "/tenants/import", "/export"
 _MULTIPART_SLACK = 1024 * 1024
 """Room for form fields and boundaries beside the files."""
 
@@ -26,11 +27,12 @@ _MULTIPART_SLACK = 1024 * 1024
 class RequestContext:
     """Pure ASGI, so that streamed responses pass through untouched."""
 
-    def __init__(self, app: ASGIApp, *, json_limit: int, upload_limit: int, timeout_s: float) -> None:
+    def __init__(self, app: ASGIApp, *, json_limit: int, upload_limit: int, timeout_s: float, import_limit: int = 0) -> None:
         self._app = app
         self._json_limit = json_limit
         self._upload_limit = upload_limit
         self._timeout_s = timeout_s
+        self._import_limit = import_limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -58,13 +60,18 @@ class RequestContext:
     async def _serve(self, scope: Scope, receive: Receive, response: _Response) -> None:
         try:
             # A stream that has begun bounds itself: its model calls have their own limit, its heartbeats keep it open.
-            async with asyncio.timeout(self._timeout_s) as timeout:
+            async with asyncio.timeout(None if self._takes_its_time(scope) else self._timeout_s) as timeout:
                 response.timeout = timeout
                 await self._app(scope, self._bounded(scope, receive), response)
         except TimeoutError:
             await self._refuse(scope, receive, response, RequestTimeout(f"the request took longer than {self._timeout_s:g} s"))
         except PayloadTooLarge as error:
             await self._refuse(scope, receive, response, error)
+
+    def _takes_its_time(self, scope: Scope) -> bool:
+        """Tell whether a request moves a whole tenant: block by block, whatever time that takes."""
+        path: str = scope["path"]
+        return scope["method"] == "POST" and path.endswith((_IMPORT, _EXPORT))
 
     async def _refuse(self, scope: Scope, receive: Receive, response: _Response, error: AgenticRagError) -> None:
         if not response.started:
@@ -75,6 +82,8 @@ class RequestContext:
         headers = Headers(scope=scope)
         multipart = headers.get("content-type", "").startswith("multipart/form-data")
         limit = _MULTIPART_FILES * self._upload_limit + _MULTIPART_SLACK if multipart else self._json_limit
+        if scope["path"].endswith(_IMPORT):
+            limit = self._import_limit
         declared = headers.get("content-length", "")
         if declared.isdigit() and int(declared) > limit:
             raise PayloadTooLarge(f"the body may have at most {limit} bytes; got {declared}")

@@ -24,6 +24,7 @@ from agentic_rag_backend.cli import (
     serve,
     status,
     tenants,
+    transfer,
     worker,
 )
 from agentic_rag_backend.cli.command import debugging
@@ -65,6 +66,7 @@ for _module in (
     jobs,
     communities,
     tenants,
+    transfer,
     features,
     status,
     doctor,

@@ -18,6 +18,7 @@ BASE_PATH = "/api/v1"
 PAGE = 100
 """Items a page, the most that a list returns at once."""
 _MAX_SHOWN = 200
+_UNHURRIED = httpx.Timeout(None, connect=5.0)
 _SENT_AGAIN = frozenset({"GET", "POST"})
 _SENT_AGAIN_AFTER_S = (0.2, 1.0)
 """Pauses before a request is sent again whose connection broke."""
@@ -125,6 +126,34 @@ class Client:
                     yield name, data
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
+
+    async def download(self, path: str) -> AsyncIterator[bytes]:
+        """Yield the body of a POST that answers with a file, block by block, however long it takes to begin."""
+        try:
+            async with self._http.stream("POST", BASE_PATH + path, timeout=_UNHURRIED) as response:
+                if not response.is_success:
+                    raise _problem(response.status_code, await response.aread(), self.where)
+                async for block in response.aiter_raw():
+                    yield block
+        except httpx.HTTPError as error:
+            raise _unreachable(self.where, error) from error
+
+    async def upload(self, path: str, content: AsyncIterator[bytes], media_type: str, **parameters: Any) -> Any:
+        """Return the ``data`` of a POST whose body is sent block by block, however long that takes."""
+        headers = {"Content-Type": media_type}
+        try:
+            response = await self._http.post(
+                BASE_PATH + path, content=content, headers=headers, params=_given(parameters), timeout=_UNHURRIED
+            )
+        except httpx.HTTPError as error:
+            raise _unreachable(self.where, error) from error
+        if not response.is_success:
+            raise _problem(response.status_code, response.content, self.where)
+        return _envelope(response, self.where)["data"]
+
+    def acting_for(self, tenant_id: str) -> None:
+        """Act for another tenant from now on; the operator's credentials are needed."""
+        self._http.headers["X-Tenant-Id"] = tenant_id
 
     async def health(self) -> dict[str, Any]:
         """Return what ``/health/ready`` says, ready or not."""

@@ -7,8 +7,9 @@ import inspect
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 
@@ -64,21 +65,25 @@ class Session:
     client: Client
     output: Output
     settings: Settings
+    tenant: str | None = None
+    """What ``--tenant`` says, for the operator's commands, which act for none."""
 
 
 def command(
-    app: typer.Typer, name: str, *, work: bool = False
+    app: typer.Typer, name: str, *, work: bool = False, operator: bool = False
 ) -> Callable[[Callable[Concatenate[Session, P], Awaitable[None]]], None]:
     """Register a command that talks to a server or to local stores; the function's first parameter is its `Session`.
 
     Args:
         work: the command makes jobs or waits for them: on local stores, this process runs them meanwhile.
+        operator: the command acts as the operator, for no tenant; ``--tenant`` is its own to read.
     """
 
     def register(function: Callable[Concatenate[Session, P], Awaitable[None]]) -> None:
         def run(*, url: Url, api_key: ApiKey, tenant: TenantOption, data_dir: DataDir, json: AsJson, **own: Any) -> None:
             target = Target(url=url, api_key=api_key, tenant=tenant, data_dir=data_dir)
-            asyncio.run(_in_session(function, own, target, as_json=json, work=work))
+            opened = partial(connect, work=work, operator=operator)
+            asyncio.run(_in_session(function, own, target, opened, as_json=json))
 
         _present(run, function)
         app.command(name)(run)
@@ -87,27 +92,33 @@ def command(
 
 
 async def _in_session(
-    function: Callable[..., Awaitable[None]], own: dict[str, Any], target: Target, *, as_json: bool, work: bool
+    function: Callable[..., Awaitable[None]],
+    own: dict[str, Any],
+    target: Target,
+    opened: Callable[[Target, Settings], AbstractAsyncContextManager[Client]],
+    *,
+    as_json: bool,
 ) -> None:
     settings = load_settings(data_dir=target.data_dir)
     quiet_logging(settings)
-    async with connect(target, settings, work=work) as client:
-        await function(Session(client=client, output=Output(as_json=as_json), settings=settings), **own)
+    async with opened(target, settings) as client:
+        session = Session(client=client, output=Output(as_json=as_json), settings=settings, tenant=target.tenant)
+        await function(session, **own)
 
 
 @asynccontextmanager
-async def connect(target: Target, settings: Settings, *, work: bool) -> AsyncIterator[Client]:
+async def connect(target: Target, settings: Settings, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
     """Choose who answers: the server at ``--url``, else the server that has DATA_DIR open, else this process."""
     from agentic_rag_backend.cli.local import open_local
     from agentic_rag_backend.cli.remote import open_found, open_remote, running_server
 
     async with AsyncExitStack() as stack:
         if target.url is not None:
-            opened = open_remote(target.url, target.api_key, target.tenant)
+            opened = open_remote(target.url, target.api_key, None if operator else target.tenant)
         elif (found := await running_server(settings)) is not None:
-            opened = open_found(found, settings, target.tenant)
+            opened = open_found(found, settings, target.tenant, operator=operator)
         else:
-            opened = open_local(settings, target.tenant, work=work)
+            opened = open_local(settings, target.tenant, work=work, operator=operator)
         yield await stack.enter_async_context(opened)
 
 

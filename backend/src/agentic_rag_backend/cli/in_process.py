@@ -21,7 +21,7 @@ class InProcessTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Run the application on ``request``; its body is read while the application writes it."""
-        exchange = _Exchange(self._app, _scope(request), await request.aread())
+        exchange = _Exchange(self._app, _scope(request), request.stream)
         status, headers = await exchange.begin()
         return httpx.Response(status, headers=headers, stream=exchange)
 
@@ -29,10 +29,11 @@ class InProcessTransport(httpx.AsyncBaseTransport):
 class _Exchange(httpx.AsyncByteStream):
     """One request and its response; closing it early tells the application that the client is gone."""
 
-    def __init__(self, app: ASGIApp, scope: dict[str, Any], body: bytes) -> None:
+    def __init__(self, app: ASGIApp, scope: dict[str, Any], body: Any) -> None:
         self._app = app
         self._scope = scope
-        self._body: bytes | None = body
+        self._body: AsyncIterator[bytes] | None = aiter(body)
+        self._whole = False
         self._gone = asyncio.Event()
         self._started: asyncio.Future[tuple[int, list[tuple[bytes, bytes]]]] = asyncio.get_running_loop().create_future()
         self._parts: asyncio.Queue[bytes | BaseException | None] = asyncio.Queue()
@@ -72,7 +73,7 @@ class _Exchange(httpx.AsyncByteStream):
             if not self._started.done():
                 self._started.set_exception(error)
             else:
-                self._parts.put_nowait(None if isinstance(error, Exception) else error)
+                self._parts.put_nowait(None if self._whole and isinstance(error, Exception) else error)
             if not isinstance(error, Exception):
                 raise
         else:
@@ -80,8 +81,10 @@ class _Exchange(httpx.AsyncByteStream):
 
     async def _receive(self) -> MutableMapping[str, Any]:
         if self._body is not None:
-            body, self._body = self._body, None
-            return {"type": "http.request", "body": body, "more_body": False}
+            part = await anext(self._body, None)
+            if part is None:
+                self._body = None
+            return {"type": "http.request", "body": part or b"", "more_body": part is not None}
         await self._gone.wait()
         return {"type": "http.disconnect"}
 
@@ -92,6 +95,7 @@ class _Exchange(httpx.AsyncByteStream):
             if message.get("body"):
                 self._parts.put_nowait(bytes(message["body"]))
             if not message.get("more_body", False):
+                self._whole = True
                 self._parts.put_nowait(None)
 
 

@@ -26,29 +26,34 @@ _ORIGIN = "http://in-process"
 
 
 @asynccontextmanager
-async def open_local(settings: Settings, tenant: str | None, *, work: bool) -> AsyncIterator[Client]:
+async def open_local(settings: Settings, tenant: str | None, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
     """Open the stores and yield a client that acts for ``tenant`` (name or id; None: the default tenant, made if need be).
 
     Args:
         work: run jobs in this process while the client is used.
+        operator: act for no tenant.
 
     Raises:
         StoreLocked: another process has DATA_DIR open.
         NotFound: there is no such tenant.
     """
-    async with open_application(settings, tenant, work=work) as (_, client):
+    async with open_application(settings, tenant, work=work, operator=operator) as (_, client):
         yield client
 
 
 @asynccontextmanager
-async def open_application(settings: Settings, tenant: str | None, *, work: bool) -> AsyncIterator[tuple[Container, Client]]:
+async def open_application(
+    settings: Settings, tenant: str | None, *, work: bool, operator: bool = False
+) -> AsyncIterator[tuple[Container, Client]]:
     """Do what `open_local` does, and yield the container beside the client."""
     from agentic_rag_backend.api.app import create_app
     from agentic_rag_backend.library import choose_tenant
 
     key = secrets.token_urlsafe(48)
     async with open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work) as container:
-        headers = {"X-API-Key": key, "X-Tenant-Id": (await choose_tenant(container, tenant)).id.value}
+        headers = {"X-API-Key": key}
+        if not operator:
+            headers["X-Tenant-Id"] = (await choose_tenant(container, tenant)).id.value
         transport = InProcessTransport(create_app(container))
         # Without a limit of its own: the application bounds its requests.
         async with httpx.AsyncClient(transport=transport, base_url=_ORIGIN, headers=headers, timeout=None) as http:  # noqa: S113

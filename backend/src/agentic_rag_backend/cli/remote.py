@@ -51,16 +51,17 @@ async def running_server(settings: Settings) -> str | None:
 
 
 @asynccontextmanager
-async def open_found(url: str, settings: Settings, tenant: str | None) -> AsyncIterator[Client]:
+async def open_found(url: str, settings: Settings, tenant: str | None, *, operator: bool = False) -> AsyncIterator[Client]:
     """Yield a client of the server that has DATA_DIR open, with the keys kept there or OPERATOR_KEY.
 
-    The operator's key, where it is known, makes ``tenant`` mean what it means without a server.
+    The operator's key, where it is known, makes ``tenant`` mean what it means without a server; the ``operator`` acts for
+    none.
     """
     kept = read_credentials(settings.data_dir)
-    operator = settings.operator_key.get_secret_value() if settings.operator_key is not None else None
-    operator = operator or (kept.operator_key if kept is not None else None)
-    if operator is not None:
-        async with open_remote(url, operator, tenant or DEFAULT_TENANT) as client:
+    key = settings.operator_key.get_secret_value() if settings.operator_key is not None else None
+    key = key or (kept.operator_key if kept is not None else None)
+    if key is not None:
+        async with open_remote(url, key, None if operator else tenant or DEFAULT_TENANT) as client:
             yield client
         return
     async with open_remote(url, kept.key if kept is not None else None, tenant) as client:

@@ -22,6 +22,7 @@ from agentic_rag_backend.container.housekeeping import (
     sweep_originals,
 )
 from agentic_rag_backend.container.options import answer_options, detection_options, dual_level_options, fast_model, features_of
+from agentic_rag_backend.container.transfer import make_transfer
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
@@ -49,6 +50,8 @@ from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.tenancy.authentication import Authenticator
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import Erase, TenantService
+from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
+from agentic_rag_backend.transfer.service import TransferService
 
 _FILE_CLOCK = timedelta(milliseconds=100)
 """Files are stamped by a clock that lags a few milliseconds behind the process's."""
@@ -74,6 +77,7 @@ class Container:
     ingestion: IngestionService
     reconciler: Reconciler
     communities: CommunityService
+    transfer: TransferService
     retrievers: RetrieverRegistry
     answers: AnswerService
 
@@ -115,6 +119,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
 
     async def given_up(tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         await ingestion.given_up(tenant, job_id, attempt, error)
+        await transfer.abandoned(tenant, job_id)
 
     queue = DbosQueue(
         catalogue.sync_engine,
@@ -140,8 +145,10 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         queue=queue, jobs=jobs, tenants=tenants, ingestion=ingestion, communities=communities, graphs=graphs, erase=erase
     )
     reconciler = make_reconciler(adapters, served, started_at)
+    transfer = make_transfer(settings, adapters, served)
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.
     queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
+    queue.register(IMPORT, QueueName.PREPARE, transfer.import_v1)
     retrievers = RetrieverRegistry(Parts(_readable(settings, adapters), graphs, dual_level_options(settings)))
     return Container(
         settings=settings,
@@ -160,6 +167,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         ingestion=ingestion,
         reconciler=reconciler,
         communities=communities,
+        transfer=transfer,
         retrievers=retrievers,
         answers=AnswerService(
             retrievers=retrievers, model=adapters.model, documents=catalogue.documents, options=answer_options(settings)

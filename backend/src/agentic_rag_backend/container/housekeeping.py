@@ -32,12 +32,14 @@ from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.service import Erase, TenantService
+from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
 
 FIRST_WORKFLOW = {
     JobKind.INGEST: INGEST,
     JobKind.DELETE: DELETE,
     JobKind.REBUILD: REBUILD,
     JobKind.RECONCILE: RECONCILE,
+    JobKind.IMPORT: IMPORT,
 }
 """The workflow that a job of each kind begins with."""
 _KEYS_SWEPT_EVERY_S = 600.0

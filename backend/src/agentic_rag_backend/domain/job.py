@@ -14,6 +14,7 @@ class JobKind(StrEnum):
     DELETE = "delete"
     REBUILD = "rebuild"
     RECONCILE = "reconcile"
+    IMPORT = "import"
 
 
 class JobState(StrEnum):

@@ -57,7 +57,10 @@ class Scope(StrEnum):
 
 
 class TenantState(StrEnum):
+    """Of a tenant that is ``importing`` only the operator sees anything, and nobody changes it but the import."""
+
     ACTIVE = "active"
+    IMPORTING = "importing"
     SUSPENDED = "suspended"
     DELETING = "deleting"
 

@@ -41,9 +41,7 @@ class Computation:
 
     def recipe(self, title: str, chunk: Chunk) -> str:
         """Return a SHA-256 (hex) of all that a chunk's results are made from and with: equal recipes, equal results."""
-        made_with = (self.embedder.fingerprint, self.extractor.version)
-        made_from = (chunk.id, chunk.content_hash, title, *chunk.headings, passage_text(title, chunk))
-        return hashlib.sha256("\x1f".join((*made_with, *made_from)).encode()).hexdigest()
+        return recipe_of(self.embedder.fingerprint, self.extractor.version, title, chunk)
 
     async def compute(self, title: str, chunks: Sequence[Chunk], recipes: Sequence[str]) -> list[PreparedChunk]:
         """Embed and extract a group of chunks of one document at the same time.
@@ -62,6 +60,14 @@ class Computation:
             _prepared(chunk, recipe, vector, extraction)
             for chunk, recipe, vector, extraction in zip(chunks, recipes, vectors, extractions, strict=True)
         ]
+
+    async def embed(self, passages: Sequence[str]) -> list[Embedded]:
+        """Return the vector of each passage, or why the embedder refuses that one.
+
+        Raises:
+            ModelUnavailable: the embedder does not answer, or refuses everything.
+        """
+        return await self._embed(passages)
 
     async def _embed(self, passages: Sequence[str]) -> list[Embedded]:
         try:
@@ -104,6 +110,12 @@ class Computation:
         if isinstance(problem, AgenticRagError):
             code, message = problem.code, problem.message
         return [Extraction(chunk_id=chunk.id, failure=Failure("extract", code, message, chunk.id))]
+
+
+def recipe_of(embedder: str, extractor: str, title: str, chunk: Chunk) -> str:
+    """Return the recipe of a chunk whose results an embedder and an extractor of those names made."""
+    made_from = (chunk.id, chunk.content_hash, title, *chunk.headings, passage_text(title, chunk))
+    return hashlib.sha256("\x1f".join((embedder, extractor, *made_from)).encode()).hexdigest()
 
 
 def _prepared(chunk: Chunk, recipe: str, vector: Embedded, extraction: Extraction) -> PreparedChunk:

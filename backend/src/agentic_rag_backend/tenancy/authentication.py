@@ -73,10 +73,13 @@ class Authenticator:
         except InvalidScope:
             raise NotFound("there is no such tenant") from None
         tenant = await self._directory.tenant(tenant_id)
-        _require_active(tenant)
+        importing = tenant.state is TenantState.IMPORTING
+        if not importing:
+            _require_active(tenant)
         return Principal(
             tenant=tenant,
-            scopes=frozenset(Scope),
+            # The import alone writes meanwhile; that it is under way can be followed.
+            scopes=frozenset({Scope.READ} if importing else Scope),
             key_id=OPERATOR_KEY_ID,
             operator=True,
             flags=await self._directory.flags(tenant_id),

@@ -7,6 +7,7 @@ from datetime import datetime
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, View
+from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantState
 
 
@@ -61,3 +62,11 @@ class DeletedTenant(View):
 
     id: str
     removed: dict[str, int]
+
+
+class ImportAccepted(View):
+    """An import that was queued; the job is the tenant's."""
+
+    tenant_id: str
+    job_id: str
+    state: JobState

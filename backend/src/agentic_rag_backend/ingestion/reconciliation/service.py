@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.reconciliation.communities import CommunitiesRound
 from agentic_rag_backend.ingestion.reconciliation.documents import DocumentsRound
@@ -92,6 +92,8 @@ class Reconciler:
         while True:
             page = await self._stores.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
             for tenant in page.items:
+                if tenant.state is TenantState.IMPORTING:
+                    continue  # what is stored of it is not on record yet
                 report = Report(repair=True)
                 round = Round(
                     tenant=tenant.id,

@@ -42,7 +42,7 @@ class SqlCommunities:
 
     async def pointer(self, tenant: TenantId) -> CommunityPointer:
         """Return the current generation; stale if documents changed after the state_version it was built from."""
-        return await self._database.read(_pointer, require_tenant(tenant))
+        return await self._database.read(current_pointer, require_tenant(tenant))
 
     async def rebuild_asked(self, tenant: TenantId) -> None:
         """Note that a rebuild was asked for."""
@@ -76,7 +76,8 @@ class SqlCommunities:
         return await self._database.write(_drop_summaries, require_tenant(tenant), keep)
 
 
-def _pointer(connection: Connection, tenant: TenantId) -> CommunityPointer:
+def current_pointer(connection: Connection, tenant: TenantId) -> CommunityPointer:
+    """See `CommunityCatalogue.pointer`."""
     statement = (
         select(
             tenants.c.content_version,
@@ -155,7 +156,7 @@ def _publish_generation(
         connection.execute(_FRESH, {"tenant": tenant.value, "built_from": built_from})
         raise_state_version(connection, tenant)
         return
-    current = _pointer(connection, tenant).generation
+    current = current_pointer(connection, tenant).generation
     if current != generation:
         raise Conflict(f"generation {generation} cannot become current: {current} is, or it was never handed out")
 
@@ -174,11 +175,12 @@ def _summaries(
         # the last one written stays in the mapping
         statement = statement.order_by(summaries_table.c.written_at, summaries_table.c.prompt_version, summaries_table.c.model)
         for row in connection.execute(statement).mappings():
-            found[row["fingerprint"]] = _summary_from(row)
+            found[row["fingerprint"]] = summary_from(row)
     return found
 
 
-def _summary_from(row: RowMapping) -> CommunitySummary:
+def summary_from(row: RowMapping) -> CommunitySummary:
+    """Return the summary of a row."""
     return CommunitySummary(
         fingerprint=row["fingerprint"],
         names=tuple(map(_label_from, row["names"])),

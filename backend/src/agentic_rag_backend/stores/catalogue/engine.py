@@ -14,6 +14,7 @@ from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, upgrade
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
+from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
 
 
@@ -27,6 +28,7 @@ class SqlCatalogue:
         self.tenants = SqlTenants(database)
         self.communities = SqlCommunities(database)
         self.idempotency = SqlIdempotencyKeys(database)
+        self.transfer = SqlTransfer(database)
         self.workers = SqlWorkers(database)
         self.leases = SqlLeases(database)
 

@@ -1,0 +1,94 @@
+"""A tenant as an archive: the operator's way of moving one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from starlette.background import BackgroundTask
+
+from agentic_rag_backend.api.attachments import content_disposition
+from agentic_rag_backend.api.dependencies import Operator, Services
+from agentic_rag_backend.api.json_body import media_type_of
+from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.schemas.tenants import ImportAccepted
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidScope, NotFound, UnsupportedMediaType
+
+router = APIRouter(tags=["tenants"])
+MEDIA_TYPE = "application/gzip"
+_BLOCK_BYTES = 256 * 1024
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
+
+
+@router.post(
+    "/tenants/import",
+    status_code=202,
+    response_model=Envelope[ImportAccepted],
+    dependencies=[Operator],
+    summary="Make a tenant from an archive",
+    openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _BINARY}}},
+)
+async def import_tenant(
+    request: Request,
+    services: Services,
+    tenant: Annotated[str | None, Query(max_length=128, description="name or id of an empty tenant that is to be filled")] = None,
+    name: Annotated[str | None, Query(min_length=1, max_length=128, description="what the tenant made is called")] = None,
+) -> dict[str, Any]:
+    """Queue the import of an archive, the request's body; the tenant is seen when all of it is there, or stays empty.
+
+    Without `tenant`, the archive's tenant is made again under its own id; an empty tenant is filled under ids of its own.
+    """
+    if media_type_of(request) != MEDIA_TYPE:
+        raise UnsupportedMediaType(f"send {MEDIA_TYPE}; got {media_type_of(request)[:80] or 'no Content-Type'}")
+    target = None if tenant is None else await _named(services, tenant)
+    async with services.transfer.received(request.stream()) as archive:
+        begun = await services.transfer.begin(archive, target=target, name=name)
+    accepted = ImportAccepted(tenant_id=begun.tenant.id.value, job_id=begun.job.id, state=begun.job.state)
+    return enveloped(request, accepted)
+
+
+@router.post(
+    "/tenants/{tenant_id}/export",
+    dependencies=[Operator],
+    summary="Export a tenant",
+    response_class=StreamingResponse,
+    responses={200: {"content": {MEDIA_TYPE: _BINARY}, "description": "the archive"}},
+)
+async def export_tenant(services: Services, tenant_id: str) -> StreamingResponse:
+    """Return everything the tenant has, as it stood at one moment, as an archive; keys and secrets are not in it."""
+    try:
+        tenant = await services.tenants.get(TenantId(tenant_id))
+    except InvalidScope:
+        raise NotFound("there is no such tenant") from None
+    async with AsyncExitStack() as stack:
+        path = await stack.enter_async_context(services.transfer.exported(tenant.id))
+        headers = {
+            "Content-Length": str((await anyio.Path(path).stat()).st_size),
+            "Content-Disposition": content_disposition(f"{tenant.name}.tar.gz"),
+        }
+        kept = stack.pop_all()
+    return StreamingResponse(_blocks(path, kept), media_type=MEDIA_TYPE, headers=headers, background=BackgroundTask(kept.aclose))
+
+
+async def _blocks(path: Path, kept: AsyncExitStack) -> AsyncIterator[bytes]:
+    # Closed here as well: a caller that goes away leaves no background task behind.
+    async with kept, await anyio.open_file(path, "rb") as file:
+        while block := await file.read(_BLOCK_BYTES):
+            yield block
+
+
+async def _named(services: Container, name_or_id: str) -> TenantId:
+    found = await services.tenants.by_name(name_or_id)
+    if found is not None:
+        return found.id
+    try:
+        return (await services.tenants.get(TenantId(name_or_id))).id
+    except InvalidScope:
+        raise NotFound(f"there is no tenant {name_or_id!r}") from None

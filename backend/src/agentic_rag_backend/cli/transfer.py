@@ -1,0 +1,113 @@
+"""``export`` and ``import``: a tenant as an archive, from one deployment to another."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, command
+from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.output import console, fields
+from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
+
+_BLOCK_BYTES = 1024 * 1024
+_MEDIA_TYPE = "application/gzip"
+
+
+def register(app: typer.Typer) -> None:
+    """Add both commands."""
+    command(app, "export", operator=True)(export)
+    command(app, "import", operator=True, work=True)(import_archive)
+
+
+async def export(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive to write, such as acme.tar.gz.")],
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+) -> None:
+    """Write everything a tenant has, as it stood at one moment, to an archive; keys and secrets are not in it."""
+    if file.exists() and not force:
+        raise Conflict(f"{file} is there already; --force replaces it")
+    tenant_id = await session.client.tenant_id(session.tenant or DEFAULT_TENANT)
+    unfinished = file.with_name(f"{file.name}.part")
+    size = 0
+    try:
+        with unfinished.open("wb") as output:
+            async for block in session.client.download(f"/tenants/{tenant_id}/export"):
+                output.write(block)
+                size += len(block)
+        unfinished.replace(file)
+    except OSError as error:
+        raise InvalidRequest(f"{file} cannot be written: {error.strerror or error}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
+    _show(session, {"tenant_id": tenant_id, "file": str(file), "size_bytes": size})
+
+
+async def import_archive(
+    session: Session,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive that 'export' wrote.")],
+    name: Annotated[str | None, typer.Option("--name", help="What the tenant is called; default: as in the archive.")] = None,
+    watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
+) -> None:
+    """Make a tenant from an archive: it is seen when all of it is there.
+
+    Without --tenant it keeps its id. With --tenant it gets other ids, in an empty tenant or in a new one of that name.
+    """
+    tenant_id = await _target(session) if session.tenant is not None else None
+    try:
+        with file.open("rb") as content:
+            parameters = {"tenant": tenant_id, "name": name}
+            accepted = await session.client.upload("/tenants/import", _blocks(content, file), _MEDIA_TYPE, **parameters)
+    except OSError as error:
+        raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}") from error
+    session.client.acting_for(accepted["tenant_id"])
+    if not watch_job:
+        _show(session, accepted)
+        return
+    job = await follow(session.client, accepted["job_id"], title="import")
+    _show(session, {"tenant_id": accepted["tenant_id"], **job})
+    if not succeeded(job):
+        if not session.output.as_json:
+            session.output.note(f"error: {why(job)}")
+        raise typer.Exit(1)
+
+
+async def _target(session: Session) -> str:
+    """Return the id of the tenant that is to be filled, made if there is none of that name."""
+    wanted = session.tenant or DEFAULT_TENANT
+    try:
+        return await session.client.tenant_id(wanted)
+    except NotFound:
+        if wanted.startswith("t_"):
+            raise
+    made = await session.client.post("/tenants", {"name": wanted})
+    return str(made["id"])
+
+
+async def _blocks(content: IO[bytes], file: Path) -> AsyncIterator[bytes]:
+    for block in _shown(iter(lambda: content.read(_BLOCK_BYTES), b""), file):
+        yield block
+
+
+def _shown(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
+    """Yield blocks, and show on a terminal how many have gone."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("upload", total=file.stat().st_size)
+        for block in blocks:
+            yield block
+            progress.advance(task, len(block))
+
+
+def _show(session: Session, value: dict[str, object]) -> None:
+    if session.output.as_json:
+        session.output.result(value)
+    else:
+        session.output.show(fields(value))

@@ -1,0 +1,289 @@
+"""The transfer port on SQL."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.exc import IntegrityError
+
+from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState, require_tenant
+from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.stores.catalogue import results
+from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.communities import current_pointer, summary_from
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
+from agentic_rag_backend.stores.catalogue.tables import (
+    chunk_texts,
+    chunks,
+    community_pointers,
+    documents,
+    jobs,
+    prepared_chunks,
+    tenants,
+)
+from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
+from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.visibility import CHANGES_KEPT
+
+_IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
+_STAGED = DocumentState.PROCESSING.value
+
+
+class SqlTransfer:
+    """Implements `TransferCatalogue`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def snapshot(self, tenant: TenantId) -> TenantSnapshot:
+        """Return the tenant without its documents."""
+        return await self._database.read(_snapshot, require_tenant(tenant))
+
+    async def headers(self, tenant: TenantId) -> dict[str, DocumentHeader]:
+        """Return the visible documents."""
+        return await self._database.read(_headers, require_tenant(tenant))
+
+    async def record(self, tenant: TenantId, document_id: str) -> DocumentRecord | None:
+        """Return a visible document whole."""
+        return await self._database.read(_record, require_tenant(tenant), document_id)
+
+    async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
+        """Return every summary."""
+        return await self._database.read(_summaries, require_tenant(tenant))
+
+    async def reserve(self, tenant: TenantId) -> None:
+        """Make an empty tenant one that is being filled."""
+        await self._database.write(_reserve, require_tenant(tenant))
+
+    async def staged(self, tenant: TenantId) -> frozenset[str]:
+        """Return what is staged."""
+        statement = select(documents.c.id).where(
+            documents.c.tenant_id == require_tenant(tenant).value, documents.c.current_version == 0
+        )
+        return await self._database.read(lambda connection: frozenset(connection.execute(statement).scalars()))
+
+    async def stage(self, tenant: TenantId, record: DocumentRecord) -> None:
+        """Record a document out of sight."""
+        try:
+            await self._database.write(_stage, require_tenant(tenant), record)
+        except IntegrityError as error:
+            raise Conflict(f"document {record.id!r} has the key or the passages of another one of the archive") from error
+
+    async def open(self, tenant: TenantId, opening: Opening) -> None:
+        """Show what is staged."""
+        await self._database.write(_open, require_tenant(tenant), opening)
+
+    async def abandon(self, tenant: TenantId) -> None:
+        """Remove what is staged."""
+        await self._database.write(_abandon, require_tenant(tenant))
+
+
+def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
+    row = connection.execute(select(tenants).where(tenants.c.tenant_id == tenant.value)).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no tenant {tenant}")
+    return row
+
+
+def _snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
+    row = _tenant_row(connection, tenant)
+    last = connection.execute(
+        select(community_pointers.c.last_generation).where(community_pointers.c.tenant_id == tenant.value)
+    ).scalar_one_or_none()
+    return TenantSnapshot(
+        tenant=Tenant(tenant, row["name"], TenantState(row["state"]), row["state_version"], row["created_at"]),
+        flags=row["flags"],
+        pointer=current_pointer(connection, tenant),
+        last_generation=last or 0,
+    )
+
+
+def _headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeader]:
+    statement = (
+        select(documents.c.id, documents.c.current_version, documents.c.updated_at)
+        .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0)
+        .order_by(documents.c.created_at, documents.c.id)
+    )
+    return {row[0]: DocumentHeader(row[1], row[2]) for row in connection.execute(statement)}
+
+
+def _record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
+    held = connection.execute(
+        select(documents).where(
+            documents.c.tenant_id == tenant.value,
+            documents.c.id == document_id,
+            documents.c.deleted_at.is_(None),
+            documents.c.current_version > 0,
+        )
+    ).mappings()
+    face = held.first()
+    if face is None:
+        return None
+    number = face["current_version"]
+    of_version = (versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version == number)
+    version = connection.execute(select(versions).where(*of_version)).mappings().first()
+    if version is None:
+        return None
+    placed = (
+        select(*CHUNK_COLUMNS)
+        .select_from(WITH_TEXT)
+        .where(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == number)
+        .order_by(chunks.c.ordinal)
+    )
+    return DocumentRecord(
+        id=document_id,
+        version=number,
+        key=face["key"],
+        state=DocumentState(version["state"]),
+        title=face["title"],
+        submitted_title=version["submitted_title"],
+        metadata=face["metadata"],
+        submitted_metadata=version["submitted_metadata"],
+        content_hash=version["content_hash"],
+        media_type=version["media_type"],
+        size_bytes=version["size_bytes"],
+        blob_key=version["blob_key"],
+        options=options_from_json(version["options"]),
+        text=version["text"] or "",
+        created_at=face["created_at"],
+        updated_at=face["updated_at"],
+        version_created_at=version["created_at"],
+        failures=failures_from_json(version["failures"]),
+        chunks=tuple(chunk_from(row) for row in connection.execute(placed).all()),
+        prepared=tuple(results.prepared(connection, tenant, document_id, number)),
+    )
+
+
+def _summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
+    order = (summaries.c.written_at, summaries.c.fingerprint, summaries.c.prompt_version, summaries.c.model)
+    statement = select(summaries).where(summaries.c.tenant_id == tenant.value).order_by(*order)
+    return [summary_from(row) for row in connection.execute(statement).mappings()]
+
+
+def _reserve(connection: Connection, tenant: TenantId) -> None:
+    lock_tenant(connection, tenant)
+    state = _tenant_row(connection, tenant)["state"]
+    if state == _IMPORTING:
+        return
+    if state != _ACTIVE:
+        raise Conflict(f"the tenant is {state}; only an active one can be filled")
+    for table, what, which in (
+        (documents, "documents", documents.c.tenant_id == tenant.value),
+        (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN)),
+    ):
+        count = connection.execute(select(func.count()).select_from(table).where(which)).scalar_one()
+        if count:
+            raise Conflict(f"the tenant has {count} {what}; an archive is imported into an empty one")
+    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_IMPORTING))
+
+
+def _require_importing(connection: Connection, tenant: TenantId) -> None:
+    lock_tenant(connection, tenant)
+    state = _tenant_row(connection, tenant)["state"]
+    if state != _IMPORTING:
+        raise Conflict(f"the tenant is {state}, not being filled")
+
+
+def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
+    _require_importing(connection, tenant)
+    held = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
+    if connection.execute(held).first() is not None:
+        return
+    shared = {
+        "tenant_id": tenant.value,
+        "title": record.title,
+        "content_hash": record.content_hash,
+        "media_type": record.media_type,
+        "size_bytes": record.size_bytes,
+        "metadata": plain(record.metadata),
+        "failures": plain({"failures": list(record.failures)})["failures"],
+    }
+    face = {
+        "id": record.id,
+        "key": record.key,
+        "state": _STAGED,
+        "current_version": 0,
+        "latest_version": record.version,
+        "chunk_count": 0,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+    }
+    version = {
+        "document_id": record.id,
+        "version": record.version,
+        "state": record.state.value,
+        "submitted_title": record.submitted_title,
+        "submitted_metadata": plain(record.submitted_metadata),
+        "blob_key": record.blob_key,
+        "options": options_to_json(record.options),
+        "created_at": record.version_created_at,
+        "text": record.text,
+    }
+    connection.execute(insert(documents), {**shared, **face})
+    connection.execute(insert(versions), {**shared, **version})
+    results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
+
+
+def _open(connection: Connection, tenant: TenantId, opening: Opening) -> None:
+    lock_tenant(connection, tenant)
+    row = _tenant_row(connection, tenant)
+    if row["state"] == _ACTIVE:
+        return
+    _require_importing(connection, tenant)
+    visible = (
+        select(versions.c.state)
+        .where(
+            versions.c.tenant_id == documents.c.tenant_id,
+            versions.c.document_id == documents.c.id,
+            versions.c.version == documents.c.latest_version,
+        )
+        .scalar_subquery()
+    )
+    count = (
+        select(func.count())
+        .where(
+            chunks.c.tenant_id == documents.c.tenant_id,
+            chunks.c.document_id == documents.c.id,
+            chunks.c.version == documents.c.latest_version,
+        )
+        .scalar_subquery()
+    )
+    connection.execute(
+        update(documents)
+        .where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
+        .values(current_version=documents.c.latest_version, state=visible, chunk_count=count)
+    )
+    # Beyond what the log of changes reaches back: whoever read the tenant before reads all of it anew.
+    state_version = max(row["state_version"], opening.state_version) + CHANGES_KEPT + 1
+    now = utc_now()
+    changed = {"content_version": state_version, "content_changed_at": now, "stale_since": now if opening.stale else None}
+    connection.execute(
+        update(tenants)
+        .where(tenants.c.tenant_id == tenant.value)
+        .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), **changed)
+    )
+    if opening.generation:
+        pointer = {
+            "tenant_id": tenant.value,
+            "generation": opening.generation,
+            "last_generation": opening.generation,
+            "built_from": state_version - opening.stale,
+            "built_at": opening.built_at or now,
+            "details": plain(opening.details),
+        }
+        upsert(connection, community_pointers, [pointer], keys=("tenant_id",), replace=tuple(pointer)[1:])
+
+
+def _abandon(connection: Connection, tenant: TenantId) -> None:
+    lock_tenant(connection, tenant)
+    if _tenant_row(connection, tenant)["state"] != _IMPORTING:
+        return
+    for table in (prepared_chunks, chunks, chunk_texts, versions, documents, summaries):
+        connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
+    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))

@@ -1,0 +1,1 @@
+"""A tenant as an archive: out of one deployment, into another."""

@@ -1,0 +1,140 @@
+"""What an archive holds, part by part in its order; everything read is checked before it is handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.transfer import archive
+from agentic_rag_backend.transfer.archive import ArchiveReader, Limits, Member
+from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.records import (
+    FORMAT,
+    VERSION,
+    CommunityRecord,
+    DocumentLine,
+    End,
+    EntityRecord,
+    Manifest,
+    PartOfDocument,
+    R,
+    SummaryRecord,
+    decoded,
+)
+
+T = TypeVar("T")
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Some of the archive's entities."""
+
+    records: tuple[EntityRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Communities:
+    """Some of its communities."""
+
+    records: tuple[CommunityRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Summaries:
+    """Some of its summaries."""
+
+    records: tuple[CommunitySummary, ...]
+
+
+Part = Manifest | Entities | ArchivedDocument | Communities | Summaries | End
+
+
+def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
+    """Yield the manifest, then what it announces, then the end.
+
+    Raises:
+        InvalidRequest: it is damaged, cut off, of a newer format, or not what an export writes.
+        PayloadTooLarge: it or a part of it is larger than it may be.
+    """
+    members = iter(reader.members())
+    yield _manifest(next(members, None))
+    yield from map(Entities, _records(EntityRecord, _expected(members, archive.ENTITIES), limits))
+    documents = 0
+    pending: ArchivedDocument | None = None
+    member = next(members, None)
+    while member is not None and member.name.startswith("documents/"):
+        if member.name == archive.record_name(documents + 1) and not (pending and pending.document.original):
+            if pending is not None:
+                yield pending
+            pending = _document(member, limits)
+            documents += 1
+        elif pending is not None and member.name == archive.original_name(documents) and pending.document.original:
+            pending.original = member.content(limit=limits.original)
+            yield pending
+            pending = None
+        else:
+            raise InvalidRequest(f"the archive holds {member.name!r} where it has no place")
+        member = next(members, None)
+    if pending is not None:
+        yield pending
+    yield from map(Communities, _records(CommunityRecord, _named(member, archive.COMMUNITIES), limits))
+    for some in _records(SummaryRecord, _expected(members, archive.SUMMARIES), limits):
+        yield Summaries(tuple(each.summary for each in some))
+    end = decoded(End, archive.small(_expected(members, archive.END)), where=archive.END)
+    if end.documents != documents:
+        raise InvalidRequest(f"the archive holds {documents} documents; it should be {end.documents}")
+    if next(members, None) is not None:
+        raise InvalidRequest("the archive holds something after its end")
+    yield end
+
+
+def _manifest(member: Member | None) -> Manifest:
+    if member is None or member.name != archive.MANIFEST:
+        raise InvalidRequest("this is no archive of a tenant: it does not begin with a manifest")
+    content = archive.small(member)
+    said = archive.loosely(content)
+    version = said.get("version")
+    if said.get("format") != FORMAT or not isinstance(version, int):
+        raise InvalidRequest(f"this is no archive of a tenant: its format is {str(said.get('format'))[:80]!r}")
+    if version > VERSION:
+        raise InvalidRequest(f"the archive is of format {version}; this release reads up to {VERSION}: update it first")
+    return decoded(Manifest, content, where=archive.MANIFEST)
+
+
+def _expected(members: Iterator[Member], name: str) -> Member:
+    return _named(next(members, None), name)
+
+
+def _named(member: Member | None, name: str) -> Member:
+    if member is None:
+        raise InvalidRequest(f"the archive is cut off: {name} is missing")
+    if member.name != name:
+        raise InvalidRequest(f"the archive holds {member.name!r} where {name} should be")
+    return member
+
+
+def _records(kind: type[R], member: Member, limits: Limits) -> Iterator[tuple[R, ...]]:
+    lines = enumerate(member.lines(limit=limits.line), start=1)
+    return _batches(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
+
+
+def _document(member: Member, limits: Limits) -> ArchivedDocument:
+    lines = member.lines(limit=limits.line)
+    first = next(lines, None)
+    if first is None:
+        raise InvalidRequest(f"{member.name} is empty")
+    found = ArchivedDocument(decoded(DocumentLine, first, where=member.name))
+    for number, line in enumerate(lines, start=2):
+        found.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
+    return found
+
+
+def _batches(items: Iterable[T]) -> Iterator[tuple[T, ...]]:
+    iterator = iter(items)
+    while batch := tuple(islice(iterator, _BATCH)):
+        yield batch

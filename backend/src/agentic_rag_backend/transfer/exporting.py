@@ -1,0 +1,302 @@
+"""Writing a tenant's archive: each part as it stands, and all of it as it stood at one ``state_version``.
+
+Nothing keeps the tenant from changing meanwhile. What is read is kept in a folder, a file a document; whatever has changed
+when all is read is read again, until nothing changes between the first and the last look. While a look follows a look, the
+tenant's commits in this process wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import structlog
+
+from agentic_rag_backend.communities.knowledge import read_visible
+from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
+from agentic_rag_backend.domain.tenant import TenantId, TenantState
+from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.stores.blob.base import BlobStore
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.base import Collection, VectorStore
+from agentic_rag_backend.transfer import archive
+from agentic_rag_backend.transfer.archive import ArchiveWriter
+from agentic_rag_backend.transfer.fingerprints import fingerprints
+from agentic_rag_backend.transfer.lines import knowledge_lines, packed, record_lines
+from agentic_rag_backend.transfer.records import (
+    FORMAT,
+    VERSION,
+    CommunityRecord,
+    End,
+    EntityLine,
+    EntityRecord,
+    Generation,
+    Manifest,
+    Record,
+    SummaryRecord,
+    TenantName,
+    decoded,
+    encoded,
+)
+
+T = TypeVar("T")
+
+_LOOKS = 30
+"""Times that what has changed is read again before the tenant is said to change too fast."""
+_UNHURRIED = 2
+"""Looks after which the tenant's commits wait."""
+_PAGE = 500
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The stores that a tenant is read from, and what names its vectors and extractions."""
+
+    catalogue: Catalogue
+    transfer: TransferCatalogue
+    graph: GraphStore
+    vectors: VectorStore
+    blobs: BlobStore
+    embedder: Embedder
+    extractor: Extractor
+    queue: JobQueue
+    release: str
+    """The version of this program."""
+
+
+@dataclass(slots=True)
+class _Spool:
+    """What was read so far: files of a folder."""
+
+    folder: Path
+    held: dict[str, DocumentHeader] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+
+    def record(self, document_id: str) -> Path:
+        return self.folder / f"{self.numbers[document_id]}.record"
+
+    def original(self, document_id: str) -> Path:
+        return self.folder / f"{self.numbers[document_id]}.original"
+
+    def keep(self, document_id: str, header: DocumentHeader, lines: Iterable[Record], original: bytes | None) -> None:
+        self.numbers.setdefault(document_id, len(self.numbers))
+        self.drop(document_id)
+        with self.record(document_id).open("wb") as file:
+            file.writelines(map(encoded, lines))
+        if original is not None:
+            self.original(document_id).write_bytes(original)
+        self.held[document_id] = header
+
+    def drop(self, document_id: str) -> None:
+        self.held.pop(document_id, None)
+        if document_id in self.numbers:
+            self.record(document_id).unlink(missing_ok=True)
+            self.original(document_id).unlink(missing_ok=True)
+
+    def names(self) -> dict[str, set[str]]:
+        """Return what the documents call each entity."""
+        found: dict[str, set[str]] = {}
+        for document_id in self.held:
+            with self.record(document_id).open("rb") as file:
+                for line in file:
+                    if line.startswith(b'{"kind":"entity"'):
+                        said = decoded(EntityLine, line.strip(), where="spool")
+                        found.setdefault(said.id, set()).update(said.names)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rest:
+    """What is neither a document nor its original."""
+
+    entities: Sequence[EntityRecord]
+    communities: Sequence[CommunityRecord]
+    summaries: Sequence[CommunitySummary]
+
+
+class Exporter:
+    """Writes archives."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    async def export(self, tenant: TenantId, folder: Path) -> Path:
+        """Write the tenant's archive into ``folder``, which is the caller's to remove, and return its path.
+
+        Raises:
+            NotFound: there is no such tenant.
+            Conflict: it is not active, or changes faster than it can be read.
+        """
+        spool = _Spool(folder / "spool")
+        await asyncio.to_thread(spool.folder.mkdir, parents=True)
+        snapshot, rest = await self._settled(tenant, spool)
+        path = folder / "archive"
+        await asyncio.to_thread(self._write, path, spool, snapshot, rest)
+        await asyncio.to_thread(shutil.rmtree, spool.folder)
+        return path
+
+    async def _settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
+        async with AsyncExitStack() as held:
+            for look in range(_LOOKS):
+                if look == _UNHURRIED:
+                    await held.enter_async_context(self._source.queue.turn(Turn.COMMIT, tenant))
+                snapshot = await self._source.transfer.snapshot(tenant)
+                if snapshot.tenant.state is not TenantState.ACTIVE:
+                    raise Conflict(f"the tenant is {snapshot.tenant.state.value}")
+                if await self._read_documents(tenant, spool):
+                    rest = await self._read_rest(tenant, spool, snapshot)
+                    now = (await self._source.transfer.snapshot(tenant)).tenant.state_version
+                    if now == snapshot.tenant.state_version:
+                        return snapshot, rest
+                _log.info("export_looks_again", tenant=str(tenant), look=look + 1)
+        raise Conflict("the tenant changed at every look at it; try again when less is being handed in")
+
+    async def _read_documents(self, tenant: TenantId, spool: _Spool) -> bool:
+        """Read what is not held as it is now; False where something could not be."""
+        headers = await self._source.transfer.headers(tenant)
+        for document_id in [each for each in spool.held if each not in headers]:
+            await asyncio.to_thread(spool.drop, document_id)
+        whole = True
+        for document_id, header in headers.items():
+            if spool.held.get(document_id) != header:
+                whole &= await self._read_document(tenant, document_id, spool)
+        # In the order in which they were handed in, whatever order they were read in.
+        spool.held = {each: spool.held[each] for each in headers if each in spool.held}
+        return whole
+
+    async def _read_document(self, tenant: TenantId, document_id: str, spool: _Spool) -> bool:
+        record = await self._source.transfer.record(tenant, document_id)
+        if record is None:
+            return False
+        said = await knowledge_lines(self._source.graph, tenant, record)
+        stored = await self._stored(tenant, record)
+        original: bytes | None = None
+        try:
+            original = await self._source.blobs.get(tenant, record.blob_key)
+        except NotFound:
+            if await self._source.transfer.record(tenant, document_id) != record:
+                return False  # superseded since it was read
+        lines = [*record_lines(record, stored, original=original is not None), *said]
+        await asyncio.to_thread(spool.keep, document_id, record.header, lines, original)
+        return True
+
+    async def _stored(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
+        """Return the vectors of those chunks whose computed one is not on record."""
+        held = {item.chunk.id for item in record.prepared if item.vector is not None}
+        wanted = [chunk.id for chunk in record.chunks if chunk.id not in held]
+        found = await self._source.vectors.vectors(tenant, Collection.CHUNKS, wanted) if wanted else {}
+        return {id: packed(vector) for id, vector in found.items()}
+
+    async def _read_rest(self, tenant: TenantId, spool: _Spool, snapshot: TenantSnapshot) -> _Rest:
+        return _Rest(
+            entities=await self._entities(tenant, await asyncio.to_thread(spool.names)),
+            communities=await self._communities(tenant, snapshot),
+            summaries=await self._summaries(tenant),
+        )
+
+    async def _entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
+        found: list[EntityRecord] = []
+        for some in _pages(sorted(names)):
+            for entity in (await self._source.graph.entities(tenant, some)).values():
+                # A name that only a document outside of the archive uses stays outside.
+                name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
+                found.append(EntityRecord(id=entity.id, name=name, type=entity.type))
+        return sorted(found, key=lambda entity: entity.id)
+
+    async def _communities(self, tenant: TenantId, snapshot: TenantSnapshot) -> list[CommunityRecord]:
+        pointer, graph = snapshot.pointer, self._source.graph
+        if pointer.generation == 0:
+            return []
+        held = await graph.communities(tenant, pointer.generation)
+        current = {each.id for each in held}
+        if pointer.stale:
+            versions = await self._source.catalogue.documents.visible_versions(tenant)
+            now = fingerprints(await read_visible(graph, tenant, versions), held)
+            current = {each.id for each in held if now.get(each.id) == each.fingerprint}
+        vectors: dict[str, str] = {}
+        for some in _pages([each.id for each in held]):
+            points = {community_point_id(each, pointer.generation): each for each in some}
+            stored = await self._source.vectors.vectors(tenant, Collection.NODES, list(points))
+            vectors |= {points[point]: packed(vector) for point, vector in stored.items()}
+        return [_community(each, vectors.get(each.id), current=each.id in current) for each in held]
+
+    async def _summaries(self, tenant: TenantId) -> list[CommunitySummary]:
+        """Return every summary without what rests on passages that are not visible."""
+        documents = self._source.catalogue.documents
+        found: list[CommunitySummary] = []
+        for some in _pages(await self._source.transfer.summaries(tenant)):
+            visible = await documents.hydrate(tenant, supporting_chunks(some))
+            visible |= await documents.hydrate(tenant, further_chunks(some, visible))
+            found += [visible_summary(each, visible) for each in some]
+        return found
+
+    def _write(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, rest: _Rest) -> None:
+        with ArchiveWriter(path) as writer:
+            writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot)))
+            writer.add(archive.ENTITIES, b"".join(map(encoded, rest.entities)))
+            for number, document_id in enumerate(spool.held, start=1):
+                writer.add_file(archive.record_name(number), spool.record(document_id))
+                if spool.original(document_id).exists():
+                    writer.add_file(archive.original_name(number), spool.original(document_id))
+            writer.add(archive.COMMUNITIES, b"".join(map(encoded, rest.communities)))
+            writer.add(archive.SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in rest.summaries))
+            end = End(
+                documents=len(spool.held),
+                entities=len(rest.entities),
+                communities=len(rest.communities),
+                summaries=len(rest.summaries),
+            )
+            writer.add(archive.END, encoded(end))
+
+    def _manifest(self, spool: _Spool, snapshot: TenantSnapshot) -> Manifest:
+        pointer = snapshot.pointer
+        generation = None
+        if pointer.generation:
+            generation = Generation(
+                number=pointer.generation, stale=pointer.stale, built_at=pointer.built_at, details=dict(pointer.details)
+            )
+        return Manifest(
+            format=FORMAT,
+            version=VERSION,
+            release=self._source.release,
+            written_at=datetime.now(UTC),
+            tenant=TenantName(id=snapshot.tenant.id.value, name=snapshot.tenant.name),
+            state_version=snapshot.tenant.state_version,
+            flags={name: value for name, value in snapshot.flags.items() if isinstance(value, bool)},
+            embedder=self._source.embedder.fingerprint,
+            dimensions=self._source.embedder.dimensions,
+            extractor=self._source.extractor.version,
+            documents=len(spool.held),
+            generation=generation,
+        )
+
+
+def _community(community: Community, vector: str | None, *, current: bool) -> CommunityRecord:
+    return CommunityRecord(
+        id=community.id,
+        level=community.level,
+        parent=community.parent_id,
+        members=community.entity_ids,
+        fingerprint=community.fingerprint,
+        current=current,
+        vector=vector,
+    )
+
+
+def _pages(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (items[first : first + _PAGE] for first in range(0, len(items), _PAGE))

@@ -1,0 +1,99 @@
+"""Ids of an archive's tenant as ids of the tenant that it becomes: the same ones, or, under another tenant, other ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash, stable_id
+from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.transfer.lines import ArchivedDocument
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Turns ids of ``source`` into ids of ``target``; the same id gives the same one each time."""
+
+    source: TenantId
+    target: TenantId
+
+    @property
+    def kept(self) -> bool:
+        """Whether ids stay as they are."""
+        return self.source == self.target
+
+    def document(self, id: str) -> str:
+        """Return a document's id."""
+        return id if self.kept else stable_id("imported-document", self.target, id)
+
+    def entity(self, id: str) -> str:
+        """Return an entity's id."""
+        return id if self.kept else stable_id("imported-entity", self.target, id)
+
+    def community(self, members: Sequence[str], id: str) -> str:
+        """Return a community's id: that of the set of its members, which are the target's already."""
+        return id if self.kept else stable_id("community", self.target, *sorted(members))
+
+    def chunks(self, archived: ArchivedDocument) -> list[Chunk]:
+        """Return the document's chunks, under the ids that follow from their texts."""
+        document = self.document(archived.document.id)
+        seen: Counter[str] = Counter()
+        found: list[Chunk] = []
+        for ordinal, line in enumerate(archived.chunks):
+            text = archived.text_of(line)
+            digest = content_hash(text)
+            found.append(
+                Chunk(
+                    id=chunk_id(self.target, document, digest, seen[digest]),
+                    document_id=document,
+                    version=archived.document.version,
+                    ordinal=ordinal,
+                    text=text,
+                    start_char=line.start_char,
+                    end_char=line.end_char,
+                    start_line=line.start_line,
+                    end_line=line.end_line,
+                    size_tokens=line.size_tokens,
+                    content_hash=digest,
+                    headings=line.headings,
+                )
+            )
+            seen[digest] += 1
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Passages:
+    """Where the passages are that summaries rest on.
+
+    Args:
+        chunks: the target's chunk id by the source's; what is not among them is not in the archive.
+    """
+
+    identity: Identity
+    chunks: Mapping[str, str]
+
+    def support(self, support: Support) -> Support:
+        """Return the passage as the target's; one that the archive does not have leads nowhere."""
+        if self.identity.kept:
+            return support
+        own = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
+        return Support(self.identity.document(support.document_id), support.version, own)
+
+    def rewritten(self, value: T) -> T:
+        """Return ``value``, a tree of dataclasses and tuples, with every `Support` in it as the target's."""
+        return self._rewritten(value)  # type: ignore[no-any-return]
+
+    def _rewritten(self, value: Any) -> Any:
+        if isinstance(value, Support):
+            return self.support(value)
+        if isinstance(value, tuple):
+            return tuple(map(self._rewritten, value))
+        if is_dataclass(value) and not isinstance(value, type):
+            return replace(value, **{each.name: self._rewritten(getattr(value, each.name)) for each in fields(value)})
+        return value

@@ -1,0 +1,424 @@
+"""Filling a tenant from an archive: everything is staged out of sight, then shown at once.
+
+Each step can be repeated: ids follow from the archive's, what is written again is the same, and a document that is staged
+is not computed again. What a model computed comes with the archive; vectors of another embedder are computed anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.communities.knowledge import read_visible
+from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, searchable_text
+from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.domain.document import Chunk, Failure, content_hash, stable_id
+from agentic_rag_backend.domain.graph import (
+    Community,
+    CommunitySummary,
+    DocumentKnowledge,
+    Entity,
+    Extraction,
+    Mention,
+    Relationship,
+    RelationshipSupport,
+    Support,
+    community_point_id,
+    relationship_id,
+)
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.ingestion.computation import Computation, recipe_of
+from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.runs import Run
+from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
+from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
+from agentic_rag_backend.stores.catalogue.transfer import DocumentRecord, Opening, TransferCatalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+from agentic_rag_backend.transfer.fingerprints import fingerprints
+from agentic_rag_backend.transfer.identity import Identity, Passages
+from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
+from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest
+
+_GROUP_CHUNKS = 64
+_BATCH = 500
+Vector = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """The stores that a tenant is written to, and what computes what the archive lacks."""
+
+    catalogue: Catalogue
+    transfer: TransferCatalogue
+    graph: GraphStore
+    vectors: VectorStore
+    blobs: BlobStore
+    computation: Computation
+
+    @property
+    def nodes(self) -> KnowledgeNodes:
+        """The points of facts, in step with the graph."""
+        return KnowledgeNodes(self.graph, self.vectors)
+
+
+@dataclass(slots=True)
+class Filling:
+    """One tenant being filled; its parts are called in the archive's order.
+
+    Args:
+        manifest: of the archive.
+    """
+
+    run: Run
+    destination: Destination
+    manifest: Manifest
+    identity: Identity = field(init=False)
+    types: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Name and type of the archive's entities by their id in it."""
+    versions: dict[str, int] = field(default_factory=dict)
+    chunk_ids: dict[str, str] = field(default_factory=dict)
+    """By the archive's, where they are other ones."""
+    generation: int = 0
+    communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
+    embedded: int = 0
+    _staged: frozenset[str] = frozenset()
+    _scaffolds: int = 0
+
+    def __post_init__(self) -> None:
+        self.identity = Identity(TenantId(self.manifest.tenant.id), self.run.tenant)
+
+    @property
+    def tenant(self) -> TenantId:
+        """The tenant that is filled."""
+        return self.run.tenant
+
+    @property
+    def same_vectors(self) -> bool:
+        """Whether the archive's vectors are those that this deployment's embedder makes."""
+        embedder = self.destination.computation.embedder
+        return (self.manifest.embedder, self.manifest.dimensions) == (embedder.fingerprint, embedder.dimensions)
+
+    async def begin(self) -> None:
+        """Look at what an interrupted attempt has staged."""
+        self._staged = await self.destination.transfer.staged(self.tenant)
+
+    async def entities(self, records: Sequence[EntityRecord]) -> None:
+        """Put entities in place under their names, on a version of no document, which goes when all documents are there.
+
+        The first document that is written would otherwise name them.
+        """
+        self.types.update((each.id, (each.name, each.type)) for each in records)
+        self._scaffolds += 1
+        await self.destination.graph.write_document(
+            self.tenant,
+            DocumentKnowledge(
+                document_id=self._scaffold,
+                version=self._scaffolds,
+                title="",
+                chunk_ids=(),
+                entities=tuple(Entity(id=self.identity.entity(each.id), name=each.name, type=each.type) for each in records),
+            ),
+        )
+
+    async def document(self, archived: ArchivedDocument) -> None:
+        """Write a document to every store, out of sight."""
+        archived.check(self.types)
+        chunks = self.identity.chunks(archived)
+        document_id = self.identity.document(archived.document.id)
+        if document_id in self.versions:
+            raise InvalidRequest(f"document {archived.document.id} is twice in the archive")
+        self.versions[document_id] = archived.document.version
+        if not self.identity.kept:
+            self.chunk_ids.update(zip((line.id for line in archived.chunks), (chunk.id for chunk in chunks), strict=True))
+        await self.run.progress("documents", len(self.versions), self.manifest.documents)
+        if document_id in self._staged:
+            return
+        record = self._record(archived, document_id, await self._prepared(archived, chunks))
+        if archived.original is not None:
+            await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
+        knowledge = self._knowledge(archived, document_id, chunks)
+        await self.destination.graph.write_document(self.tenant, knowledge)
+        await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, _points(record))
+        await self.destination.nodes.write(self.tenant, knowledge)
+        await self.destination.transfer.stage(self.tenant, record)
+        self.run.gained += 1
+
+    async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
+        """Take in communities; `finish` writes them, since a parent may come after its children."""
+        if self.manifest.generation is None:
+            raise InvalidRequest("the archive has communities of no generation")
+        if not self.generation:
+            last = (await self.destination.transfer.snapshot(self.tenant)).last_generation
+            self.generation = max(self.manifest.generation.number, last + 1)
+        for record in records:
+            members = tuple(map(self.identity.entity, record.members))
+            community = Community(
+                id=self.identity.community(members, record.id),
+                generation=self.generation,
+                level=record.level,
+                parent_id=record.parent,
+                entity_ids=members,
+                fingerprint=record.fingerprint,
+                entity_count=len(members),
+            )
+            self.communities.append((record, community))
+
+    async def write_communities(self) -> None:
+        """Write the generation to the graph, under the parents' and fingerprints' new names."""
+        ids = {record.id: community.id for record, community in self.communities}
+        if not {record.parent for record, _ in self.communities} - {None} <= ids.keys() or len(ids) < len(self.communities):
+            raise InvalidRequest("the archive's communities are not one hierarchy")
+        now: Mapping[str, str] = {}
+        if not self.identity.kept and self.communities:
+            knowledge = await read_visible(self.destination.graph, self.tenant, self.versions)
+            now = fingerprints(knowledge, [community for _, community in self.communities])
+        self.communities = [
+            (
+                record,
+                replace(
+                    community,
+                    parent_id=None if record.parent is None else ids[record.parent],
+                    fingerprint=self._fingerprint(record, now.get(community.id)),
+                ),
+            )
+            for record, community in self.communities
+        ]
+        if self.generation:
+            written = [community for _, community in self.communities]
+            await self.destination.graph.write_communities(self.tenant, self.generation, written)
+
+    async def summaries(self, found: Sequence[CommunitySummary]) -> None:
+        """Record summaries, those that were written last as the last ones."""
+        fingerprint = {record.fingerprint: community.fingerprint for record, community in self.communities}
+        passages = Passages(self.identity, self.chunk_ids)
+        rounds: dict[int, list[CommunitySummary]] = defaultdict(list)
+        seen: dict[str, int] = defaultdict(int)
+        for each in found:
+            own = each.fingerprint if self.identity.kept else fingerprint.get(each.fingerprint)
+            if own is not None:
+                rounds[seen[own]].append(replace(passages.rewritten(each), fingerprint=own))
+                seen[own] += 1
+        for number in sorted(rounds):
+            await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
+
+    async def finish(self) -> None:
+        """Write what communities are found by, take the scaffold down, and show everything."""
+        await self.run.progress("communities", 0, len(self.communities), at_once=True)
+        await self._write_community_points()
+        for number in range(1, self._scaffolds + 1):
+            await self.destination.graph.delete_document(self.tenant, self._scaffold, up_to_version=number, above=number - 1)
+        await self.destination.vectors.flush()
+        await self.run.progress("open", len(self.versions), self.manifest.documents, at_once=True)
+        generation = self.manifest.generation
+        opening = Opening(state_version=self.manifest.state_version, flags=self.manifest.flags)
+        if generation is not None and self.generation:
+            opening = replace(
+                opening,
+                generation=self.generation,
+                stale=generation.stale,
+                built_at=generation.built_at,
+                details=self._details(generation.details),
+            )
+        await self.destination.transfer.open(self.tenant, opening)
+
+    # --- internals
+
+    @property
+    def _scaffold(self) -> str:
+        return stable_id("import-scaffold", self.tenant)
+
+    async def _prepared(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> list[PreparedChunk]:
+        """Return the chunks' results: those of the archive, and for what it lacks those of this deployment's models."""
+        found: dict[int, PreparedChunk] = {}
+        for number, (line, chunk) in enumerate(zip(archived.chunks, chunks, strict=True)):
+            if line.extraction is None:
+                continue
+            vector: Vector | None = None
+            if self.same_vectors and line.vector is not None:
+                vector = unpacked(line.vector, dimensions=self.manifest.dimensions)
+            extraction = _of_chunk(line.extraction, chunk.id)
+            failure = None if line.failure is None else replace(line.failure, chunk_id=chunk.id)
+            recipe = self._recipe(archived.document.title, chunk, line.id, line.recipe)
+            found[number] = PreparedChunk(chunk, vector, extraction, recipe=recipe, failure=failure)
+        await self._embed(archived.document.title, found)
+        lacking = [number for number in range(len(chunks)) if number not in found]
+        title, computation = archived.document.title, self.destination.computation
+        for first in range(0, len(lacking), _GROUP_CHUNKS):
+            numbers = lacking[first : first + _GROUP_CHUNKS]
+            group = [chunks[number] for number in numbers]
+            computed = await computation.compute(title, group, [computation.recipe(title, chunk) for chunk in group])
+            found.update(zip(numbers, computed, strict=True))
+        return [found[number] for number in range(len(chunks))]
+
+    async def _embed(self, title: str, found: dict[int, PreparedChunk]) -> None:
+        """Give a vector to those that have none, but for what this very embedder refused."""
+        without = [
+            number
+            for number, item in found.items()
+            if item.vector is None and not (self.same_vectors and item.failure is not None)
+        ]
+        for first in range(0, len(without), _GROUP_CHUNKS):
+            numbers = without[first : first + _GROUP_CHUNKS]
+            vectors = await self.destination.computation.embed([passage_text(title, found[each].chunk) for each in numbers])
+            self.embedded += len(numbers)
+            for number, vector in zip(numbers, vectors, strict=True):
+                chunk = found[number].chunk
+                if isinstance(vector, np.ndarray):
+                    found[number] = replace(found[number], vector=vector, failure=None)
+                else:
+                    failure = Failure("embed", vector.code, vector.message, chunk.id)
+                    found[number] = replace(found[number], failure=failure)
+
+    def _recipe(self, title: str, chunk: Chunk, archived_id: str, recipe: str | None) -> str | None:
+        """Return the recipe under which the result is known here; None where it is not known what it was made from."""
+        if self.same_vectors and self.identity.kept:
+            return recipe
+        made_with = recipe_of(self.manifest.embedder, self.manifest.extractor, title, replace(chunk, id=archived_id))
+        if recipe != made_with:
+            return None
+        return recipe_of(self.destination.computation.embedder.fingerprint, self.manifest.extractor, title, chunk)
+
+    def _record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
+        line = archived.document
+        chunk_ids = {each.id: item.chunk.id for each, item in zip(archived.chunks, prepared, strict=True)}
+        return DocumentRecord(
+            id=document_id,
+            version=line.version,
+            key=line.key,
+            state=line.state,
+            title=line.title,
+            submitted_title=line.submitted_title,
+            metadata=line.metadata,
+            submitted_metadata=line.submitted_metadata,
+            content_hash=line.content_hash,
+            media_type=line.media_type,
+            size_bytes=line.size_bytes,
+            blob_key=blob_key(document_id, line.version),
+            options=line.options,
+            text=line.text,
+            created_at=line.created_at,
+            updated_at=line.updated_at,
+            version_created_at=line.version_created_at,
+            failures=tuple(replace(each, chunk_id=chunk_ids.get(each.chunk_id or "")) for each in line.failures),
+            prepared=tuple(prepared),
+        )
+
+    def _knowledge(self, archived: ArchivedDocument, document_id: str, chunks: Sequence[Chunk]) -> DocumentKnowledge:
+        supports = [Support(document_id, archived.document.version, chunk.id) for chunk in chunks]
+        relationships: dict[str, Relationship] = {}
+        sentences: list[RelationshipSupport] = []
+        for line in archived.relationships:
+            source, target = self.identity.entity(line.source), self.identity.entity(line.target)
+            id = relationship_id(self.tenant, source, line.relation, target)
+            said = [
+                RelationshipSupport(
+                    relationship_id=id,
+                    support=supports[each.chunk],
+                    fact=each.fact,
+                    start_char=each.start_char,
+                    end_char=each.end_char,
+                )
+                for each in line.sentences
+            ]
+            sentences += said
+            relationships[id] = Relationship(
+                id=id,
+                source_id=source,
+                target_id=target,
+                relation=line.relation,
+                fact=said[0].fact,
+                weight=line.weight,
+                valid_at=line.valid_at,
+                invalid_at=line.invalid_at,
+                supports=tuple(dict.fromkeys(each.support for each in said)),
+            )
+        return DocumentKnowledge(
+            document_id=document_id,
+            version=archived.document.version,
+            title=archived.document.title,
+            chunk_ids=tuple(chunk.id for chunk in chunks),
+            entities=tuple(self._entity(each.id, each.names) for each in archived.entities),
+            relationships=tuple(relationships.values()),
+            mentions=tuple(
+                Mention(self.identity.entity(each.id), supports[mention.chunk], mention.count, mention.about)
+                for each in archived.entities
+                for mention in each.mentions
+            ),
+            relationship_supports=tuple(sentences),
+        )
+
+    def _entity(self, id: str, names: Sequence[str]) -> Entity:
+        shown, kind = self.types[id]
+        name = shown if shown in names else names[0]
+        return Entity(id=self.identity.entity(id), name=name, type=kind, aliases=tuple(each for each in names if each != name))
+
+    def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
+        """Return the fingerprint by which a rebuild finds the summary again; of a changed community one that it does not."""
+        if self.identity.kept:
+            return record.fingerprint
+        return now if record.current and now is not None else content_hash(f"imported {record.fingerprint}")
+
+    def _details(self, details: Mapping[str, object]) -> dict[str, object]:
+        if self.identity.kept:
+            return dict(details)
+        ids = {record.id: community.id for record, community in self.communities}
+        coarse = details.get("coarse")
+        named = [ids[each] for each in coarse if each in ids] if isinstance(coarse, list) else []
+        # Without the digest of the graph, the next rebuild looks at all of it once.
+        return {**{name: value for name, value in details.items() if name != "graph"}, "coarse": named}
+
+    async def _write_community_points(self) -> None:
+        catalogue, vectors = self.destination.catalogue.communities, self.destination.vectors
+        without: list[Community] = []
+        for first in range(0, len(self.communities), _BATCH):
+            batch = self.communities[first : first + _BATCH]
+            told = await catalogue.summaries(self.tenant, [community.fingerprint for _, community in batch])
+            points: list[VectorPoint] = []
+            for record, community in batch:
+                if len(community.entity_ids) < MIN_SEARCHABLE or community.fingerprint not in told:
+                    continue
+                if record.vector is None or not self.same_vectors:
+                    without.append(community)
+                    continue
+                points.append(
+                    VectorPoint(
+                        id=community_point_id(community.id, self.generation),
+                        kind=NodeKind.COMMUNITY,
+                        dense=unpacked(record.vector, dimensions=self.manifest.dimensions),
+                        text=searchable_text(told[community.fingerprint]),
+                        generation=self.generation,
+                    )
+                )
+            await vectors.upsert(self.tenant, Collection.NODES, points)
+        embedder = self.destination.computation.embedder
+        written = await Restorer(communities=catalogue, vectors=vectors, embedder=embedder).restore(self.tenant, without)
+        self.embedded += len(written)
+
+
+def _of_chunk(extraction: Extraction, chunk_id: str) -> Extraction:
+    failure = None if extraction.failure is None else replace(extraction.failure, chunk_id=chunk_id)
+    return replace(extraction, chunk_id=chunk_id, failure=failure)
+
+
+def _points(record: DocumentRecord) -> list[VectorPoint]:
+    return [
+        VectorPoint(
+            id=item.chunk.id,
+            kind=NodeKind.CHUNK,
+            dense=item.vector,
+            text=passage_text(record.title, item.chunk),
+            document_id=record.id,
+            version=record.version,
+            key=None if record.key == record.content_hash else record.key,
+            title=record.title,
+            metadata=record.metadata,
+        )
+        for item in record.prepared
+    ]

@@ -1,0 +1,204 @@
+"""A document as the lines of its record, and back: the lines name chunks by position, so that they hold under other ids."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.document import content_hash
+from agentic_rag_backend.domain.graph import Relationship, RelationshipSupport, Support
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.catalogue.transfer import DocumentRecord
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+from agentic_rag_backend.transfer.records import (
+    ChunkLine,
+    DocumentLine,
+    EntityLine,
+    Mention,
+    Record,
+    RelationshipLine,
+    Sentence,
+)
+
+Vector = NDArray[np.float32]
+
+
+def packed(vector: Vector) -> str:
+    """Return a vector as text."""
+    return base64.b64encode(vector.astype("<f4").tobytes()).decode()
+
+
+def unpacked(text: str, *, dimensions: int) -> Vector:
+    """Return what `packed` was given.
+
+    Raises:
+        InvalidRequest: it is no vector of that length, or not finite.
+    """
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidRequest("a vector of the archive is not base64") from None
+    if len(raw) != 4 * dimensions:
+        raise InvalidRequest(f"a vector of the archive has {len(raw)} bytes; {dimensions} dimensions take {4 * dimensions}")
+    vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
+    if not np.isfinite(vector).all():
+        raise InvalidRequest("a vector of the archive holds NaN or infinity")
+    return vector
+
+
+def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original: bool) -> Iterator[Record]:
+    """Yield the document's line and its chunks'; ``stored`` has packed vectors of chunks whose computed one is not on record."""
+    yield DocumentLine.model_validate(
+        {
+            "id": record.id,
+            "version": record.version,
+            "key": record.key,
+            "state": record.state,
+            "title": record.title,
+            "submitted_title": record.submitted_title,
+            "metadata": record.metadata,
+            "submitted_metadata": record.submitted_metadata,
+            "content_hash": record.content_hash,
+            "media_type": record.media_type,
+            "size_bytes": record.size_bytes,
+            "options": record.options,
+            "text": record.text,
+            "created_at": record.created_at,
+            "updated_at": record.updated_at,
+            "version_created_at": record.version_created_at,
+            "failures": record.failures,
+            "original": original,
+        }
+    )
+    computed = {item.chunk.id: item for item in record.prepared}
+    for chunk in record.chunks:
+        item = computed.get(chunk.id)
+        own = None if item is None or item.vector is None else packed(item.vector)
+        yield ChunkLine(
+            id=chunk.id,
+            start_char=chunk.start_char,
+            end_char=chunk.end_char,
+            start_line=chunk.start_line,
+            end_line=chunk.end_line,
+            size_tokens=chunk.size_tokens,
+            headings=chunk.headings,
+            extraction=None if item is None else item.extraction,
+            recipe=None if item is None else item.recipe,
+            failure=None if item is None else item.failure,
+            vector=own or stored.get(chunk.id),
+        )
+
+
+async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: DocumentRecord) -> list[Record]:
+    """Return what the graph holds of the document's version: entities with their names and mentions, then relationships."""
+    position = {chunk.id: number for number, chunk in enumerate(record.chunks)}
+    own = (record.id, record.version)
+    names: dict[str, list[str]] = {}
+    async for batch in graph.all_names(tenant, [record.id]):
+        for naming in batch:
+            if (naming.document_id, naming.version) == own:
+                names.setdefault(naming.entity_id, []).append(naming.name)
+    mentions: dict[str, list[Mention]] = {}
+    async for found in graph.all_mentions(tenant, [record.id]):
+        for each in found:
+            support = each.support
+            if (support.document_id, support.version) == own and support.chunk_id in position:
+                said = Mention(chunk=position[support.chunk_id], count=each.count, about=each.about)
+                mentions.setdefault(each.entity_id, []).append(said)
+    lines: list[Record] = [
+        EntityLine(id=id, names=tuple(called), mentions=tuple(mentions.get(id, ()))) for id, called in names.items()
+    ]
+    async for relationships in graph.all_relationships(tenant, [record.id]):
+        sentences: dict[str, list[RelationshipSupport]] = {}
+        for sentence in await graph.fact_sentences(tenant, [each.id for each in relationships]):
+            sentences.setdefault(sentence.relationship_id, []).append(sentence)
+        for relationship in relationships:
+            told = list(_sentences(relationship, sentences.get(relationship.id, ()), own, position))
+            # Its ends are named by the document, or it is no whole record of one.
+            if told and relationship.source_id in names and relationship.target_id in names:
+                lines.append(_relationship(relationship, told))
+    return lines
+
+
+def _relationship(relationship: Relationship, told: Sequence[Sentence]) -> RelationshipLine:
+    return RelationshipLine(
+        source=relationship.source_id,
+        target=relationship.target_id,
+        relation=relationship.relation,
+        weight=relationship.weight,
+        valid_at=relationship.valid_at,
+        invalid_at=relationship.invalid_at,
+        sentences=tuple(told),
+    )
+
+
+def _sentences(
+    relationship: Relationship, said: Sequence[RelationshipSupport], own: tuple[str, int], position: Mapping[str, int]
+) -> Iterator[Sentence]:
+    spoken: set[Support] = set()
+    for each in said:
+        support = each.support
+        if (support.document_id, support.version) == own and support.chunk_id in position:
+            spoken.add(support)
+            yield Sentence(chunk=position[support.chunk_id], start_char=each.start_char, end_char=each.end_char, fact=each.fact)
+    for support in relationship.supports:
+        silent = (support.document_id, support.version) == own and support.chunk_id in position and support not in spoken
+        if silent:
+            yield Sentence(chunk=position[support.chunk_id], start_char=0, end_char=0, fact=relationship.fact)
+
+
+@dataclass(slots=True)
+class ArchivedDocument:
+    """A document's record, read and found consistent in itself."""
+
+    document: DocumentLine
+    chunks: list[ChunkLine] = field(default_factory=list)
+    entities: list[EntityLine] = field(default_factory=list)
+    relationships: list[RelationshipLine] = field(default_factory=list)
+    original: bytes | None = None
+
+    def add(self, line: ChunkLine | EntityLine | RelationshipLine) -> None:
+        """Take in a line."""
+        if isinstance(line, ChunkLine):
+            self.chunks.append(line)
+        elif isinstance(line, EntityLine):
+            self.entities.append(line)
+        else:
+            self.relationships.append(line)
+
+    def text_of(self, chunk: ChunkLine) -> str:
+        """Return the text of one of its chunks."""
+        return self.document.text[chunk.start_char : chunk.end_char]
+
+    def check(self, known: Mapping[str, object]) -> None:
+        """Refuse what points at what is not there.
+
+        Args:
+            known: the archive's entities by id.
+
+        Raises:
+            InvalidRequest: naming the document and what is wrong with it.
+        """
+        where, end = f"document {self.document.id}", len(self.document.text)
+        for chunk in self.chunks:
+            if not 0 <= chunk.start_char < chunk.end_char <= end:
+                raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside of its text")
+        named = {each.id for each in self.entities}
+        if len(named) < len(self.entities) or not named <= known.keys():
+            raise InvalidRequest(f"{where}: its entities are not the archive's")
+        positions = [mention.chunk for each in self.entities for mention in each.mentions]
+        positions += [sentence.chunk for each in self.relationships for sentence in each.sentences]
+        if any(position >= len(self.chunks) for position in positions):
+            raise InvalidRequest(f"{where}: something is said in a chunk that it does not have")
+        if not {end for each in self.relationships for end in (each.source, each.target)} <= named:
+            raise InvalidRequest(f"{where}: a relationship is of entities that it does not name")
+        if self.original is not None and content_hash(self.original) != self.document.content_hash:
+            raise InvalidRequest(f"{where}: its original is not the one that it was made from")
+        if (self.original is not None) is not self.document.original:
+            raise InvalidRequest(f"{where}: its original is missing, or not announced")

@@ -1,0 +1,284 @@
+"""Tenants as archives: exporting one, and the durable job that fills one."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
+from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
+from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.stores.blob.base import blob_key
+from agentic_rag_backend.transfer.archive import Limits, reading
+from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, parts
+from agentic_rag_backend.transfer.exporting import Exporter
+from agentic_rag_backend.transfer.importing import Destination, Filling
+from agentic_rag_backend.transfer.lines import ArchivedDocument
+from agentic_rag_backend.transfer.records import End, Manifest
+
+WORKFLOW = "import_v1"
+_PART_BYTES = 8 * 1024 * 1024
+_OPENING = "open"
+"""The stage whose name is in the job's row before the tenant is shown."""
+T = TypeVar("T")
+
+Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferOptions:
+    """Where archives are kept while they are written or read, and how large one may be, in bytes.
+
+    ``max_archive`` bounds an archive as it arrives, and, ten times that, what it unpacks to; ``max_original`` one original.
+    """
+
+    folder: Path
+    max_archive: int
+    max_original: int
+
+    @property
+    def limits(self) -> Limits:
+        """What a reader takes in."""
+        return Limits(archive=10 * self.max_archive, original=self.max_original)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An import that is under way."""
+
+    tenant: Tenant
+    job: Job
+
+
+class TransferService:
+    """Exports tenants, and imports them as the workflow ``import_v1``.
+
+    Args:
+        erase: removes what every store but the catalogue holds of a tenant.
+        on_opened: told that what was read of a tenant is not what there is now.
+    """
+
+    def __init__(
+        self,
+        exporter: Exporter,
+        destination: Destination,
+        *,
+        runner: Runner,
+        queue: JobQueue,
+        options: TransferOptions,
+        erase: Erase,
+        on_opened: Callable[[TenantId], None],
+    ) -> None:
+        self._exporter = exporter
+        self._destination = destination
+        self._runner = runner
+        self._queue = queue
+        self._options = options
+        self._erase = erase
+        self._on_opened = on_opened
+
+    @asynccontextmanager
+    async def exported(self, tenant: TenantId) -> AsyncIterator[Path]:
+        """Yield the path of the tenant's archive, which is removed afterwards.
+
+        Raises:
+            NotFound: there is no such tenant.
+            Conflict: it is not active, or changes faster than it can be read.
+        """
+        async with self._workplace() as folder:
+            yield await self._exporter.export(tenant, folder)
+
+    @asynccontextmanager
+    async def received(self, content: AsyncIterator[bytes]) -> AsyncIterator[Path]:
+        """Yield the path of a file with ``content``, which is removed afterwards.
+
+        Raises:
+            PayloadTooLarge: it is larger than an archive may be.
+        """
+        async with self._workplace() as folder:
+            path, size = folder / "archive", 0
+            with path.open("wb") as file:
+                async for some in content:
+                    size += len(some)
+                    if size > self._options.max_archive:
+                        most = self._options.max_archive
+                        raise PayloadTooLarge(f"an archive may have at most {most} bytes (MAX_IMPORT_MB); more arrived")
+                    await asyncio.to_thread(file.write, some)
+            yield path
+
+    async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None) -> Begun:
+        """Queue an import and return at once; nothing of it is seen before all of it is there.
+
+        Args:
+            target: an empty tenant that is to be filled, under other ids unless it has the archive's. None: the archive's
+                tenant is made again, under its own id.
+            name: what a tenant that is made is called; None: what the archive calls it.
+
+        Raises:
+            InvalidRequest: it is no archive, or one of a newer format.
+            NotFound: there is no such tenant.
+            Conflict: the tenant is not empty, or another one has the name.
+        """
+        manifest = await asyncio.to_thread(self._manifest, archive)
+        tenant = await self._reserved(manifest, target, name)
+        try:
+            arguments = await self._stored(tenant.id, archive)
+            arguments["archive_of"] = manifest.tenant.id
+            enqueue = self._queue.enqueuer(WORKFLOW)
+            job = await self._destination.catalogue.jobs.create(tenant.id, JobKind.IMPORT, arguments, enqueue)
+        except BaseException:
+            await asyncio.shield(self._give_back(tenant.id))
+            raise
+        return Begun(await self._destination.catalogue.tenants.tenant(tenant.id), job)
+
+    async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Workflow: fill the tenant and show it, or leave it empty; repeatable."""
+        run = await self._runner.begin(tenant, job_id, attempt)
+        if run is not None:
+            await self._runner.guarded(run, self._fill, self._failed)
+
+    async def abandoned(self, tenant: TenantId, job_id: str) -> None:
+        """Empty a tenant whose import has ended without it; of other jobs this knows nothing."""
+        try:
+            job = await self._destination.catalogue.jobs.job(tenant, job_id)
+        except NotFound:
+            return
+        if job.kind is JobKind.IMPORT and job.state.ended:
+            await self._give_back(tenant)
+
+    # --- internals
+
+    @asynccontextmanager
+    async def _workplace(self) -> AsyncIterator[Path]:
+        def make() -> Path:
+            self._options.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return Path(tempfile.mkdtemp(dir=self._options.folder))
+
+        folder = await asyncio.to_thread(make)
+        try:
+            yield folder
+        finally:
+            await asyncio.shield(asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True))
+
+    def _manifest(self, archive: Path) -> Manifest:
+        with reading(archive, self._options.limits) as reader:
+            first = next(parts(reader, self._options.limits))
+        if not isinstance(first, Manifest):  # pragma: no cover - it is what `parts` begins with
+            raise InvalidRequest("this is no archive of a tenant")
+        return first
+
+    async def _reserved(self, manifest: Manifest, target: TenantId | None, name: str | None) -> Tenant:
+        directory = self._destination.catalogue.tenants
+        if target is None:
+            target = TenantId(manifest.tenant.id)
+            try:
+                await directory.tenant(target)
+            except NotFound:
+                await self._created(target, name or manifest.tenant.name)
+        await self._destination.transfer.reserve(target)
+        return await directory.tenant(target)
+
+    async def _created(self, tenant: TenantId, name: str) -> None:
+        directory = self._destination.catalogue.tenants
+        if await directory.tenant_by_name(name) is not None:
+            raise Conflict(f"there is another tenant {name!r}: give the imported one another name, or name the one to fill")
+        await directory.create(name, tenant_id=tenant)
+
+    async def _stored(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
+        """Put the archive where every worker reads it, in parts."""
+        kept, number = str(uuid.uuid4()), 0
+        with archive.open("rb") as file:
+            while content := await asyncio.to_thread(file.read, _PART_BYTES):
+                number += 1
+                await self._destination.blobs.put(tenant, blob_key(kept, number), content)
+        return {"archive": kept, "parts": number}
+
+    async def _fill(self, run: Run) -> None:
+        transfer = self._destination.transfer
+        state = (await transfer.snapshot(run.tenant)).tenant.state
+        if state is TenantState.ACTIVE:
+            if run.job.stage != _OPENING:
+                raise Conflict("the archive of this import is not kept any more; import it again")
+            await self._done(run, {})
+            return
+        await run.progress("archive", 0, int(run.job.arguments["parts"]), at_once=True)
+        async with self._workplace() as folder:
+            path = folder / "archive"
+            await self._fetched(run, path)
+            result = await self._filled(run, path)
+        await self._done(run, result)
+
+    async def _fetched(self, run: Run, path: Path) -> None:
+        with path.open("wb") as file:
+            for number in range(1, int(run.job.arguments["parts"]) + 1):
+                key = blob_key(str(run.job.arguments["archive"]), number)
+                try:
+                    content = await self._destination.blobs.get(run.tenant, key)
+                except NotFound:
+                    raise Conflict("the archive of this import is not kept any more; import it again") from None
+                await asyncio.to_thread(file.write, content)
+
+    async def _filled(self, run: Run, path: Path) -> dict[str, Any]:
+        with reading(path, self._options.limits) as reader:
+            found = parts(reader, self._options.limits)
+            manifest = await asyncio.to_thread(_next, found)
+            if not isinstance(manifest, Manifest):  # pragma: no cover - it is what `parts` begins with
+                raise InvalidRequest("this is no archive of a tenant")
+            filling = Filling(run, self._destination, manifest)
+            await filling.begin()
+            end = await self._take_in(filling, found)
+        await filling.finish()
+        return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": filling.embedded}
+
+    async def _take_in(self, filling: Filling, found: Any) -> End:
+        hierarchy = False
+        while True:
+            part: Part | None = await asyncio.to_thread(_next, found)
+            if isinstance(part, Entities):
+                await filling.entities(part.records)
+            elif isinstance(part, ArchivedDocument):
+                await filling.document(part)
+            elif isinstance(part, Communities):
+                await filling.read_communities(part.records)
+            elif isinstance(part, (Summaries, End)):
+                if not hierarchy:
+                    hierarchy = True
+                    await filling.write_communities()
+                if isinstance(part, End):
+                    return part
+                await filling.summaries(part.records)
+            else:
+                raise InvalidRequest("the archive is cut off")
+
+    async def _done(self, run: Run, result: Mapping[str, Any]) -> None:
+        self._on_opened(run.tenant)
+        await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result)
+        for number in range(1, int(run.job.arguments["parts"]) + 1):
+            await self._destination.blobs.delete(run.tenant, blob_key(str(run.job.arguments["archive"]), number))
+
+    async def _failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+        await self._give_back(run.tenant)
+
+    async def _give_back(self, tenant: TenantId) -> None:
+        """Leave the tenant empty and active, unless all of it was shown already."""
+        try:
+            state = (await self._destination.transfer.snapshot(tenant)).tenant.state
+        except NotFound:
+            return  # deleted meanwhile
+        if state is TenantState.IMPORTING:
+            await self._erase(tenant)
+            await self._destination.transfer.abandon(tenant)
+
+
+def _next(found: Any) -> Part | None:
+    """Return what comes next; in a thread, which no StopIteration leaves."""
+    return next(found, None)

@@ -1,0 +1,334 @@
+"""A tenant leaves one deployment and arrives whole in another, unseen until it is there."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from moved_tenants import Opens, report
+
+from agentic_rag_backend.container import adapters
+from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
+from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
+from agentic_rag_backend.stores.vector.base import Collection
+
+Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]
+
+
+@pytest.fixture
+async def archived(opens: Opens, tmp_path: Path) -> Archived:
+    """Return an archive, whose it is, what was found there, and what graph and vectors held."""
+    async with opens("from") as source:
+        tenant = await source.filled("acme")
+        assert await source.differences(tenant) == {}
+        path = await source.archive(tenant, tmp_path / "acme.tar.gz")
+        return path, tenant, await source.answers(tenant), source.graph(tenant), await source.points(tenant)
+
+
+class _NoPassages(BundledEmbedder):
+    """Embeds questions only: whatever else is embedded was on record."""
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        raise AssertionError("something was embedded again")
+
+
+@pytest.fixture
+def no_passages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapters, "_embedder", lambda settings: _NoPassages(model_path=None, threads=0))
+
+
+async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
+    archived: Archived, opens: Opens, no_passages: None
+) -> None:
+    path, tenant, answers, graph, points = archived
+    async with opens("to") as target:
+        arrived, job = await target.imported(path)
+
+        assert (arrived, job.state, job.error) == (tenant, JobState.SUCCEEDED, None)
+        assert (job.result or {})["embedded"] == 0
+        assert await target.answers(tenant) == answers
+        assert target.graph(tenant) == graph
+        assert await target.points(tenant) == points
+        assert await target.differences(tenant) == {}
+        again = await target.rebuilt(tenant, "incremental")
+        assert (again.result or {})["summaries_written"] == 0
+        flags = await target.container.catalogue.tenants.flags(tenant)
+        assert flags == {"DUAL_LEVEL_RETRIEVAL_ENABLED": True}
+
+
+async def test_under_another_id_every_id_is_another_and_nothing_is_paid_again(
+    archived: Archived, opens: Opens, no_passages: None
+) -> None:
+    path, _, answers, _, points = archived
+    async with opens("to") as target:
+        empty = (await target.container.catalogue.tenants.create("acme's twin")).id
+        arrived, job = await target.imported(path, empty)
+
+        assert (arrived, job.state, job.error) == (empty, JobState.SUCCEEDED, None)
+        assert await target.differences(empty) == {}
+        found = await target.answers(empty)
+        for now, then in zip(found, answers, strict=True):
+            assert [score for _, score in now[2]] == pytest.approx([score for _, score in then[2]])
+        assert [[theme[1:] for theme in each[4]] for each in found] == [[theme[1:] for theme in each[4]] for each in answers]
+        ids = {id for each in answers for id, _ in each[2]} | {
+            id for collection in Collection for id in points[f"{collection} vectors"]
+        }
+        assert not [id for id in ids if id.encode() in target.stored()]
+        again = await target.rebuilt(empty, "incremental")
+        assert ((again.result or {})["summaries_written"], (again.result or {})["summaries_reused"] > 0) == (0, True)
+
+
+async def test_what_comes_later_builds_on_what_arrived(archived: Archived, opens: Opens) -> None:
+    path, *_ = archived
+    async with opens("to") as target:
+        empty = (await target.container.catalogue.tenants.create("twin")).id
+        await target.imported(path, empty)
+        before = await target.container.catalogue.documents.counts(empty)
+        await target.take_in(empty, "report-1", report(1) + "\n\nOne sentence more.")
+        after = await target.container.catalogue.documents.counts(empty)
+
+        assert after["documents"] == before["documents"]
+        jobs = await target.container.catalogue.jobs.jobs(empty, limit=1)
+        assert (jobs.items[0].result or {})["reused"] > 0
+        assert await target.differences(empty) == {}
+
+
+async def test_nothing_of_other_tenants_and_nothing_deleted_or_replaced_is_in_it(opens: Opens, tmp_path: Path) -> None:
+    async with opens("from") as source:
+        tenant = await source.filled("acme", 3)
+        other = (await source.container.catalogue.tenants.create("globex")).id
+        await source.take_in(other, "secret", "# Quillfeather\n\nThe Quillfeather Trust owns the pier of Wexcombe.")
+        doomed = await source.take_in(
+            tenant, "doomed", "# Nightjar\n\nThe Nightjar Company was founded by Odile Brask in Scarrow."
+        )
+        await source.take_in(tenant, "changed", "# Heron\n\nThe Heronsgate Bank was founded by Piet Lund in Greenholm.")
+        await source.rebuilt(tenant)
+        await source.take_in(tenant, "changed", "# Heron\n\nThis says something else by now.")
+        await source.ended(tenant, await source.container.ingestion.delete(tenant, doomed))
+        issued = await source.container.tenants.issue_key(tenant, name="first")
+
+        path = await source.archive(tenant, tmp_path / "a")
+        hidden = await source.take_in(tenant, "hidden", "# Kestrel\n\nThe Kestrel Line sails from Scarrow.")
+        await source.container.catalogue.documents.tombstone(tenant, hidden, lambda *_: None)
+        again = await source.archive(tenant, tmp_path / "b")
+
+    for content in (gzip.decompress(path.read_bytes()), gzip.decompress(again.read_bytes())):
+        assert b"Harbour Office" in content
+        words = (b"Quillfeather", b"Wexcombe", other.value.encode(), b"Nightjar", b"Brask", b"Heronsgate", b"Lund", b"Kestrel")
+        assert [word for word in (*words, issued.secret.encode(), issued.key.id.encode()) if word in content] == []
+        assert hashlib.sha256(issued.secret.encode()).hexdigest().encode() not in content
+
+
+async def test_a_tenant_with_documents_a_taken_name_and_a_stranger_are_refused(archived: Archived, opens: Opens) -> None:
+    path, tenant, *_ = archived
+    async with opens("to") as target:
+        await target.imported(path)
+        with pytest.raises(Conflict, match="has 5 documents"):
+            await target.imported(path)
+        with pytest.raises(NotFound):
+            await target.imported(path, TenantId.new())
+        assert await target.differences(tenant) == {}
+    async with opens("elsewhere") as target:
+        await target.container.catalogue.tenants.create("acme")
+        with pytest.raises(Conflict, match="another tenant 'acme'"):
+            await target.imported(path)
+        arrived, job = await target.imported(path, name="acme of old")
+        assert (arrived, job.state) == (tenant, JobState.SUCCEEDED)
+
+
+class Gate:
+    """Lets some documents be staged, and holds the next until it is opened."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, let_through: int) -> None:
+        self.reached, self.open = asyncio.Event(), asyncio.Event()
+        self.staged: list[str] = []
+        stage = SqlTransfer.stage
+
+        async def gated(own: SqlTransfer, tenant: TenantId, record: Any) -> None:
+            if len(self.staged) >= let_through:
+                self.reached.set()
+                await self.open.wait()
+            await stage(own, tenant, record)
+            self.staged.append(record.id)
+
+        monkeypatch.setattr(SqlTransfer, "stage", gated)
+
+
+async def test_nobody_sees_half_of_it(archived: Archived, opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, tenant, answers, *_ = archived
+    gate = Gate(monkeypatch, 2)
+    async with opens("to", operator_key="o" * 32) as target:
+        begun = await target.container.transfer.begin(path)
+        issued = await target.container.tenants.issue_key(tenant, name="early")
+        async with asyncio.timeout(60):
+            await gate.reached.wait()
+
+        assert (await target.container.tenants.get(tenant)).state is TenantState.IMPORTING
+        with pytest.raises(Forbidden, match="importing"):
+            await target.container.authenticator.authenticate(issued.secret)
+        operator = await target.container.authenticator.authenticate("o" * 32, acting_for=tenant.value)
+        assert not operator.may(Scope.WRITE)
+        assert (await target.container.catalogue.documents.counts(tenant))["chunks"] == 0
+        assert {len(each[2]) + len(each[3]) + len(each[4]) for each in await target.answers(tenant)} == {0}
+        gate.open.set()
+        assert (await target.ended(tenant, begun.job)).state is JobState.SUCCEEDED
+        assert await target.answers(tenant) == answers
+
+
+async def test_an_import_that_was_interrupted_goes_on_where_it_was(
+    archived: Archived, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tenant, answers, *_ = archived
+    gate = Gate(monkeypatch, 2)
+    async with opens("to") as target:
+        begun = await target.container.transfer.begin(path)
+        async with asyncio.timeout(60):
+            await gate.reached.wait()
+    gate.open.set()
+    first = list(gate.staged)
+    async with opens("to") as target:
+        job = await target.ended(tenant, begun.job)
+
+        assert (job.state, job.error) == (JobState.SUCCEEDED, None)
+        assert len(first) == 2
+        assert len(gate.staged) == 5, "what was staged is staged once"
+        assert await target.answers(tenant) == answers
+        assert await target.differences(tenant) == {}
+
+
+async def test_what_fails_leaves_an_empty_tenant_that_can_be_filled_again(
+    archived: Archived, opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tenant, answers, *_ = archived
+    content = path.read_bytes()
+    cut = tmp_path / "cut"
+    cut.write_bytes(content[: int(len(content) * 0.8)])
+    async with opens("to") as target:
+        arrived, job = await target.imported(cut)
+
+        assert (arrived, job.state, (job.error or {})["code"]) == (tenant, JobState.FAILED, "invalid_request")
+        assert (await target.container.tenants.get(tenant)).state is TenantState.ACTIVE
+        assert set(map(len, target.graph(tenant).values())) == {0}
+        assert set(map(len, (await target.points(tenant)).values())) == {0}
+        assert await target.container.blobs.delete_tenant(tenant) == 0
+        retried = await target.ended(tenant, await target.container.jobs.retry(tenant, job.id))
+        assert "import it again" in (retried.error or {})["message"]
+        assert (await target.imported(path))[1].state is JobState.SUCCEEDED
+        assert await target.answers(tenant) == answers
+
+
+class _Hashing(BundledEmbedder):
+    """Another embedder: vectors of 8 numbers by the words of a text."""
+
+    embedded = 0
+
+    @property
+    def fingerprint(self) -> str:
+        return "hashing"
+
+    @property
+    def dimensions(self) -> int:
+        return 8
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        type(self).embedded += len(texts)
+        return np.stack([await self.embed_query(text) for text in texts])
+
+    async def embed_query(self, text: str) -> Any:
+        vector = np.full(8, 0.01, dtype=np.float32)
+        for word in text.lower().split():
+            vector[hashlib.sha256(word.encode()).digest()[0] % 8] += 1
+        return vector / np.linalg.norm(vector)
+
+
+async def test_another_embedder_embeds_again_and_nothing_else_is_computed(
+    archived: Archived, opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, tenant, answers, graph, points = archived
+    monkeypatch.setattr(adapters, "_embedder", lambda settings: _Hashing(model_path=None, threads=0))
+    async with opens("to") as target:
+        _, job = await target.imported(path)
+        found = await target.points(tenant)
+
+        assert (job.state, job.error) == (JobState.SUCCEEDED, None)
+        assert (job.result or {})["embedded"] == _Hashing.embedded > 0
+        assert target.graph(tenant) == graph
+        assert found["chunks points"] == points["chunks points"]
+        assert {len(vector) for vector in found["chunks vectors"].values()} == {4 * 8}
+        by_words = [each for each in answers if each[1] == "sparse"]
+        assert [each for each in await target.answers(tenant) if each[1] == "sparse"] == by_words
+        assert await target.differences(tenant) == {}
+        # And on record: the next version of a document embeds what is new in it only.
+        _Hashing.embedded = 0
+        await target.take_in(tenant, "report-2", report(2) + "\n\nOne sentence more.")
+        assert 0 < _Hashing.embedded < 4
+
+
+async def test_an_export_beside_uploads_and_deletions_is_of_one_moment(opens: Opens, tmp_path: Path) -> None:
+    async with opens("from") as source:
+        tenant = await source.filled("acme", 3)
+        going = True
+        versions: list[dict[str, str]] = []
+
+        async def note() -> None:
+            held = await source.container.catalogue.transfer.headers(tenant)
+            versions.append({id: str(header) for id, header in held.items()})
+
+        async def busy() -> None:
+            number = 10
+            while going:
+                number += 1
+                document = await source.take_in(tenant, f"more-{number}", report(number))
+                await note()
+                if number % 3 == 0:
+                    await source.ended(tenant, await source.container.ingestion.delete(tenant, document))
+                    await note()
+
+        await note()
+        work = asyncio.create_task(busy())
+        paths = [await source.archive(tenant, tmp_path / f"{number}") for number in range(3)]
+        going = False
+        await work
+    for number, path in enumerate(paths):
+        async with opens(f"to-{number}") as target:
+            _, job = await target.imported(path)
+            assert job.state is JobState.SUCCEEDED, job.error
+            held = await target.container.catalogue.transfer.headers(tenant)
+            assert {id: str(header) for id, header in held.items()} in versions
+            assert await target.differences(tenant) == {}
+
+
+async def test_a_tenant_that_changes_at_every_look_is_given_up_on(
+    opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opens("from") as source:
+        tenant = await source.filled("acme", 1)
+        record = SqlTransfer.summaries
+
+        async def changing(own: SqlTransfer, of: TenantId) -> Any:
+            await source.container.catalogue.tenants.set_flags(of, {"DUAL_LEVEL_RETRIEVAL_ENABLED": False})
+            return await record(own, of)
+
+        monkeypatch.setattr(SqlTransfer, "summaries", changing)
+        with pytest.raises(Conflict, match="changed at every look"):
+            await source.archive(tenant, tmp_path / "a")
+        assert list((source.folder / "transfer").iterdir()) == []
+
+
+async def test_an_empty_tenant_moves_too(opens: Opens, tmp_path: Path) -> None:
+    async with opens("from") as source:
+        tenant = (await source.container.catalogue.tenants.create("nobody")).id
+        path = await source.archive(tenant, tmp_path / "a")
+    async with opens("to") as target:
+        arrived, job = await target.imported(path)
+
+        assert (arrived, job.state, job.error) == (tenant, JobState.SUCCEEDED, None)
