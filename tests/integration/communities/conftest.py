@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.words import content_forms
 from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.turns import Turn, Turns
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.llm.base import LanguageModel
@@ -63,6 +65,7 @@ class HeldQueue:
 
     def __init__(self) -> None:
         self.enqueued: list[tuple[str, str]] = []
+        self._turns = Turns()
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         raise NotImplementedError
@@ -75,6 +78,12 @@ class HeldQueue:
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         self.enqueued.append((name, job_id))
+
+    def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+        return self._turns.held(turn, tenant)
+
+    async def leads(self) -> bool:
+        return True
 
     async def launch(self) -> None:
         return None
@@ -95,7 +104,7 @@ class World:
     queue: HeldQueue = field(default_factory=HeldQueue)
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
-    def service(self, model: LanguageModel | None = None, *, rebuild_delay_s: float = 30.0) -> CommunityService:
+    def service(self, model: LanguageModel | None = None) -> CommunityService:
         return CommunityService(
             catalogue=self.catalogue,
             graph=self.graph,
@@ -103,7 +112,6 @@ class World:
             embedder=self.embedder,
             model=model or ExtractiveModel(self.embedder),
             queue=self.queue,
-            rebuild_delay_s=rebuild_delay_s,
             retire_after_s=0,
         )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from agentic_rag_backend.communities import schedule as schedule_module
 from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.schedule import RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.answer import Usage
@@ -277,7 +280,6 @@ async def test_cancelled_rebuild_leaves_the_old_generation(world: Any, story: St
     assert (await world.catalogue.jobs.job(tenant, job.id)).state is JobState.CANCELLED
     assert [view.id for view in await everything(service, tenant)] == [view.id for view in before]
     assert (await service.status(tenant))["generation"] == before[0].generation
-    await service.close()
 
 
 async def test_failure_before_the_flip_leaves_the_old_generation_and_nothing_new(
@@ -306,7 +308,6 @@ async def test_failure_before_the_flip_leaves_the_old_generation_and_nothing_new
     assert await world.graph.communities(tenant, generation + 1) == []
     assert await found_by_vector(world, tenant, generation + 1) == set()
     assert (await rebuild(world, service, tenant)).state is JobState.SUCCEEDED
-    await service.close()
 
 
 async def test_dry_run_counts_and_changes_nothing(world: Any, story: Story) -> None:
@@ -462,33 +463,74 @@ async def test_requests_join_the_open_rebuild_but_never_a_dry_run(world: Any) ->
 
 
 async def test_changes_lead_to_one_rebuild_once_it_is_quiet(world: Any, story: Story) -> None:
-    tenant, service = await world.tenant("a"), world.service(rebuild_delay_s=0.05)
+    tenant, service = await world.tenant("a"), world.service()
     await add_all(world, tenant, story(""))
     world.queue.enqueued.clear()
-    for _ in range(5):
-        service.on_documents_changed(tenant)
-    async with asyncio.timeout(10):
-        while not world.queue.enqueued:
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)
-    assert [name for name, _ in world.queue.enqueued] == ["rebuild_v1"]
-    await service.close()
+    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=60)
+    now = datetime.now(UTC)
+    assert await schedule.look(now) == 0
+    looks = [await schedule.look(now + timedelta(seconds=seconds)) for seconds in (59, 61, 62, 3000)]
+    assert (looks, [name for name, _ in world.queue.enqueued]) == ([0, 1, 0, 0], ["rebuild_v1"])
+    await service.rebuild(tenant, world.queue.enqueued[0][1], 1)
+    assert await schedule.look(now + timedelta(days=1)) == 0
 
 
-async def test_the_next_process_finds_stale_tenants(world: Any, story: Story) -> None:
-    stale, fresh = await world.tenant("stale"), await world.tenant("fresh")
-    service = world.service(rebuild_delay_s=0.01)
-    for tenant in (stale, fresh):
-        await add_all(world, tenant, story(""))
-    await rebuild(world, service, fresh)
+async def test_a_tenant_that_is_never_quiet_is_served(world: Any) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=0.05)
+    found = number = 0
+    async with asyncio.timeout(60):
+        while not found:
+            number += 1
+            await world.add(tenant, f"note {number}", ["Ada Thorne knows Ben Wick."])
+            found = await schedule.look(datetime.now(UTC))
+    assert found == 1
+
+
+async def test_a_rebuild_that_fails_is_not_asked_for_again_until_something_changes(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1)
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert await schedule.look(soon) == 1
+    (_, job_id) = world.queue.enqueued[-1]
+    await world.catalogue.jobs.finish(tenant, job_id, JobState.FAILED)
+    assert await schedule.look(soon) == 0
+    assert await schedule.look(soon + timedelta(hours=2)) == 1, "and once more after an hour"
+
+
+async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    schedule = RebuildSchedule(
+        world.catalogue, service.request_rebuild, delay_s=1, wanted=lambda flags: bool(flags.get("COMMUNITY_AUTO_REBUILD"))
+    )
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert await schedule.look(soon) == 0
+    await world.catalogue.tenants.set_flags(tenant, {"COMMUNITY_AUTO_REBUILD": True})
+    assert await schedule.look(soon) == 1
+
+
+async def test_only_the_leading_process_looks(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule_module, "_SHORTEST_PAUSE_S", 0.001)
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
     world.queue.enqueued.clear()
-    assert await service.resume() == 1
-    async with asyncio.timeout(10):
+    leading = False
+    asked = 0
+
+    async def leads() -> bool:
+        nonlocal asked
+        asked += 1
+        return leading
+
+    running = asyncio.create_task(RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=0).run(leads))
+    async with asyncio.timeout(60):
+        while asked < 5:
+            await asyncio.sleep(0.01)
+        assert world.queue.enqueued == []
+        leading = True
         while not world.queue.enqueued:
             await asyncio.sleep(0.01)
-    last = await world.catalogue.jobs.job(stale, world.queue.enqueued[0][1])
-    assert last.state is JobState.QUEUED
-    await service.close()
-    service.on_documents_changed(fresh)
-    assert await service.resume() == 1, "closed: nothing is scheduled, but the stale tenant is still counted"
-    assert len(world.queue.enqueued) == 1
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)

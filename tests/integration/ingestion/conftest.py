@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -41,7 +41,6 @@ class World:
     ingestion: IngestionService
     tenant: TenantId
     folder: Path
-    changed: list[TenantId] = field(default_factory=list)
 
     async def submit(
         self, text: str | bytes, *, key: str | None = None, tenant: TenantId | None = None, **fields: object
@@ -96,7 +95,6 @@ class Builder:
         self.stack.push_async_callback(graph.close)
         blobs = ObstoreBlobStore((self.folder / "blobs").as_uri())
         queue = DbosQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=4, polling_interval_s=POLLING_S)
-        changed: list[TenantId] = []
         ingestion = IngestionService(
             catalogue=catalogue,
             graph=graph,
@@ -108,7 +106,6 @@ class Builder:
             resolver=Resolver(graph),
             queue=queue,
             options=IngestionOptions(max_upload_mb=2, group_size=4, patience_s=patience_s),
-            on_changed=changed.append,
         )
         for name, (queue_name, workflow) in ingestion.workflows().items():
             queue.register(name, queue_name, workflow)
@@ -117,7 +114,7 @@ class Builder:
             self.stack.push_async_callback(queue.shutdown)
         known = await catalogue.tenants.tenant_by_name("acme")
         tenant = known or await catalogue.tenants.create("acme")
-        return World(catalogue, vectors, graph, blobs, bundled, queue, ingestion, tenant.id, self.folder, changed)
+        return World(catalogue, vectors, graph, blobs, bundled, queue, ingestion, tenant.id, self.folder)
 
 
 @pytest.fixture

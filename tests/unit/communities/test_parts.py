@@ -1,15 +1,13 @@
-"""Plans, fingerprints, weights, options, views and the debouncer."""
+"""Plans, fingerprints, weights, options and views."""
 
 from __future__ import annotations
 
-import asyncio
 import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities.debounce import Debouncer
 from agentic_rag_backend.communities.detection import DetectionOptions, EntityName, detect
 from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, contexts, fingerprint, graph_digest, weighted_edges
 from agentic_rag_backend.communities.options import RebuildOptions
@@ -18,7 +16,7 @@ from agentic_rag_backend.communities.views import visible_view
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import InvalidRequest
 
 TENANT = TenantId("t_" + "a" * 32)
 ENTITIES = {each: EntityName(each.upper(), "thing") for each in "abcxyz"}
@@ -204,53 +202,3 @@ def test_view_withholds_what_rests_on_hidden_passages() -> None:
     assert [finding.statement for finding in part.findings] == ["One."]
     assert part.sources == (Support("d1", 4, "c1"),), "with the version that is visible now"
     assert visible_view(COMMUNITY, SUMMARY, {}, stale=False) is None
-
-
-async def test_debouncer_waits_for_quiet_and_calls_once() -> None:
-    calls: list[TenantId] = []
-
-    async def action(tenant: TenantId) -> None:
-        calls.append(tenant)
-
-    debouncer = Debouncer(action, delay_s=0.05)
-    for _ in range(4):
-        debouncer.touch(TENANT)
-        await asyncio.sleep(0.01)
-    assert (calls, debouncer.waiting) == ([], 1)
-    await asyncio.sleep(0.2)
-    assert (calls, debouncer.waiting) == ([TENANT], 0)
-    debouncer.touch(TENANT)
-    await debouncer.close()
-    debouncer.touch(TENANT)
-    await asyncio.sleep(0.1)
-    assert (calls, debouncer.waiting) == ([TENANT], 0)
-
-
-async def test_debouncer_serves_a_tenant_that_is_never_quiet() -> None:
-    calls: list[TenantId] = []
-
-    async def action(tenant: TenantId) -> None:
-        calls.append(tenant)
-
-    debouncer = Debouncer(action, delay_s=0.01)
-    async with asyncio.timeout(10):
-        while not calls:
-            debouncer.touch(TENANT)
-            await asyncio.sleep(0.002)
-    await debouncer.close()
-
-
-async def test_debouncer_survives_a_failing_action() -> None:
-    calls: list[TenantId] = []
-
-    async def action(tenant: TenantId) -> None:
-        calls.append(tenant)
-        raise StoreUnavailable("away")
-
-    debouncer = Debouncer(action, delay_s=0)
-    debouncer.touch(TENANT)
-    await asyncio.sleep(0.02)
-    debouncer.touch(TENANT)
-    await asyncio.sleep(0.02)
-    assert len(calls) == 2
-    await debouncer.close()

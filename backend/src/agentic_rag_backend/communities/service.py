@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
-from weakref import WeakValueDictionary
 
 import structlog
 
-from agentic_rag_backend.communities.debounce import Debouncer
 from agentic_rag_backend.communities.detection import DetectionOptions
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.publication import Publisher
@@ -20,6 +17,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
@@ -30,7 +28,6 @@ _log = structlog.get_logger(__name__)
 
 WORKFLOW = "rebuild_v1"
 MAX_LIMIT = 1_000
-_TENANTS_AT_ONCE = 200
 
 
 class CommunityService:
@@ -39,8 +36,6 @@ class CommunityService:
     Args:
         detection: how finely graphs are divided, unless a rebuild asks otherwise.
         model_name: the model that writes summaries; None: the model's own default.
-        auto_rebuild: whether a change of documents leads to a rebuild.
-        rebuild_delay_s: quiet seconds before that.
         retire_after_s: seconds the old generation stays after the flip, for readers that have begun with it.
     """
 
@@ -55,13 +50,10 @@ class CommunityService:
         queue: JobQueue,
         detection: DetectionOptions | None = None,
         model_name: str | None = None,
-        auto_rebuild: bool = True,
-        rebuild_delay_s: float = 30.0,
         retire_after_s: float = 1.0,
     ) -> None:
         self._catalogue = catalogue
         self._queue = queue
-        self._auto_rebuild = auto_rebuild
         self._reader = CommunityReader(documents=catalogue.documents, communities=catalogue.communities, graph=graph)
         self._rebuilder = Rebuilder(
             catalogue=catalogue,
@@ -77,8 +69,6 @@ class CommunityService:
             ),
             detection=detection or DetectionOptions(),
         )
-        self._debouncer = Debouncer(self._request_automatic, delay_s=rebuild_delay_s)
-        self._locks: WeakValueDictionary[TenantId, asyncio.Lock] = WeakValueDictionary()
 
     async def request_rebuild(self, tenant: TenantId, options: RebuildOptions | None = None) -> Job:
         """Queue a rebuild, or join the one that has not ended; a dry run is always a job of its own."""
@@ -92,14 +82,11 @@ class CommunityService:
 
     async def rebuild(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a rebuild job: the workflow ``rebuild_v1``. Repeatable: summaries that were written are found again."""
-        lock = self._locks.setdefault(tenant, asyncio.Lock())
-        async with lock:
+        async with self._queue.turn(Turn.REBUILD, tenant):
             job = await self._catalogue.jobs.start(tenant, job_id)
             if job.state.ended or job.attempt > attempt:
                 return
             await self._run(tenant, job)
-        if (await self._catalogue.communities.pointer(tenant)).stale and not job.arguments.get("dry_run"):
-            self.on_documents_changed(tenant)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
@@ -149,34 +136,6 @@ class CommunityService:
             **public_details(pointer.details),
             "last_job": last,
         }
-
-    def on_documents_changed(self, tenant: TenantId) -> None:
-        """Note that what a tenant's communities rest on has changed; a rebuild follows when it has been quiet."""
-        if self._auto_rebuild:
-            self._debouncer.touch(tenant)
-
-    async def resume(self) -> int:
-        """Schedule rebuilds for tenants whose communities a past process left stale; return how many."""
-        if not self._auto_rebuild:
-            return 0
-        found, cursor = 0, None
-        while True:
-            page = await self._catalogue.tenants.tenants(limit=_TENANTS_AT_ONCE, cursor=cursor)
-            for tenant in page.items:
-                if (await self._catalogue.communities.pointer(tenant.id)).stale:
-                    self._debouncer.touch(tenant.id)
-                    found += 1
-            cursor = page.next_cursor
-            if cursor is None:
-                return found
-
-    async def close(self) -> None:
-        """Forget scheduled rebuilds; `resume` of the next process finds them."""
-        await self._debouncer.close()
-
-    async def _request_automatic(self, tenant: TenantId) -> None:
-        if (await self._catalogue.communities.pointer(tenant)).stale:
-            await self.request_rebuild(tenant, RebuildOptions())
 
     async def _run(self, tenant: TenantId, job: Job) -> None:
         """Run the job and record how it ended: one of the three places where any exception is caught."""

@@ -15,9 +15,8 @@ from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.container.adapters import Adapters, open_adapters, open_tokenizer
 from agentic_rag_backend.container.housekeeping import (
     FIRST_WORKFLOW,
+    Household,
     Served,
-    keep_schedule,
-    keep_sweeping_keys,
     make_reconciler,
     sweep_originals,
 )
@@ -98,14 +97,11 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         container = await _compose(settings, stack)
         # Registered after the stores, so run before them: nothing that a worker uses is closed under it.
         stack.push_async_callback(container.queue.shutdown)
-        stack.push_async_callback(container.communities.close)
         if work:
             swept = asyncio.create_task(sweep_originals(container.reconciler), name="sweep")
             stack.push_async_callback(asyncio.wait, [swept])
             await container.queue.launch()
-            await container.communities.resume()
-            keep_schedule(container.reconciler, container.catalogue, settings.reconcile_interval_s, stack)
-            keep_sweeping_keys(container.catalogue, stack)
+            _household(container).begin(stack)
         else:
             await container.queue.migrate()
         yield container
@@ -115,7 +111,9 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
     adapters = await open_adapters(settings, stack)
     catalogue = adapters.catalogue
 
-    started_at = datetime.now(UTC) - _FILE_CLOCK
+    others = _others(settings, catalogue)
+    # Where others take in documents, what was stored before this process began may be about to be recorded.
+    started_at = datetime.now(UTC) - _FILE_CLOCK if others is None else datetime.min.replace(tzinfo=UTC)
 
     async def given_up(tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         await ingestion.given_up(tenant, job_id, attempt, error)
@@ -127,12 +125,12 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         prepare_concurrency=settings.prepare_concurrency,
         polling_interval_s=settings.job_polling_interval_s,
         on_failed=given_up,
-        others=_others(settings, catalogue),
+        others=others,
         drain_s=settings.worker_drain_s,
     )
     communities = _communities(settings, adapters, queue)
     tokenizer = open_tokenizer(settings)
-    ingestion = _ingestion(settings, adapters, queue, tokenizer, communities)
+    ingestion = _ingestion(settings, adapters, queue, tokenizer)
     for name, (queue_name, workflow) in ingestion.workflows().items():
         queue.register(name, queue_name, workflow)
     # Not among the commits: a model writing summaries must not hold up the tenant's documents.
@@ -175,6 +173,18 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
     )
 
 
+def _household(container: Container) -> Household:
+    return Household(
+        reconciler=container.reconciler,
+        communities=container.communities,
+        catalogue=container.catalogue,
+        queue=container.queue,
+        features=container.features,
+        reconcile_interval_s=container.settings.reconcile_interval_s,
+        rebuild_delay_s=container.settings.community_rebuild_delay_s,
+    )
+
+
 def _others(settings: Settings, catalogue: SqlCatalogue) -> Others | None:
     """Return how this process finds others; an SQLite database belongs to the one that has DATA_DIR open."""
     if catalogue.sync_engine.dialect.name == "sqlite":
@@ -197,14 +207,10 @@ def _communities(settings: Settings, adapters: Adapters, queue: JobQueue) -> Com
         queue=queue,
         detection=detection_options(settings),
         model_name=fast_model(settings),
-        auto_rebuild=settings.community_auto_rebuild,
-        rebuild_delay_s=settings.community_rebuild_delay_s,
     )
 
 
-def _ingestion(
-    settings: Settings, adapters: Adapters, queue: JobQueue, tokenizer: Tokenizer, communities: CommunityService
-) -> IngestionService:
+def _ingestion(settings: Settings, adapters: Adapters, queue: JobQueue, tokenizer: Tokenizer) -> IngestionService:
     return IngestionService(
         catalogue=adapters.catalogue,
         graph=adapters.graph,
@@ -220,7 +226,6 @@ def _ingestion(
             patience_s=settings.job_patience_s,
             commit_together=settings.vector_store == "edge",
         ),
-        on_changed=communities.on_documents_changed,
     )
 
 

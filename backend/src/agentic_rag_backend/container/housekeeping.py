@@ -10,6 +10,7 @@ from datetime import datetime
 import structlog
 
 from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.schedule import RebuildSchedule
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.container.adapters import Adapters
@@ -31,6 +32,7 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, Features
 from agentic_rag_backend.tenancy.service import Erase, TenantService
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
 
@@ -73,10 +75,6 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
         resolver=Resolver(adapters.graph),
     )
 
-    def on_mended(tenant: TenantId) -> None:
-        parts.graphs.read_anew(tenant)
-        parts.communities.on_documents_changed(tenant)
-
     async def rebuild(tenant: TenantId) -> Job:
         return await parts.communities.request_rebuild(tenant, RebuildOptions(mode="full"))
 
@@ -86,7 +84,7 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
         give_up=ingestion.given_up,
         retry=parts.jobs.retry,
         rebuild=rebuild,
-        on_mended=on_mended,
+        on_mended=parts.graphs.read_anew,
     )
     tenants = TenantsRound(stores=stores, erase=parts.erase, delete=parts.tenants.delete)
     runner = Runner(catalogue.jobs)
@@ -104,26 +102,48 @@ async def sweep_originals(reconciler: Reconciler) -> None:
             _log.info("originals_of_no_document_removed", count=removed)
 
 
-def keep_sweeping_keys(catalogue: Catalogue, stack: AsyncExitStack) -> None:
-    """Remove answers under idempotency keys whose time is over, until ``stack`` is left."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Household:
+    """What goes on by itself in a process that works; of several such processes, in one of them.
 
-    async def sweep() -> None:
+    Args:
+        reconcile_interval_s: seconds between two comparisons of a tenant's stores; 0: never.
+        rebuild_delay_s: quiet seconds between a change of documents and the rebuild of communities.
+    """
+
+    reconciler: Reconciler
+    communities: CommunityService
+    catalogue: Catalogue
+    queue: JobQueue
+    features: Features
+    reconcile_interval_s: float
+    rebuild_delay_s: float
+
+    def begin(self, stack: AsyncExitStack) -> None:
+        """Begin all of it; it ends when ``stack`` is left."""
+        running = {"idempotency-keys": self._sweep_keys(), "community-rebuilds": self._rebuilds().run(self.queue.leads)}
+        if self.reconcile_interval_s:
+            comparisons = Schedule(self.reconciler, self.catalogue.tenants, interval_s=self.reconcile_interval_s)
+            running["reconciliation"] = comparisons.run(self.queue.leads)
+        tasks = [asyncio.create_task(work, name=name) for name, work in running.items()]
+        stack.push_async_callback(asyncio.wait, tasks)
+        for task in tasks:
+            stack.callback(task.cancel)
+
+    def _rebuilds(self) -> RebuildSchedule:
+        return RebuildSchedule(
+            self.catalogue,
+            self.communities.request_rebuild,
+            delay_s=self.rebuild_delay_s,
+            wanted=lambda flags: self.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
+        )
+
+    async def _sweep_keys(self) -> None:
+        """Remove answers under idempotency keys whose time is over."""
         while True:
             try:
-                await catalogue.idempotency.sweep()
+                if await self.queue.leads():
+                    await self.catalogue.idempotency.sweep()
             except AgenticRagError as error:
                 _log.warning("idempotency_keys_not_swept", code=error.code, reason=error.message)
             await asyncio.sleep(_KEYS_SWEPT_EVERY_S)
-
-    task = asyncio.create_task(sweep(), name="idempotency-keys")
-    stack.push_async_callback(asyncio.wait, [task])
-    stack.callback(task.cancel)
-
-
-def keep_schedule(reconciler: Reconciler, catalogue: Catalogue, interval_s: float, stack: AsyncExitStack) -> None:
-    """Compare the stores once an interval (0: never), until ``stack`` is left."""
-    if interval_s:
-        schedule = Schedule(reconciler, catalogue.tenants, interval_s=interval_s)
-        task = asyncio.create_task(schedule.run(), name="reconciliation")
-        stack.push_async_callback(asyncio.wait, [task])
-        stack.callback(task.cancel)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,7 +10,6 @@ import structlog
 
 from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
@@ -22,8 +21,6 @@ from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, PreparedChunk
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
-Changed = Callable[[TenantId], None]
-"""Told that what a tenant's communities rest on has changed."""
 FEW_CHUNKS = 4
 _PAGE = 500
 
@@ -53,7 +50,6 @@ class Commitment:
     blobs: BlobStore
     resolver: Resolver
     nodes: KnowledgeNodes
-    on_changed: Changed
 
     async def write(self, run: Run) -> Written:
         """Write the prepared version to graph and vectors."""
@@ -87,7 +83,6 @@ class Commitment:
         result = {"document_id": run.document_id, "version": run.version, **written.result}
         state = JobState.PARTIAL if written.failures else JobState.SUCCEEDED
         await run.jobs.finish(run.tenant, run.job.id, state, result=result, progress=("publish", chunks, chunks))
-        self.on_changed(run.tenant)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         """Note the error with the document, and take back what was written of a version that nobody will see.

@@ -23,7 +23,7 @@ from agentic_rag_backend.errors import (
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.batches import Batches
 from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.commitment import Changed, Commitment
+from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.mirroring import mirror
@@ -116,7 +116,6 @@ class IngestionService:
         resolver: Resolver,
         queue: JobQueue,
         options: IngestionOptions | None = None,
-        on_changed: Changed = lambda tenant: None,
     ) -> None:
         self._options = options or IngestionOptions()
         self._catalogue = catalogue
@@ -134,9 +133,9 @@ class IngestionService:
             hand_on=self._hand_on,
             group_size=self._options.group_size,
         )
-        commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes, on_changed=on_changed)
+        commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes)
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
-        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, on_changed=on_changed)
+        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes)
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -45,13 +46,14 @@ class Schedule:
         self._tenants = tenants
         self._interval_s = interval_s
 
-    async def run(self) -> None:
-        """Look at the tenants again and again; what fails is tried at the next look."""
+    async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
+        """Look at the tenants again and again, in the process that ``leads``; what fails is tried at the next look."""
         pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._interval_s / _LOOKS))
         while True:
             await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # noqa: S311 - nothing secret depends on it
             try:
-                await self.look(datetime.now(UTC))
+                if await leads():
+                    await self.look(datetime.now(UTC))
             except AgenticRagError as error:
                 _log.warning("reconciliation_not_requested", code=error.code, reason=error.message)
 

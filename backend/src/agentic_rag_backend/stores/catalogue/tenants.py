@@ -221,6 +221,8 @@ def _set_flags(connection: Connection, tenant: TenantId, flags: Mapping[str, Any
     lock_tenant(connection, tenant)
     merged = {**_flags(connection, tenant), **plain(flags)}
     held = {name: value for name, value in merged.items() if value is not None}
-    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(flags=held))
+    # A rebuild that was not wanted may be by now.
+    changed = {"flags": held, "rebuild_asked_at": None}
+    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(changed))
     raise_state_version(connection, tenant)
     return held
