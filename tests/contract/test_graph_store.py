@@ -31,11 +31,12 @@ async def test_sqlite(store: SqliteGraphStore, check: contract.Check) -> None:
 
 def _break(monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
     """Plant a fault in one statement."""
-    from agentic_rag_backend.stores.graph import sqlite
+    from agentic_rag_backend.stores.graph import said, sqlite
 
     statement = sqlite._SQL[name]
     assert old in statement
-    monkeypatch.setitem(sqlite._SQL, name, statement.replace(old, new))  # type: ignore[arg-type]
+    for module in (said, sqlite):
+        monkeypatch.setitem(module._SQL, name, statement.replace(old, new))  # type: ignore[arg-type]
 
 
 FAULTS = [
@@ -75,6 +76,13 @@ FAULTS = [
     ("names_are_told_by_document", "names_page", "e.name, e.type", "s.name, e.type"),
     ("names_are_told_by_document", "names_of_document_page", "AND s.document_id = :document", "AND :document <> ''"),
     ("names_are_told_by_document", "names_of_document_page", "e.name, e.type", "s.name, e.type"),
+    ("another_tenant_sees_nothing", "said_mentions_page", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "said_names_page", "tenant = :tenant", ":tenant <> ''"),
+    ("what_is_said_is_the_mentions_and_names", "said_mentions_page", "group_concat(about, '')", "group_concat(0, '')"),
+    ("what_is_said_is_the_mentions_and_names", "said_mentions_of_document", "AND document_id = :document", "AND :document <> ''"),
+    ("what_is_said_is_the_mentions_and_names", "said_names_of_document", "AND document_id = :document", "AND :document <> ''"),
+    ("what_is_said_is_the_mentions_and_names", "filed_of_document", "id, name, type", "id, id, type"),
+    ("what_is_said_is_the_mentions_and_names", "filed_page", "id, name, type", "id, type, name"),
     ("documents_are_selected", "mentions_of_document_page", "AND document_id = :document", "AND :document <> ''"),
     ("versions_are_listed", "record_version", "mentions WHERE tenant = :tenant AND document_id = :document", "mentions WHERE 1"),
     ("versions_are_listed", "documents_page", "UNION\nSELECT document_id FROM written", "EXCEPT SELECT document_id FROM written"),

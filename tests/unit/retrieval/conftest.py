@@ -15,7 +15,8 @@ from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.retrieval.graph_ledger import build_tenant_graph
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
-from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
+
+from .worlds import known
 
 ABOUT = "*"
 """Before an entity's name in `graph_of`: the chunk is about it."""
@@ -74,7 +75,7 @@ def graph_of() -> Callable[..., TenantGraph]:
             for chunk, held in chunks.items()
             for name in held
         ]
-        return build_tenant_graph(Knowledge(dict.fromkeys(said, 1), mentions, namings))
+        return build_tenant_graph(known(dict.fromkeys(said, 1), mentions, namings))
 
     return build
 
@@ -97,7 +98,7 @@ def random_graph() -> Callable[..., TenantGraph]:
         namings = [naming(each.support.document_id, f"Name {each.entity_id[1:]}", entity=each.entity_id) for each in mentions]
         namings += [naming("names", f"Name {number}", entity=f"e{number}") for number in range(entities)]
         documents = ["names", *(f"d{chunk}" for chunk in range(chunks))]
-        return build_tenant_graph(Knowledge(dict.fromkeys(documents, 1), mentions, namings))
+        return build_tenant_graph(known(dict.fromkeys(documents, 1), mentions, namings))
 
     return build
 

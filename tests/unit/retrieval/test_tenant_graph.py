@@ -12,9 +12,9 @@ from agentic_rag_backend.retrieval.linking import link_question
 from agentic_rag_backend.retrieval.pagerank import personalised_pagerank
 from agentic_rag_backend.retrieval.tenant_graph import ABOUT_WEIGHT, TenantGraph
 from agentic_rag_backend.retrieval.transitions import Edges
-from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
 
 from .conftest import naming
+from .worlds import known
 
 Build = Callable[..., TenantGraph]
 
@@ -64,7 +64,7 @@ def test_only_visible_versions_count() -> None:
     mentions = [Mention(f"e:{name}", Support(document, version, chunk)) for document, version, name, chunk in said]
     mentions.append(Mention("e:unknown", Support("d1", 2, "current")))
     namings = [naming(document, name, version=version) for document, version, name, _ in said]
-    graph = build_tenant_graph(Knowledge({"d1": 2}, mentions, namings))
+    graph = build_tenant_graph(known({"d1": 2}, mentions, namings))
     assert set(graph.chunk_index) == {"current"}
     assert names_of(graph, "current") == {"Osric"}
     assert set(graph.entity_index) == {"e:Osric"}
@@ -123,7 +123,7 @@ def test_an_empty_graph_works(graph_of: Build) -> None:
     assert (graph.chunk_count, graph.chunk_places, dict(graph.names)) == (0, 0, {})
     assert link_question(graph, "Mira") == {}
     assert personalised_pagerank(graph, np.zeros(0), np.ones(1)).shape == (0,)
-    assert build_tenant_graph(Knowledge({})).size_bytes >= 0
+    assert build_tenant_graph(known({})).size_bytes >= 0
 
 
 def test_size_grows_with_the_graph(random_graph: Build) -> None:

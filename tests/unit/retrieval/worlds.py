@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.domain.graph import Mention, Naming, Support
+from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, Filed, Mention, Naming, Said, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
 from agentic_rag_backend.stores.catalogue.base import Visibility
+from agentic_rag_backend.stores.graph.said import said_by
 
 
 @dataclass(frozen=True)
@@ -79,8 +80,12 @@ class World:
         changed = {document: version for at, document, version in self.log if at > since}
         return Visibility(self.state_version, changed, whole=False)
 
-    async def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
+    async def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
         self.reads.append(document_ids if document_ids is None else tuple(document_ids))
+        async for said in said_by(self._all_mentions(document_ids), self._all_names(document_ids)):
+            yield said
+
+    async def _all_mentions(self, document_ids: Sequence[str] | None) -> AsyncIterator[list[Mention]]:
         for key in self._asked(document_ids):
             self.before_read()
             if self.failures:
@@ -88,7 +93,7 @@ class World:
                 raise StoreUnavailable("the graph store is away")
             yield self.mentions(key)
 
-    async def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
+    async def _all_names(self, document_ids: Sequence[str] | None) -> AsyncIterator[list[Naming]]:
         for key in self._asked(document_ids):
             self.before_read()
             yield self.namings(key)
@@ -120,4 +125,12 @@ class World:
         """Return all that is visible, or what some documents say."""
         keys: Mapping[str, int] = dict(self.visible) if versions is None else versions
         mentions = [mention for key in keys.items() for mention in self.mentions(key)]
-        return Knowledge(keys, mentions, [naming for key in keys.items() for naming in self.namings(key)])
+        return known(keys, mentions, [naming for key in keys.items() for naming in self.namings(key)])
+
+
+def known(versions: Mapping[str, int], mentions: Sequence[Mention] = (), namings: Sequence[Naming] = ()) -> Knowledge:
+    """Return what documents say, taken in at once."""
+    chunks = [ChunkMentions(each.support, [each.entity_id], [each.about]) for each in mentions]
+    names = [DocumentNames(each.document_id, each.version, [each.entity_id], [each.name]) for each in namings]
+    filed = [Filed(each.entity_id, each.entity_name, each.entity_type) for each in namings]
+    return Knowledge(versions, [Said(chunks, names, filed)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -174,6 +174,43 @@ class Naming:
     name: str
     entity_name: str
     entity_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkMentions:
+    """The mentions of one chunk of a version: places of both lists belong together."""
+
+    support: Support
+    entity_ids: Sequence[str]
+    about: Sequence[bool]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentNames:
+    """By which names one version of a document calls which entities: places of both lists belong together."""
+
+    document_id: str
+    version: int
+    entity_ids: Sequence[str]
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """The name and type that an entity is filed under."""
+
+    entity_id: str
+    name: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A part of what versions of documents say: the same as mentions and namings, in as few objects as reading it takes."""
+
+    mentions: Sequence[ChunkMentions] = ()
+    names: Sequence[DocumentNames] = ()
+    filed: Sequence[Filed] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

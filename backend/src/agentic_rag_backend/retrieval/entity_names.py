@@ -11,7 +11,7 @@ import numpy as np
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.retrieval.row_pool import Ints
 from agentic_rag_backend.retrieval.tenant_graph import EntityTexts, Names
-from agentic_rag_backend.retrieval.visible_knowledge import Knowledge, Namings
+from agentic_rag_backend.retrieval.visible_knowledge import Filings, Knowledge, Namings
 
 NONE = -1
 _TEXT_BYTES = 40
@@ -52,7 +52,7 @@ class EntityNames:
         self._type.extend([0] * len(new))
 
     def use(self, namings: Namings, knowledge: Knowledge) -> Ints:
-        """Count the documents that call entities so, and note what those are filed under; return the names' numbers.
+        """Count the documents that call entities so; return the names' numbers.
 
         Args:
             namings: entities by their number here; texts are those of ``knowledge``.
@@ -64,21 +64,26 @@ class EntityNames:
         used = zip((pairs // len(texts)).tolist(), (pairs % len(texts)).tolist(), strict=True) if texts else ()
         numbers = np.fromiter((self._number(entity, texts[place]) for entity, place in used), dtype=np.int32, count=len(pairs))
         _view(self._uses)[numbers] += counts
-        self._file(namings, texts, list(knowledge.types))
         return np.asarray(numbers[inverse])
 
-    def _file(self, namings: Namings, texts: Sequence[str], types: Sequence[str]) -> None:
+    def file(self, filings: Filings, knowledge: Knowledge) -> None:
+        """Note what entities are filed under.
+
+        Args:
+            filings: entities by their number here; texts are those of ``knowledge``.
+        """
+        texts, types = list(knowledge.names), list(knowledge.types)
         # What was read last is the newest.
-        entities, place = np.unique(namings.entities[::-1], return_index=True)
-        filed = namings.filed[::-1][place]
-        for entity, text in zip(entities.tolist(), filed.tolist(), strict=True):
+        entities, place = np.unique(filings.entities[::-1], return_index=True)
+        names, kinds = filings.names[::-1][place], filings.types[::-1][place]
+        for entity, text in zip(entities.tolist(), names.tolist(), strict=True):
             self._filed[entity] = self._number(entity, texts[text])
         for type_ in types:
             if type_ not in self._type_numbers:
                 self._type_numbers[type_] = len(self._types)
                 self._types.append(type_)
         known = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
-        _view(self._type)[entities] = known[namings.types[::-1][place]]
+        _view(self._type)[entities] = known[kinds]
 
     def drop(self, numbers: Ints) -> None:
         """Count a document less that uses each of the names."""
@@ -143,7 +148,9 @@ class EntityNames:
         for name in {**removed, **added}:
             gone = removed.get(name, _NO_ENTITIES)
             entities = [*(entity for entity in known.get(name, ()) if entity not in gone), *added.get(name, ())]
-            changed[name] = tuple(sorted(entities, key=self._entity_ids.__getitem__))
+            if len(entities) > 1:
+                entities.sort(key=self._entity_ids.__getitem__)
+            changed[name] = tuple(entities)
         if len(changed) > max(_CHANGED_MINIMUM, len(self._settled) // _CHANGED_SHARE):
             # Made anew once that many have changed, which costs a constant for each of them.
             self._settled = {name: entities for name, entities in {**self._settled, **changed}.items() if entities}

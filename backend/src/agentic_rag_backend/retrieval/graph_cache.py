@@ -107,10 +107,9 @@ class TenantGraphs:
         knowledge = Knowledge(changed)
         ids = None if everything else [id for id, version in changed.items() if version]
         while True:
-            async for some_mentions in self._graph.all_mentions(tenant, ids):
-                await asyncio.to_thread(knowledge.add_mentions, some_mentions)
-            async for some_namings in self._graph.all_names(tenant, ids):
-                await asyncio.to_thread(knowledge.add_namings, some_namings)
+            async for said in self._graph.all_said(tenant, ids):
+                # Beside the loop: a batch of everything is some ms of work.
+                await asyncio.to_thread(knowledge.add, said)
             later = await self._documents.visibility(tenant, since=seen.state_version)
             meanwhile = _differing(knowledge.versions, later)
             seen = later

@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.pagerank import DENSE_BELOW
 from agentic_rag_backend.retrieval.row_pool import Column, Ints, RowPool
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph, inverse_frequencies
 from agentic_rag_backend.retrieval.transitions import Edges, Transitions
-from agentic_rag_backend.retrieval.visible_knowledge import Knowledge, Namings, Texts
+from agentic_rag_backend.retrieval.visible_knowledge import Filings, Knowledge, Namings, Texts
 
 WORN_MINIMUM = 1000
 """Numbers out of use that are never too many."""
@@ -81,6 +81,7 @@ class GraphLedger:
         before = dict(self._found_by(touched))
         self._names.drop(unnamed)
         _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
+        self._names.file(self._number_filings(knowledge), knowledge)
         self._names.settle(touched)
         self._put_chunks(documents, gone, said)
         self._put_links(linked, gone, said)
@@ -94,6 +95,15 @@ class GraphLedger:
         for column in (self._links, self._about, self._names):
             column.grow(len(self._entities))
         return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
+
+    def _number_filings(self, knowledge: Knowledge) -> Filings:
+        """Return what entities that have a number here are filed under; the others are of no visible document."""
+        filings = knowledge.filings
+        index = self._entities.index
+        numbers = np.fromiter((index.get(id, -1) for id in knowledge.entities), dtype=np.int32, count=len(knowledge.entities))
+        entities = numbers[filings.entities]
+        known = entities >= 0
+        return Filings(entities[known], filings.names[known], filings.types[known])
 
     def _number_mentions(self, knowledge: Knowledge) -> _Said:
         mentions = knowledge.mentions

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_rag_backend.domain.graph import Mention, Naming
+from agentic_rag_backend.domain.graph import Said
 from agentic_rag_backend.retrieval.row_pool import Ints
 
 
@@ -35,12 +35,19 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class Namings:
-    """One number a naming in each array: who calls which entity how, and under which name and type it is filed."""
+    """One number a naming in each array: who calls which entity how."""
 
     documents: Ints
     entities: Ints
     names: Ints
-    filed: Ints
+
+
+@dataclass(frozen=True, slots=True)
+class Filings:
+    """One number an entity in each array, the newest last: under which name and type it is filed."""
+
+    entities: Ints
+    names: Ints
     types: Ints
 
 
@@ -51,40 +58,56 @@ class Knowledge:
     document does not name. Numbers are its own: `documents`, `chunks`, `entities`, `names` and `types` tell whose.
     """
 
-    def __init__(self, versions: Mapping[str, int], mentions: Sequence[Mention] = (), namings: Sequence[Naming] = ()) -> None:
+    def __init__(self, versions: Mapping[str, int], said: Iterable[Said] = ()) -> None:
         self.versions = dict(versions)
         self.documents, self.chunks, self.entities, self.names, self.types = Texts(), Texts(), Texts(), Texts(), Texts()
-        self._mentions: list[Ints] = []
-        self._namings: list[Ints] = []
-        self.add_mentions(mentions)
-        self.add_namings(namings)
-
-    def add_mentions(self, mentions: Sequence[Mention]) -> None:
-        """Take in some mentions."""
-        visible = self.versions.get
-        kept = [each for each in mentions if visible(each.support.document_id) == each.support.version]
-        count = len(kept)
-        columns = (
-            self.documents.numbers((each.support.document_id for each in kept), count),
-            self.chunks.numbers((each.support.chunk_id for each in kept), count),
-            self.entities.numbers((each.entity_id for each in kept), count),
-            np.fromiter((each.about for each in kept), dtype=np.int32, count=count),
+        nothing = Said()
+        self._mentions, self._namings, self._filings = (
+            [self._mentioned(nothing)],
+            [self._named(nothing)],
+            [self._filed(nothing)],
         )
-        self._mentions.append(np.stack(columns))
+        for some in said:
+            self.add(some)
 
-    def add_namings(self, namings: Sequence[Naming]) -> None:
-        """Take in some names."""
+    def add(self, said: Said) -> None:
+        """Take some in; what entities are filed under counts for those that were named before."""
+        self._mentions.append(self._mentioned(said))
+        self._namings.append(self._named(said))
+        self._filings.append(self._filed(said))
+
+    def _mentioned(self, said: Said) -> Ints:
         visible = self.versions.get
-        kept = [each for each in namings if visible(each.document_id) == each.version]
-        count = len(kept)
+        kept = [each for each in said.mentions if visible(each.support.document_id) == each.support.version]
+        lengths = [len(each.entity_ids) for each in kept]
+        count = sum(lengths)
         columns = (
-            self.documents.numbers((each.document_id for each in kept), count),
-            self.entities.numbers((each.entity_id for each in kept), count),
-            self.names.numbers((each.name for each in kept), count),
-            self.names.numbers((each.entity_name for each in kept), count),
-            self.types.numbers((each.entity_type for each in kept), count),
+            np.repeat(self.documents.numbers((each.support.document_id for each in kept), len(kept)), lengths),
+            np.repeat(self.chunks.numbers((each.support.chunk_id for each in kept), len(kept)), lengths),
+            self.entities.numbers((id for each in kept for id in each.entity_ids), count),
+            np.fromiter((about for each in kept for about in each.about), dtype=np.int32, count=count),
         )
-        self._namings.append(np.stack(columns))
+        return np.stack(columns)
+
+    def _named(self, said: Said) -> Ints:
+        visible = self.versions.get
+        kept = [each for each in said.names if visible(each.document_id) == each.version]
+        lengths = [len(each.entity_ids) for each in kept]
+        columns = (
+            np.repeat(self.documents.numbers((each.document_id for each in kept), len(kept)), lengths),
+            self.entities.numbers((id for each in kept for id in each.entity_ids), sum(lengths)),
+            self.names.numbers((name for each in kept for name in each.names), sum(lengths)),
+        )
+        return np.stack(columns)
+
+    def _filed(self, said: Said) -> Ints:
+        kept = [each for each in said.filed if each.entity_id in self.entities]
+        columns = (
+            self.entities.numbers((each.entity_id for each in kept), len(kept)),
+            self.names.numbers((each.name for each in kept), len(kept)),
+            self.types.numbers((each.type for each in kept), len(kept)),
+        )
+        return np.stack(columns)
 
     def forget(self, changed: Mapping[str, int]) -> None:
         """Let other versions be visible, and drop what was taken in of those documents."""
@@ -99,9 +122,14 @@ class Knowledge:
         return Namings(*_joined(self._namings))
 
     @property
+    def filings(self) -> Filings:
+        """What entities are filed under, those included that nothing visible names."""
+        return Filings(*_joined(self._filings))
+
+    @property
     def mentions(self) -> Mentions:
         """The mentions taken in of what their documents name."""
-        columns, (documents, entities, *_) = _joined(self._mentions), _joined(self._namings)
+        columns, (documents, entities, _) = _joined(self._mentions), _joined(self._namings)
         count = np.int64(max(1, len(self.entities)))
         named = np.isin(columns[0].astype(np.int64) * count + columns[2], documents.astype(np.int64) * count + entities)
         return Mentions(*columns[:, named])

@@ -20,6 +20,7 @@ from agentic_rag_backend.domain.graph import (
     Naming,
     Relationship,
     RelationshipSupport,
+    Said,
     Support,
     normalise_name,
 )
@@ -111,6 +112,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "all_entities": lambda store, tenant: _everything(store.all_entities(tenant)),
     "all_mentions": lambda store, tenant: _everything(store.all_mentions(tenant)),
     "all_names": lambda store, tenant: _everything(store.all_names(tenant)),
+    "all_said": lambda store, tenant: _said(store.all_said(tenant)),
     "all_relationships": lambda store, tenant: _everything(store.all_relationships(tenant)),
     "all_versions": lambda store, tenant: _everything(store.all_versions(tenant)),
     "counts": lambda store, tenant: store.counts(tenant),
@@ -245,6 +247,7 @@ async def nothing_asked_nothing_read(store: GraphStore) -> None:
     _equal(await store.communities(A, 1, ids=[]), [])
     _equal(await _everything(store.all_mentions(A, [])), [])
     _equal(await _everything(store.all_names(A, [])), [])
+    _equal(await _said(store.all_said(A, [])), [])
     _equal(await _everything(store.all_relationships(A, [])), [])
     _equal(await _everything(store.all_versions(A, [])), [])
 
@@ -277,6 +280,46 @@ async def names_are_told_by_document(store: GraphStore) -> None:
     await store.write_document(A, replace(renamed, relationships=(), relationship_supports=()))
     (name,) = [name for name in await _everything(store.all_names(A, ["one"])) if name.version == 3]
     _equal((name.name, name.entity_name), ("Acme Holding", "Acme"))  # an entity keeps the name first seen
+
+
+async def what_is_said_is_the_mentions_and_names(store: GraphStore) -> None:
+    """`all_said` says what the streams of mentions and of names do, of everything and of some documents."""
+    await _fill(store, A)
+    await store.write_document(A, knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]}))
+    titled = replace(knowledge("four", [("Ada", "leads", "Acme")]).mentions[0], about=True)
+    four = knowledge("four", [("Ada", "leads", "Acme")])
+    await store.write_document(A, replace(four, mentions=(titled, *four.mentions[1:])))
+    for documents in (None, ["two", "two", "unknown", "four"], ["one"]):
+        mentions = await _everything(store.all_mentions(A, documents))
+        expected = sorted(repr((each.support, each.entity_id, each.about)) for each in mentions)
+        names = sorted(map(repr, await _everything(store.all_names(A, documents))))
+        _equal(await _said(store.all_said(A, documents)), expected + names)
+
+
+async def _said(stream: AsyncIterator[Said]) -> list[str]:
+    """Return the mentions and the names of a stream, in an order of their own."""
+    batches = [batch async for batch in stream]
+    filed = {each.entity_id: each for batch in batches for each in batch.filed}
+    mentions = [
+        (each.support, entity, about)
+        for batch in batches
+        for each in batch.mentions
+        for entity, about in zip(each.entity_ids, each.about, strict=True)
+    ]
+    names = [
+        Naming(
+            document_id=each.document_id,
+            version=each.version,
+            entity_id=entity,
+            name=name,
+            entity_name=filed[entity].name,
+            entity_type=filed[entity].type,
+        )
+        for batch in batches
+        for each in batch.names
+        for entity, name in zip(each.entity_ids, each.names, strict=True)
+    ]
+    return sorted(map(repr, mentions)) + sorted(map(repr, names))
 
 
 def _namings(document: DocumentKnowledge) -> list[Naming]:

@@ -27,6 +27,7 @@ from agentic_rag_backend.domain.graph import (
     Naming,
     Relationship,
     RelationshipSupport,
+    Said,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
@@ -87,6 +88,12 @@ class KnowledgeStore(Protocol):
         """Stream every name with the version that uses it, in batches; of some documents if given.
 
         An entity's present name and type are those at the time of the batch.
+        """
+
+    def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
+        """Stream what `all_mentions` and `all_names` do, in batches of fewer objects; of some documents if given.
+
+        What entities are filed under comes after the names that it belongs to, and may be told of other entities too.
         """
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:

@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.graph import (
     Naming,
     Relationship,
     RelationshipSupport,
+    Said,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -22,6 +23,7 @@ from agentic_rag_backend.stores.graph import nodes, rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
 from agentic_rag_backend.stores.graph.neo4j_schema import migrate
+from agentic_rag_backend.stores.graph.said import said_by
 from agentic_rag_backend.stores.graph.statements import load_statements
 
 T = TypeVar("T")
@@ -189,6 +191,10 @@ class Neo4jGraphStore:
 
         pages = self._positions("names", require_tenant(tenant), document_ids, _NAMES_PER_BATCH)
         return _mapped(pages, read)
+
+    def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
+        """Stream what is said, from the streams of mentions and names."""
+        return said_by(self.all_mentions(tenant, document_ids), self.all_names(tenant, document_ids))
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
         """Stream every relationship, or those that some documents support, ordered by id, with all their supports."""

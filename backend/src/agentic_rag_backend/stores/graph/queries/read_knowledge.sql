@@ -78,6 +78,33 @@ FROM entity_supports AS s JOIN entities AS e ON e.tenant = s.tenant AND e.id = s
 WHERE s.tenant = :tenant AND s.document_id = :document AND (s.version, s.entity_id, s.name) > (:version, :entity, :name)
 ORDER BY s.version, s.entity_id, s.name LIMIT :limit;
 
+-- name: said_mentions_page
+SELECT document_id, version, chunk_id, json_group_array(entity_id), group_concat(about, '') FROM mentions
+WHERE tenant = :tenant AND (document_id, version, chunk_id) > (:document, :version, :chunk)
+GROUP BY document_id, version, chunk_id ORDER BY document_id, version, chunk_id LIMIT :limit;
+
+-- name: said_mentions_of_document
+SELECT document_id, version, chunk_id, json_group_array(entity_id), group_concat(about, '') FROM mentions
+WHERE tenant = :tenant AND document_id = :document
+GROUP BY version, chunk_id ORDER BY version, chunk_id;
+
+-- name: said_names_page
+SELECT document_id, version, json_group_array(entity_id), json_group_array(name) FROM entity_supports
+WHERE tenant = :tenant AND (document_id, version) > (:document, :version)
+GROUP BY document_id, version ORDER BY document_id, version LIMIT :limit;
+
+-- name: said_names_of_document
+SELECT document_id, version, json_group_array(entity_id), json_group_array(name) FROM entity_supports
+WHERE tenant = :tenant AND document_id = :document
+GROUP BY version ORDER BY version;
+
+-- name: filed_page
+SELECT id, name, type FROM entities WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :limit;
+
+-- name: filed_of_document
+SELECT id, name, type FROM entities
+WHERE tenant = :tenant AND id IN (SELECT entity_id FROM entity_supports WHERE tenant = :tenant AND document_id = :document);
+
 -- name: mention_counts
 -- Versions share the chunks that an edit left alone.
 SELECT entity_id, COUNT(DISTINCT chunk_id) FROM mentions

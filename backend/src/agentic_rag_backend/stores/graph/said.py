@@ -1,0 +1,94 @@
+"""What documents say in few objects, for a tenant's graph in memory: grouping costs the database less than rows cost here."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, Filed, Mention, Naming, Said, Support
+from agentic_rag_backend.stores.graph.connections import SqliteConnections
+from agentic_rag_backend.stores.graph.statements import load_statements
+
+_SQL = load_statements()
+
+_CHUNKS_PER_BATCH = 1_000
+_VERSIONS_PER_BATCH = 500
+_ENTITIES_PER_BATCH = 5_000
+
+
+async def all_said(connections: SqliteConnections, scope: str) -> AsyncIterator[Said]:
+    """Yield everything that a tenant's documents say. Each batch is a read of its own: no snapshot is held between them."""
+    after: dict[str, Any] = {"tenant": scope, "document": "", "version": -1, "chunk": ""}
+    while mentions := await connections.read(partial(_mentions, "said_mentions_page", after)):
+        yield Said(mentions=mentions)
+        last = mentions[-1].support
+        after = {"tenant": scope, "document": last.document_id, "version": last.version, "chunk": last.chunk_id}
+    after = {"tenant": scope, "document": "", "version": -1}
+    while names := await connections.read(partial(_names, "said_names_page", after)):
+        yield Said(names=names)
+        after = {"tenant": scope, "document": names[-1].document_id, "version": names[-1].version}
+    after = {"tenant": scope, "after": ""}
+    while filed := await connections.read(partial(_filed, "filed_page", after)):
+        yield Said(filed=filed)
+        after = {"tenant": scope, "after": filed[-1].entity_id}
+
+
+async def said_of(connections: SqliteConnections, scope: str, document_ids: Iterable[str]) -> AsyncIterator[Said]:
+    """Yield what some documents say, one after the other."""
+    for document_id in document_ids:
+        of = {"tenant": scope, "document": document_id}
+
+        def work(connection: sqlite3.Connection, of: dict[str, str] = of) -> Said:
+            return Said(
+                mentions=_mentions("said_mentions_of_document", of, connection),
+                names=_names("said_names_of_document", of, connection),
+                filed=_filed("filed_of_document", of, connection),
+            )
+
+        yield await connections.read(work)
+
+
+def _mentions(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[ChunkMentions]:
+    return [
+        ChunkMentions(Support(document, version, chunk), json.loads(entities), [digit == "1" for digit in about])
+        for document, version, chunk, entities, about in connection.execute(
+            _SQL[statement], {**values, "limit": _CHUNKS_PER_BATCH}
+        )
+    ]
+
+
+def _names(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[DocumentNames]:
+    return [
+        DocumentNames(document, version, json.loads(entities), json.loads(names))
+        for document, version, entities, names in connection.execute(_SQL[statement], {**values, "limit": _VERSIONS_PER_BATCH})
+    ]
+
+
+def _filed(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[Filed]:
+    return [Filed(*row) for row in connection.execute(_SQL[statement], {**values, "limit": _ENTITIES_PER_BATCH})]
+
+
+async def said_by(mentions: AsyncIterator[list[Mention]], names: AsyncIterator[list[Naming]]) -> AsyncIterator[Said]:
+    """Yield both streams in the form of `Said`: for a store whose rows do not come grouped."""
+    async for some_mentions in mentions:
+        by_chunk: dict[Support, list[Mention]] = {}
+        for mention in some_mentions:
+            by_chunk.setdefault(mention.support, []).append(mention)
+        chunks = [
+            ChunkMentions(support, [each.entity_id for each in held], [each.about for each in held])
+            for support, held in by_chunk.items()
+        ]
+        yield Said(mentions=chunks)
+    async for some_names in names:
+        by_version: dict[tuple[str, int], list[Naming]] = {}
+        for naming in some_names:
+            by_version.setdefault((naming.document_id, naming.version), []).append(naming)
+        versions = [
+            DocumentNames(*version, [each.entity_id for each in held], [each.name for each in held])
+            for version, held in by_version.items()
+        ]
+        filed = dict.fromkeys(Filed(each.entity_id, each.entity_name, each.entity_type) for each in some_names)
+        yield Said(names=versions, filed=tuple(filed))
