@@ -1,4 +1,4 @@
-"""Peak resident memory of ``agentic-rag ingest FOLDER`` in folders of growing size.
+"""Peak resident memory and open files of ``agentic-rag ingest FOLDER``, in folders of growing size and of many small files.
 
 Vectors come from the scripted model server, which is a process of its own: what is measured is the product, not an encoder.
 The texts are paragraphs of the evaluation corpora in random order, so that names recur as they do in real folders.
@@ -7,6 +7,7 @@ The texts are paragraphs of the evaluation corpora in random order, so that name
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -25,10 +26,12 @@ from agentic_rag_backend.testing.model_process import ModelProcess
 CORPORA = ("podcasts", "musique", "hotpotqa")
 DIMENSIONS = 384
 FILE_BYTES = 50_000
+SMALL_CHARACTERS = 400
 MB = 1_000_000
 MOST_GROWTH = 12.0
-"""Bytes of its own memory for each further byte of text, at most. The vector index takes some five of them: it keeps words,
-filters and ids of what is not optimised in memory. What is ingested must not be held beside it."""
+"""Bytes of its own memory for each further byte of text, at most. The vector engine takes most of them: it keeps words,
+filters and ids of points in memory until they are in an index, which they are from some 50,000 points on. What is ingested must
+not be held beside it."""
 _COMMAND = "from agentic_rag_backend.cli.app import main; main()"
 _LOOK_S = 0.25
 
@@ -57,6 +60,16 @@ def write_folder(folder: Path, size_mb: float, known: Sequence[str], *, seed: in
     return number
 
 
+def write_small(folder: Path, count: int, known: Sequence[str]) -> float:
+    """Write ``count`` files of a short paragraph each, and return their size in MB."""
+    short = [text for text in known if len(text) < SMALL_CHARACTERS]
+    for number in range(count):
+        path = folder / f"{number // 200:03}" / f"file-{number:06}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"File {number}\n\n{short[number % len(short)]}", encoding="utf-8")
+    return round(sum(path.stat().st_size for path in folder.rglob("*.txt")) / MB, 2)
+
+
 def _up_to(size: int, known: Sequence[str], random_: random.Random) -> Iterator[str]:
     while size > 0:
         paragraph = random_.choice(known)
@@ -64,11 +77,13 @@ def _up_to(size: int, known: Sequence[str], random_: random.Random) -> Iterator[
         yield paragraph
 
 
-def measure(size_mb: float, known: Sequence[str], server: ModelProcess) -> dict[str, Any]:
-    """Ingest one folder into a fresh data folder."""
+def measure(size_mb: float, known: Sequence[str], server: ModelProcess, *, small_files: int = 0) -> dict[str, Any]:
+    """Ingest one folder into a fresh data folder: of ``size_mb``, or of ``small_files``."""
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
         root = Path(name)
-        files = write_folder(root / "folder", size_mb, known)
+        if small_files:
+            size_mb = write_small(root / "folder", small_files, known)
+        files = small_files or write_folder(root / "folder", size_mb, known)
         server.reset()
         environment = {
             **os.environ,
@@ -83,7 +98,7 @@ def measure(size_mb: float, known: Sequence[str], server: ModelProcess) -> dict[
         started = time.perf_counter()
         command = [sys.executable, "-c", _COMMAND, "ingest", str(root / "folder"), "--json-lines", "--no-report-duplicates"]
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, cwd=root)
-        quarters_mb = _watch(process.pid)
+        quarters_mb, most_open = _watch(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
         total_s = time.perf_counter() - started
         if os.waitstatus_to_exitcode(status):
@@ -96,23 +111,27 @@ def measure(size_mb: float, known: Sequence[str], server: ModelProcess) -> dict[
             "peak_mb": round(usage.ru_maxrss * 1024 / MB),
             "own_mb": max(quarters_mb),
             "own_mb_by_quarter": quarters_mb,
+            "most_files_open": most_open,
             "stored_mb": round(stored / MB),
             "total_s": round(total_s, 1),
             "cpu_s": round(usage.ru_utime + usage.ru_stime, 1),
         }
 
 
-def _watch(pid: int) -> list[int]:
-    """Return, for each quarter of a process's time, the most memory that was its own, in MB.
+def _watch(pid: int) -> tuple[list[int], int]:
+    """Return, for each quarter of a process's time, the most memory that was its own, in MB, and the most files it had open.
 
-    What it maps from files is not counted: the system takes that back when it needs to.
+    What it maps from files is not counted as memory: the system takes that back when it needs to.
     """
-    seen = [0]
+    seen, most_open = [0], 0
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
         seen += [round(int(line.split()[1]) * 1024 / MB) for line in lines if line.startswith("RssAnon:")]
+        with contextlib.suppress(FileNotFoundError):  # It has ended.
+            most_open = max(most_open, sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
         time.sleep(_LOOK_S)
-    return [max(seen[len(seen) * quarter // 4 : len(seen) * (quarter + 1) // 4] or [0]) for quarter in range(4)]
+    quarters = [max(seen[len(seen) * quarter // 4 : len(seen) * (quarter + 1) // 4] or [0]) for quarter in range(4)]
+    return quarters, most_open
 
 
 def growth(rows: Sequence[dict[str, Any]]) -> float | None:
@@ -123,11 +142,13 @@ def growth(rows: Sequence[dict[str, Any]]) -> float | None:
     return round((last["own_mb"] - first["own_mb"]) / (last["megabytes"] - first["megabytes"]), 3)
 
 
-def measure_all(folder: Path, sizes: Sequence[float]) -> list[dict[str, Any]]:
-    """Measure folders of ``sizes`` megabytes, one after the other."""
+def measure_all(folder: Path, sizes: Sequence[float], small_files: int) -> list[dict[str, Any]]:
+    """Measure folders of ``sizes`` megabytes, one after the other, and before them one of ``small_files`` if any."""
     known = paragraphs(folder)
     rows = []
     with ModelProcess() as server:
+        if small_files:
+            print("small files", measure(0, known, server, small_files=small_files), flush=True)
         for size in sorted(sizes):
             rows.append(measure(size, known, server))
             print("memory", rows[-1], flush=True)
@@ -154,11 +175,14 @@ def main() -> int:
     """Run, write, assert."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", nargs="*", type=float, default=[5, 25], help="sizes of folders")
+    parser.add_argument("--small-files", type=int, default=0, help="first, a folder of as many files of a paragraph each")
     chosen = parser.parse_args()
     folder = data()
     if folder is None:
         return 0
-    rows = measure_all(folder, chosen.megabytes)
+    rows = measure_all(folder, chosen.megabytes, chosen.small_files)
+    if not rows:
+        return 0
     return finish("memory", {"rows": rows, "growth": growth(rows)}, table(rows), failures(rows))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -13,11 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from qdrant_edge import Distance, EdgeConfig, EdgeOptimizersConfig, EdgeSparseVectorParams, EdgeVectorParams, Modifier
 
 from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector import replacement, shard
 from agentic_rag_backend.stores.vector.base import Collection, IndexState, NodeKind, VectorSearch
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.engine import Layout, field_indexes
+from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
 from agentic_rag_backend.stores.vector.shard import Shard
 from agentic_rag_backend.stores.vector.upkeep import UpkeepOptions, index_due, retry_pause
 from agentic_rag_backend.testing.vector_samples import chunk, vector
@@ -193,7 +197,7 @@ async def test_more_changes_than_are_held_end_a_run(tmp_path: Path, monkeypatch:
 
 # --- when
 
-OPTIONS = UpkeepOptions(min_points=100, unindexed_share=0.2)
+OPTIONS = UpkeepOptions(min_points=100, unindexed_share=0.2, most_held=2_000)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +209,13 @@ OPTIONS = UpkeepOptions(min_points=100, unindexed_share=0.2)
         (1000, 200, 500, False),
         (1000, 5000, 500, True),
         (0, 0, 0, False),
+        (3000, 2001, 100, True),
+        (3000, 2000, 100, False),
+        (1000, 5000, 100, False),
+        (10_050, 2001, 100, False),
     ],
 )
-def test_an_index_is_due_when_enough_is_outside_it_and_a_scope_is_too_big_to_be_scanned(
+def test_an_index_is_due_when_enough_is_outside_it_and_a_scope_is_too_big_to_be_scanned_or_memory_is_full(
     points: int, written: int, largest: int, due: bool
 ) -> None:
     assert index_due(points, written, largest, OPTIONS) is due
@@ -228,6 +236,60 @@ async def test_facts_which_have_no_vector_and_many_small_tenants_are_no_reason(t
     await store.upsert(B, CHUNKS, [chunk(50)])
     assert store.upkeep.due(CHUNKS)
     await store.close()
+
+
+async def test_an_index_is_read_from_files_also_that_of_a_folder_from_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Layout, "config", lambda self: config_in_memory(self.dimensions))
+        patch.setattr("agentic_rag_backend.stores.vector.folder.field_indexes", fields_in_memory)
+        await (await filled(tmp_path, 200)).close()
+    store = await opened(tmp_path, ASKED)
+    search = [VectorSearch(kind=NodeKind.CHUNK, dense=vector(3), text="harbour", limit=50)]
+    before, held = await store.search(A, CHUNKS, search), contents(store, CHUNKS)
+    assert places(store) == {"MutableRam", "gridstore"}
+    assert (await store.upkeep.run(CHUNKS)).failure is None
+    assert places(store) == {"MutableRam", "gridstore", "Mmap", "on disk"}  # the former for what is written next
+    assert await store.search(A, CHUNKS, search) == before
+    assert contents(store, CHUNKS) == held
+    await store.close()
+    store = await opened(tmp_path, ASKED)
+    assert places(store) == {"MutableRam", "gridstore", "Mmap", "on disk"}
+    assert await store.search(A, CHUNKS, search) == before
+    await store.close()
+
+
+def config_in_memory(dimensions: int) -> EdgeConfig:
+    """Return what collections were made with before it said where things are kept."""
+    return EdgeConfig(
+        vectors={DENSE: EdgeVectorParams(size=dimensions, distance=Distance.Cosine)},
+        sparse_vectors={SPARSE: EdgeSparseVectorParams(modifier=Modifier.Idf)},
+        optimizers=EdgeOptimizersConfig(default_segment_number=1, indexing_threshold=1),
+    )
+
+
+def fields_in_memory() -> dict[str, Any]:
+    return {field: type(schema)(enable_hnsw=schema.enable_hnsw) for field, schema in field_indexes().items()}
+
+
+def places(store: EdgeVectorStore) -> set[str]:
+    """Return where the segments of the chunks keep words and fields."""
+    store._shards[CHUNKS].flush()
+    segments = store._shards[CHUNKS].folder / "segments"
+    words = [
+        json.loads(path.read_text())["config"]["sparse_vector_data"][SPARSE]["index"]["index_type"]
+        for path in segments.glob("*/segment.json")
+    ]
+    fields = [
+        each["storage_type"]
+        for path in segments.glob("*/payload_index/config.json")
+        for indexes in json.loads(path.read_text())["indexed_types"].values()
+        for each in indexes
+        if each["index_type"] != "null_index"
+    ]
+    told = {"gridstore": "gridstore", "{'mmap': {'is_on_disk': True}}": "on disk"}
+    return {*words, *(told.get(str(field), str(field)) for field in fields)}
 
 
 async def until(condition: Any) -> None:

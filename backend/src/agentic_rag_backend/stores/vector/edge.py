@@ -9,6 +9,8 @@ What is measured and relied on (qdrant-edge 0.9):
   points, 384 dimensions: a hybrid query takes 0.9 ms (CPU) in a tenant of 40, 2 ms in one of 2,000 and 5 ms in one of all,
   the dense leg 3.5 of them; reopening takes 0.2 s. Building HNSW graphs (``optimize``) freezes the process while it runs
   and pays off past some 20,000 points a tenant: `upkeep` has it done on a copy, in another process, and swaps that in.
+- Points that are not in an index are held in memory, but for their dense vectors and payloads: 3 kB for a chunk, half of it
+  its words. In an index they are files (`Layout.config`). Closing a shard frees that memory, and glibc keeps it until asked.
 - One keyword, the scope, stands for tenant, kind and generation in searches: two conditions cost five times one.
 - Inverse document frequency over the whole shard would let one tenant's words change another's ranking; every sparse query
   names its corpus (`SearchParams.idf`), which the engine heeds because the queries have no outer stage.

@@ -13,7 +13,9 @@ import signal
 import sys
 from pathlib import Path
 
-from qdrant_edge import EdgeShard
+from qdrant_edge import EdgeShard, UpdateOperation
+
+from agentic_rag_backend.stores.vector.engine import field_indexes
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 19
@@ -22,6 +24,9 @@ _NICENESS = 19
 def optimize(folder: Path) -> None:
     """Build the index of the shard in ``folder`` and leave it durable on disk."""
     shard = EdgeShard.load(str(folder))
+    # A folder of an earlier release keeps its indexes of fields in memory until they are made anew; equal ones are left alone.
+    for field, schema in field_indexes().items():
+        shard.update(UpdateOperation.create_field_index(field, schema))
     shard.optimize()
     shard.flush()
     shard.close()

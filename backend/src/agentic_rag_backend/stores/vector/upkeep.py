@@ -1,5 +1,8 @@
 """Index upkeep: a search graph for tenants too big to be scanned, built when enough was written (`replacement`).
 
+It also takes points out of memory: the engine holds those outside the index there, 2 to 3 kB each, and reads the others from
+files.
+
 It looks after writes, at most every few seconds, and once after opening. A run that fails changes nothing; the next waits, each
 time twice as long.
 """
@@ -34,6 +37,7 @@ class UpkeepOptions:
     Args:
         min_points: points of one scope above which it is searched by graph and no longer scanned; 0 never builds.
         unindexed_share: of a collection's points, in (0, 1], above which a new index is worth its time.
+        most_held: points outside the index above which it is built, for the memory they take, even if no scope is large.
         first_look_s: seconds from opening to the first look; a command that is done sooner never looks.
         pause_s: seconds between looks, at least.
         retry_s: seconds until a failed run is tried again; doubles with each failure up to ``max_retry_s``.
@@ -42,6 +46,7 @@ class UpkeepOptions:
 
     min_points: int = 20_000
     unindexed_share: float = 0.2
+    most_held: int = 50_000
     first_look_s: float = 15.0
     pause_s: float = 10.0
     retry_s: float = 60.0
@@ -53,8 +58,10 @@ NO_UPKEEP = UpkeepOptions(min_points=0)
 
 
 def index_due(points: int, written: int, largest_scope: int, options: UpkeepOptions) -> bool:
-    """Tell whether building is worth it: enough is not in the index, and someone is too big to be scanned."""
-    return 0 < options.min_points < largest_scope and written > options.unindexed_share * points
+    """Tell whether building is worth it: enough is not in the index, and someone is too big to be scanned, or memory is."""
+    if options.min_points == 0 or written <= options.unindexed_share * points:
+        return False
+    return largest_scope > options.min_points or min(written, points) > options.most_held
 
 
 def retry_pause(failures: int, options: UpkeepOptions) -> float:
