@@ -58,7 +58,7 @@ check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers and extraction; tables in tests/benchmarks/results
+bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction and Graphiti's leg; tables in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
@@ -66,6 +66,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers a
 	$(BIN)/python tests/benchmarks/answers.py
 	$(BIN)/python tests/benchmarks/extraction.py
 	$(BIN)/python tests/benchmarks/index_upkeep.py
+	$(BIN)/python tests/benchmarks/graphiti.py
 
 lock: $(VENV)/.dev ## resolve the requirements anew
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml

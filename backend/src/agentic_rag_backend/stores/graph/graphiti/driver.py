@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import ConfigDict
@@ -30,6 +30,7 @@ from agentic_rag_backend.stores.graph.statements import load_statements
 T = TypeVar("T")
 
 _CYPHER = load_statements(".cypher")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DATES = ("created_at", "valid_at", "invalid_at", "expired_at")
 
 
@@ -208,9 +209,8 @@ def to_episode(row: Mapping[str, Any], tenant: TenantId) -> EpisodicNode:
     )
 
 
-def _moment(value: Any) -> datetime | None:
-    found: datetime | None = value.to_native() if value is not None else None
-    return found
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 def _only(found: Mapping[str, T], missing: Exception) -> T:

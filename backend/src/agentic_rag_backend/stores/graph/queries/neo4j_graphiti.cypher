@@ -1,10 +1,11 @@
-// What Graphiti's searches show: by uuid, within the tenant, in the order asked, as maps in one list.
+// What Graphiti's searches show: by uuid, within the tenant, in the order asked, as maps in one list. Moments are numbers: making
+// the driver's own kind of them took a third of a search's time.
 // name: graphiti_nodes
 UNWIND range(0, size($uuids) - 1) AS place
 MATCH (e:Entity {uuid: $uuids[place], group_id: $tenant}) USING INDEX SEEK e:Entity(uuid)
 WITH e, min(place) AS place
 ORDER BY place
-RETURN collect({uuid: e.uuid, id: e.id, name: e.name, summary: e.summary, labels: labels(e), created_at: e.created_at}) AS rows;
+RETURN collect({uuid: e.uuid, id: e.id, name: e.name, summary: e.summary, labels: labels(e), created_at: datetime(e.created_at).epochMillis}) AS rows;
 
 // name: graphiti_nodes_by_name
 // Those that have one of the names, in the order of the names; then the ends of the facts, in the order of the facts.
@@ -21,7 +22,7 @@ CALL () {
 WITH e, min(place) AS place
 ORDER BY place, e.id
 LIMIT $limit
-RETURN collect({uuid: e.uuid, id: e.id, name: e.name, summary: e.summary, labels: labels(e), created_at: e.created_at}) AS rows;
+RETURN collect({uuid: e.uuid, id: e.id, name: e.name, summary: e.summary, labels: labels(e), created_at: datetime(e.created_at).epochMillis}) AS rows;
 
 // name: graphiti_nodes_of_passages
 // What the passages name, in the order of the passages, what a passage is about and names most first.
@@ -34,7 +35,7 @@ CALL (c) {
 WITH e, min(place) AS place, max(m.count) AS count, max(toInteger(m.about)) AS about
 ORDER BY place, about DESC, count DESC, e.id
 LIMIT $limit
-RETURN collect({uuid: e.uuid, id: e.id, name: e.name, summary: e.summary, labels: labels(e), created_at: e.created_at}) AS rows;
+RETURN collect({uuid: e.uuid, id: e.id, name: e.name, summary: e.summary, labels: labels(e), created_at: datetime(e.created_at).epochMillis}) AS rows;
 
 // name: graphiti_edges
 UNWIND range(0, size($uuids) - 1) AS place
@@ -42,7 +43,7 @@ MATCH (a:Entity)-[r:RELATES_TO {uuid: $uuids[place]}]->(b:Entity) USING INDEX SE
 WITH a, r, b, min(place) AS place
 ORDER BY place
 RETURN collect({uuid: r.uuid, id: r.id, source: a.uuid, target: b.uuid, source_labels: labels(a), target_labels: labels(b), name: r.name,
-    fact: r.fact, episodes: r.episodes, created_at: r.created_at, valid_at: r.valid_at, invalid_at: r.invalid_at, expired_at: r.expired_at}) AS rows;
+    fact: r.fact, episodes: r.episodes, created_at: datetime(r.created_at).epochMillis, valid_at: datetime(r.valid_at).epochMillis, invalid_at: datetime(r.invalid_at).epochMillis, expired_at: datetime(r.expired_at).epochMillis}) AS rows;
 
 // name: graphiti_edges_of_passages
 // What the passages state, in the order of the passages.
@@ -55,7 +56,7 @@ WITH a, r, b, place
 ORDER BY place, r.id
 LIMIT $limit
 RETURN collect({uuid: r.uuid, id: r.id, source: a.uuid, target: b.uuid, source_labels: labels(a), target_labels: labels(b), name: r.name,
-    fact: r.fact, episodes: r.episodes, created_at: r.created_at, valid_at: r.valid_at, invalid_at: r.invalid_at, expired_at: r.expired_at}) AS rows;
+    fact: r.fact, episodes: r.episodes, created_at: datetime(r.created_at).epochMillis, valid_at: datetime(r.valid_at).epochMillis, invalid_at: datetime(r.invalid_at).epochMillis, expired_at: datetime(r.expired_at).epochMillis}) AS rows;
 
 // name: graphiti_episodes
 UNWIND range(0, size($uuids) - 1) AS place
@@ -63,4 +64,4 @@ MATCH (c:Episodic {uuid: $uuids[place], group_id: $tenant}) USING INDEX SEEK c:E
 WITH c, min(place) AS place
 ORDER BY place
 RETURN collect({uuid: c.uuid, name: c.name, source: c.source, source_description: c.source_description, content: c.content,
-    created_at: c.created_at, valid_at: c.valid_at, entity_edges: c.entity_edges}) AS rows;
+    created_at: datetime(c.created_at).epochMillis, valid_at: datetime(c.valid_at).epochMillis, entity_edges: c.entity_edges}) AS rows;
