@@ -79,22 +79,22 @@ WHERE s.tenant = :tenant AND s.document_id = :document AND (s.version, s.entity_
 ORDER BY s.version, s.entity_id, s.name LIMIT :limit;
 
 -- name: said_mentions_page
-SELECT document_id, version, chunk_id, json_group_array(entity_id), group_concat(about, '') FROM mentions
+SELECT document_id, version, chunk_id, group_concat(entity_id, char(0)), group_concat(about, '') FROM mentions
 WHERE tenant = :tenant AND (document_id, version, chunk_id) > (:document, :version, :chunk)
 GROUP BY document_id, version, chunk_id ORDER BY document_id, version, chunk_id LIMIT :limit;
 
 -- name: said_mentions_of_document
-SELECT document_id, version, chunk_id, json_group_array(entity_id), group_concat(about, '') FROM mentions
+SELECT document_id, version, chunk_id, group_concat(entity_id, char(0)), group_concat(about, '') FROM mentions
 WHERE tenant = :tenant AND document_id = :document
 GROUP BY version, chunk_id ORDER BY version, chunk_id;
 
 -- name: said_names_page
-SELECT document_id, version, json_group_array(entity_id), json_group_array(name) FROM entity_supports
+SELECT document_id, version, group_concat(entity_id, char(0)), group_concat(name, char(0)) FROM entity_supports
 WHERE tenant = :tenant AND (document_id, version) > (:document, :version)
 GROUP BY document_id, version ORDER BY document_id, version LIMIT :limit;
 
 -- name: said_names_of_document
-SELECT document_id, version, json_group_array(entity_id), json_group_array(name) FROM entity_supports
+SELECT document_id, version, group_concat(entity_id, char(0)), group_concat(name, char(0)) FROM entity_supports
 WHERE tenant = :tenant AND document_id = :document
 GROUP BY version ORDER BY version;
 
