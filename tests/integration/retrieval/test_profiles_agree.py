@@ -1,0 +1,209 @@
+"""The questions of ``examples/`` get the same passages whichever stores answer, and with Graphiti's leg or without."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import pytest_asyncio
+from services import ROOT
+
+from agentic_rag_backend.container import Container, adapters, open_container
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.retrieval.community import CommunityRetriever
+from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.graph import GraphRetriever
+from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
+from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
+from agentic_rag_backend.stores.vector import qdrant_server
+from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(1200),
+    pytest.mark.filterwarnings(WITHOUT_INDEXES),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+TENANT = TenantId("t_" + "e" * 32)
+LIMIT = 5
+NEAR = 2e-4
+EXAMPLES = ROOT / "examples"
+QUESTIONS = [json.loads(line)["question"] for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+class RememberingEmbedder:
+    """The bundled embedder, asked for each text once: the profiles differ in their stores alone."""
+
+    def __init__(self, embedder: BundledEmbedder) -> None:
+        self._embedder = embedder
+        self._known: dict[str, Any] = {}
+        self.fingerprint, self.dimensions = embedder.fingerprint, embedder.dimensions
+        self.stats = embedder.stats
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        new = [text for text in dict.fromkeys(texts) if text not in self._known]
+        if new:
+            self._known.update(zip(new, await self._embedder.embed(new), strict=True))
+        return np.stack([self._known[text] for text in texts])
+
+    async def embed_query(self, text: str) -> Any:
+        if (None, text) not in self._known:
+            self._known[None, text] = await self._embedder.embed_query(text)  # type: ignore[index]
+        return self._known[None, text]  # type: ignore[index]
+
+    async def close(self) -> None:
+        """Stay open for the next profile."""
+
+
+async def ingest(container: Container) -> None:
+    """Hand in one document after the other: which names are one entity depends on who came first."""
+    await container.catalogue.tenants.create("examples", tenant_id=TENANT)
+    paths = sorted((EXAMPLES / "corpus").iterdir())
+    async with asyncio.timeout(900):
+        for number, path in enumerate(paths, 1):
+            upload = Upload(content=path.read_bytes(), file_name=path.name, key=path.stem)
+            await container.ingestion.submit(TENANT, upload)
+            while (counts := await container.catalogue.documents.counts(TENANT))["documents_ready"] < number:
+                assert counts["documents_failed"] == 0
+                await asyncio.sleep(0.02)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Container]]:
+    """Return the examples in every set-up, by name."""
+    folder = tmp_path_factory.mktemp("profiles")
+    graph = {
+        "graph_store": "neo4j",
+        "neo4j_uri": neo4j_address.uri,
+        "neo4j_user": neo4j_address.user,
+        "neo4j_password": neo4j_address.password,
+        "neo4j_timeout_s": 60.0,
+        "graphiti_search_timeout_s": 60.0,
+    }
+    chosen: dict[str, dict[str, Any]] = {
+        "sqlite": {},
+        "neo4j": graph,
+        "qdrant": {"vector_store": "qdrant", "qdrant_url": "http://127.0.0.1:1"},
+    }
+    bundled = BundledEmbedder(model_path=None, threads=0)
+    embedder = RememberingEmbedder(bundled)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(adapters, "_embedder", lambda settings: embedder)
+        patched.setattr(qdrant_server, "connect", lambda *args, **named: local_client(folder / "qdrant"))
+        async with AsyncExitStack() as stack:
+            opened = {}
+            for name, settings in chosen.items():
+                usual: dict[str, Any] = {"community_auto_rebuild": False, "job_polling_interval_s": 0.02}
+                each = Settings(data_dir=folder / name, _env_file=None, **usual, **settings)
+                async with open_container(each) as container:
+                    await ingest(container)
+                # One queue a process: questions need none.
+                opened[name] = await stack.enter_async_context(open_container(each, work=False))
+            yield opened
+            await opened["neo4j"].graph.delete_tenant(TENANT)
+    await bundled.close()
+
+
+async def ask(container: Container, question: str, strategy: str, *, leg: GraphLeg | None = None) -> Retrieval:
+    """Ask as a request does; with another graph leg than the container's if given."""
+    tenant = await container.catalogue.tenants.tenant(TENANT)
+    query = Query(tenant=tenant, text=question, limit=LIMIT, dual_level=False)
+    retriever: Any = container.retrievers.get(strategy)
+    if leg is not None:
+        retriever = GraphRetriever(replace(retriever._stores, leg=leg), retriever._graphs)
+    found: Retrieval = await retriever.retrieve(query)
+    return found
+
+
+def passages(found: Retrieval) -> list[tuple[str, int]]:
+    """Return which passages were found: the documents' ids are drawn anew in every set-up."""
+    return [(str(hit.visible.document_key), hit.visible.chunk.start_char) for hit in found.hits]
+
+
+@pytest.mark.parametrize("strategy", ["graph", "hybrid", "dense", "sparse"])
+async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, Container], strategy: str) -> None:
+    """In the same order; only where two scores are as near as the two engines' arithmetic may they change places."""
+    differing = []
+    for question in QUESTIONS:
+        embedded, *others = [await ask(container, question, strategy) for container in profiles.values()]
+        for name, other in zip([*profiles][1:], others, strict=True):
+            near = NEAR if name == "qdrant" else 0.0
+            pairs = zip(embedded.hits, other.hits, strict=True)
+            same = passages(embedded) == passages(other)
+            if not same and (near == 0 or any(abs(one.score - two.score) > near for one, two in pairs)):
+                differing.append((name, question, passages(embedded), passages(other)))
+
+    assert not differing, "\n".join(map(str, differing))
+    assert len(QUESTIONS) == 40
+
+
+async def test_graphitis_leg_changes_the_facts_and_no_passage(profiles: dict[str, Container]) -> None:
+    facts_differ = 0
+    for question in QUESTIONS:
+        embedded = await ask(profiles["sqlite"], question, "graph")
+        direct = await ask(profiles["neo4j"], question, "graph", leg=GraphLeg())
+        found = await ask(profiles["neo4j"], question, "graph")
+        assert [each.trace.details["graph_leg"] for each in (embedded, direct, found)] == ["direct", "direct", "graphiti"]
+        assert passages(embedded) == passages(direct) == passages(found)
+        assert [hit.score for hit in direct.hits] == [hit.score for hit in found.hits]
+        assert not found.trace.failures
+        facts_differ += {fact.id for fact in direct.facts} != {fact.id for fact in found.facts}
+
+    assert facts_differ
+
+
+class Broken:
+    """An engine whose server refuses, or never answers."""
+
+    name = "graphiti"
+
+    def __init__(self, *, hangs: bool) -> None:
+        self._hangs = hangs
+
+    async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
+        if self._hangs:
+            await asyncio.Event().wait()
+        raise StoreUnavailable("Neo4j does not answer")
+
+
+@pytest.mark.parametrize(("hangs", "reason"), [(False, "store_unavailable"), (True, "no answer within 0.05 s")])
+async def test_without_graphiti_the_direct_path_answers_and_says_so(
+    profiles: dict[str, Container], hangs: bool, reason: str
+) -> None:
+    broken = GraphLeg(Broken(hangs=hangs), timeout_s=0.05)
+    direct = await ask(profiles["neo4j"], QUESTIONS[0], "graph", leg=GraphLeg())
+
+    found = await ask(profiles["neo4j"], QUESTIONS[0], "graph", leg=broken)
+
+    assert found.trace.fallback_used
+    assert found.trace.fallback_reason == f"the graph leg 'graphiti' failed: {reason}"
+    assert found.trace.details["graph_leg"] == "direct"
+    assert (found.hits, found.facts) == (direct.hits, direct.facts)
+    assert not direct.trace.fallback_used
+
+
+async def test_the_dual_level_hands_on_that_the_leg_failed(profiles: dict[str, Container]) -> None:
+    low: Any = profiles["neo4j"].retrievers.get("graph")
+    both = DualLevel(
+        GraphRetriever(replace(low._stores, leg=GraphLeg(Broken(hangs=False))), low._graphs),
+        CommunityRetriever(low._stores),
+        DualLevelOptions(),
+    )
+    tenant = await profiles["neo4j"].catalogue.tenants.tenant(TENANT)
+
+    found = await both.retrieve(Query(tenant=tenant, text=QUESTIONS[0], limit=LIMIT, dual_level=True))
+
+    assert "the graph leg 'graphiti' failed: store_unavailable" in (found.trace.fallback_reason or "")
