@@ -125,10 +125,15 @@ class StoreLocked(StoreUnavailable):
     title = "Store in use by another process"
 
 
-class ReindexRequired(AgenticRagError):
+class ReindexRequired(StoreUnavailable):
+    """The vectors were made by another embedder than the configured one; ``made_with`` is their fingerprint."""
+
     code = "reindex_required"
-    status = 503
     title = "Reindex required"
+
+    def __init__(self, message: str, *, made_with: str = "") -> None:
+        super().__init__(message)
+        self.made_with = made_with
 
 
 class ModelUnavailable(AgenticRagError):

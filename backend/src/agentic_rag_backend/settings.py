@@ -48,9 +48,15 @@ class Settings(BaseSettings):
     graphiti_search_timeout_s: float = Field(
         2.0, gt=0, le=60, description="seconds that search may take; then facts are found without it"
     )
+    neo4j_ca_file: Path | None = Field(
+        None, description="certificates (PEM) that Neo4j's is checked against; unset: the system's; needs +s in NEO4J_URI"
+    )
     vector_store: Literal["edge", "qdrant"] = Field("edge", description="where vectors live")
     qdrant_url: str | None = Field(None, description="address for VECTOR_STORE=qdrant, http:// or, with TLS, https://")
     qdrant_api_key: SecretStr | None = Field(None, description="API key of Qdrant; unset: a server that asks for none")
+    qdrant_ca_file: Path | None = Field(
+        None, description="certificates (PEM) that Qdrant's is checked against; unset: the system's; not with gRPC"
+    )
     qdrant_prefer_grpc: bool = Field(False, description="speak gRPC with Qdrant, on port 6334 of QDRANT_URL's host")
     qdrant_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one call to Qdrant may take, retries included")
     vector_index_min_points: int = Field(
@@ -58,6 +64,9 @@ class Settings(BaseSettings):
     )
     vector_index_unindexed_share: float = Field(
         0.2, gt=0, le=1, description="share of all vectors outside the search graph above which it is built anew"
+    )
+    migrate_on_start: bool = Field(
+        True, description="bring server databases' schemas up to date at the start; false: refuse, and leave it to `migrate`"
     )
     blob_url: str | None = Field(None, description="where originals are kept (file://, s3://, gs://); unset: DATA_DIR")
 

@@ -51,4 +51,4 @@ async def test_settings_reach_the_client_and_the_folder_has_one_owner(tmp_path: 
                 pass
     async with open_container(chosen, work=False):
         pass
-    assert asked == [("https://store:443", {"api_key": "k", "prefer_grpc": True, "timeout_s": 9})] * 2
+    assert asked == [("https://store:443", {"api_key": "k", "prefer_grpc": True, "timeout_s": 9, "ca_file": None})] * 2

@@ -79,6 +79,8 @@ class Container:
     transfer: TransferService
     retrievers: RetrieverRegistry
     answers: AnswerService
+    reindex_due: str | None = None
+    """Why the vectors are to be built anew; None where they are of the configured embedder."""
 
 
 @asynccontextmanager
@@ -166,6 +168,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         reconciler=reconciler,
         communities=communities,
         transfer=transfer,
+        reindex_due=adapters.reindex_due,
         retrievers=retrievers,
         answers=AnswerService(
             retrievers=retrievers, model=adapters.model, documents=catalogue.documents, options=answer_options(settings)

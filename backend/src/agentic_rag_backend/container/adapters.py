@@ -7,6 +7,7 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
@@ -38,6 +39,8 @@ class Adapters:
     embedder: Embedder
     model: LanguageModel
     graph_search: GraphSearch | None = None
+    reindex_due: str | None = None
+    """Why the vectors are to be built anew; they are read with the embedder that made them, or not at all."""
 
 
 async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
@@ -45,15 +48,19 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     data_dir = settings.data_dir
     # What a tenant's documents say is for this account's eyes only.
     await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
-    embedder = _embedder(settings)
-    stack.push_async_callback(embedder.close)
+    configured = open_embedder(settings)
+    stack.push_async_callback(configured.close)
+
+    async def opened(embedder: Embedder) -> VectorStore:
+        return await open_vectors(settings, embedder, stack)
+
     # First the store that knows whether another process is here: nothing else may be touched then.
-    vectors = await _open_vectors(settings, embedder, stack)
+    readable = await open_readable(settings, configured, opened, stack)
+    vectors, embedder = readable.vectors, readable.embedder
     stack.push_async_callback(vectors.close)
-    catalogue = await SqlCatalogue.open(settings.database_url or f"sqlite:///{data_dir / 'catalogue.db'}")
+    catalogue = await open_catalogue(settings)
     stack.push_async_callback(catalogue.close)
-    await catalogue.migrate()
-    graph = await _open_graph(settings)
+    graph = await open_graph(settings)
     stack.push_async_callback(graph.close)
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
@@ -66,10 +73,30 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         embedder=embedder,
         model=model,
         graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
+        reindex_due=readable.due,
     )
 
 
-async def _open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorStore:
+async def open_catalogue(settings: Settings) -> SqlCatalogue:
+    """Open the catalogue, its schema brought up to date or, on a server where that is a command's, found to be."""
+    url = settings.database_url or f"sqlite:///{settings.data_dir / 'catalogue.db'}"
+    catalogue = await SqlCatalogue.open(url)
+    try:
+        on_server = catalogue.sync_engine.dialect.name != "sqlite"
+        await (catalogue.require_migrated() if on_server and not settings.migrate_on_start else catalogue.migrate())
+    except BaseException:
+        await catalogue.close()
+        raise
+    return catalogue
+
+
+async def open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExitStack, *, building: bool = False) -> VectorStore:
+    """Open the vectors of ``embedder``, or, with ``building``, those that a server has them built beside.
+
+    Raises:
+        ReindexRequired: there are vectors of another embedder.
+        StoreLocked: another process has DATA_DIR open.
+    """
     folder = settings.data_dir / "vectors"
     if settings.vector_store == "edge":
         return await EdgeVectorStore.open(
@@ -80,11 +107,19 @@ async def _open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExit
                 min_points=settings.vector_index_min_points, unindexed_share=settings.vector_index_unindexed_share
             ),
         )
+    owned = settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite")
+    async with AsyncExitStack() as taken:
+        if owned and settings.qdrant_url is not None:
+            # What else is in DATA_DIR still has one owner.
+            taken.callback(os.close, lock(folder))
+        vectors = await _open_qdrant(settings, embedder, building=building)
+        stack.push_async_exit(taken.pop_all())
+    return vectors
+
+
+async def _open_qdrant(settings: Settings, embedder: Embedder, *, building: bool) -> VectorStore:
     if settings.qdrant_url is None:
         raise ConfigurationError("VECTOR_STORE=qdrant needs QDRANT_URL")
-    if settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite"):
-        # What else is in DATA_DIR still has one owner.
-        stack.callback(os.close, lock(folder))
     try:
         # Its client comes with an extra, which the embedded profile does without.
         from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
@@ -93,14 +128,22 @@ async def _open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExit
         raise ConfigurationError(f"VECTOR_STORE=qdrant needs the extra 'server' of agentic-rag-backend: {error}") from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
     return await QdrantVectorStore.open(
-        connect(settings.qdrant_url, api_key=key, prefer_grpc=settings.qdrant_prefer_grpc, timeout_s=settings.qdrant_timeout_s),
+        connect(
+            settings.qdrant_url,
+            api_key=key,
+            prefer_grpc=settings.qdrant_prefer_grpc,
+            timeout_s=settings.qdrant_timeout_s,
+            ca_file=settings.qdrant_ca_file,
+        ),
         dimensions=embedder.dimensions,
         embedder_fingerprint=embedder.fingerprint,
         timeout_s=settings.qdrant_timeout_s,
+        building=building,
     )
 
 
-async def _open_graph(settings: Settings) -> GraphStore:
+async def open_graph(settings: Settings) -> GraphStore:
+    """Open the graph."""
     if settings.graph_store == "sqlite":
         return await SqliteGraphStore.open(settings.data_dir / "graph.db")
     if settings.neo4j_uri is None:
@@ -120,7 +163,9 @@ async def _open_graph(settings: Settings) -> GraphStore:
             database=settings.neo4j_database,
             pool_size=settings.neo4j_pool_size,
             timeout_s=settings.neo4j_timeout_s,
-        )
+            ca_file=settings.neo4j_ca_file,
+        ),
+        migrating=settings.migrate_on_start,
     )
 
 
@@ -140,6 +185,11 @@ def _open_graph_search(
     if not isinstance(graph, Neo4jGraphStore):
         return None
     return GraphitiSearch.over(graph.connections, vectors, embedder=embedder, model=model)
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """Return the embedder that is configured."""
+    return _embedder(settings)
 
 
 def _embedder(settings: Settings) -> Embedder:

@@ -11,7 +11,7 @@ import asyncio
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -28,7 +28,7 @@ from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
@@ -191,13 +191,18 @@ class Exporter:
         except NotFound:
             if await self._source.transfer.record(tenant, document_id) != record:
                 return False  # superseded since it was read
-        lines = [*record_lines(record, stored, original=original is not None), *said]
+        # A reindexing that was interrupted has put vectors of another embedder on record.
+        prepared = tuple(item if self._usable(item) else replace(item, vector=None) for item in record.prepared)
+        lines = [*record_lines(replace(record, prepared=prepared), stored, original=original is not None), *said]
         await asyncio.to_thread(spool.keep, document_id, record.header, lines, original)
         return True
 
+    def _usable(self, item: PreparedChunk) -> bool:
+        return item.vector is not None and len(item.vector) == self._source.embedder.dimensions
+
     async def _stored(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
         """Return the vectors of those chunks whose computed one is not on record."""
-        held = {item.chunk.id for item in record.prepared if item.vector is not None}
+        held = {item.chunk.id for item in record.prepared if self._usable(item)}
         wanted = [chunk.id for chunk in record.chunks if chunk.id not in held]
         found = await self._source.vectors.vectors(tenant, Collection.CHUNKS, wanted) if wanted else {}
         return {id: packed(vector) for id, vector in found.items()}

@@ -35,6 +35,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.ingestion.reindexing import chunk_points
 from agentic_rag_backend.ingestion.runs import Run
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
@@ -145,7 +146,7 @@ class Filling:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
         knowledge = self._knowledge(archived, document_id, chunks)
         await self.destination.graph.write_document(self.tenant, knowledge)
-        await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, _points(record))
+        await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
         await self.destination.nodes.write(self.tenant, knowledge)
         await self.destination.transfer.stage(self.tenant, record)
         self.run.gained += 1
@@ -405,20 +406,3 @@ class Filling:
 def _of_chunk(extraction: Extraction, chunk_id: str) -> Extraction:
     failure = None if extraction.failure is None else replace(extraction.failure, chunk_id=chunk_id)
     return replace(extraction, chunk_id=chunk_id, failure=failure)
-
-
-def _points(record: DocumentRecord) -> list[VectorPoint]:
-    return [
-        VectorPoint(
-            id=item.chunk.id,
-            kind=NodeKind.CHUNK,
-            dense=item.vector,
-            text=passage_text(record.title, item.chunk),
-            document_id=record.id,
-            version=record.version,
-            key=None if record.key == record.content_hash else record.key,
-            title=record.title,
-            metadata=record.metadata,
-        )
-        for item in record.prepared
-    ]

@@ -33,7 +33,9 @@ async def ready(response: Response, services: Services) -> dict[str, Any]:
     states = dict(zip(parts, await asyncio.gather(*(_state(ping) for ping in parts.values())), strict=True))
     ok = all(state == "ok" for state in states.values())
     response.status_code = 200 if ok else 503
-    return {"status": "ok" if ok else "unavailable", "stores": states}
+    told: dict[str, Any] = {"status": "ok" if ok else "unavailable", "stores": states}
+    # Also where the embedder that made the vectors still answers: the configured one waits for `agentic-rag reindex`.
+    return told if services.reindex_due is None else {**told, "reindex_required": True}
 
 
 async def _state(ping: Any) -> str:

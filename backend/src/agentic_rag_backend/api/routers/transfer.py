@@ -24,7 +24,7 @@ from agentic_rag_backend.errors import InvalidScope, NotFound, UnsupportedMediaT
 router = APIRouter(tags=["tenants"])
 MEDIA_TYPE = "application/gzip"
 _BLOCK_BYTES = 256 * 1024
-_BINARY = {"schema": {"type": "string", "format": "binary"}}
+_BINARY = {"schema": {"type": "string", "format": "binary", "examples": ["acme.tar.gz"]}}
 
 
 @router.post(

@@ -173,7 +173,9 @@ class _Results:
         documents = self._round.stores.catalogue.documents
         self._order = (await documents.visible_chunk_ids(tenant, [document.id])).get(document.id, [])
         held = await documents.prepared(tenant, document.id, document.current_version)
-        self._held = {item.chunk.id: item for item in held}
+        # A reindexing that was interrupted has put vectors of another embedder on record.
+        dimensions = self._round.stores.embedder.dimensions
+        self._held = {item.chunk.id: item for item in held if item.vector is None or len(item.vector) == dimensions}
         whole = any(kind in suspected for kind in _KNOWLEDGE)
         wanted = self._order if whole else [id for kind in _VECTORS for id in suspected.get(kind, ())]
         lacking = [id for id in wanted if id not in self._held]

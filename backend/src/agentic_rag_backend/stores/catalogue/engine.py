@@ -5,14 +5,14 @@ from __future__ import annotations
 from sqlalchemy import Engine, text
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
-from agentic_rag_backend.stores.catalogue.migrations import downgrade, upgrade
+from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
 from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
@@ -56,6 +56,12 @@ class SqlCatalogue:
     async def migrate(self, revision: str = "head") -> None:
         """Bring the schema to this release's version; repeatable, and safe in several processes at once."""
         await self._database.write(upgrade, revision)
+
+    async def require_migrated(self) -> None:
+        """Raise `ConfigurationError` unless the schema is this release's."""
+        found = await self._database.read(missing)
+        if found is not None:
+            raise ConfigurationError(f"the database's schema is not this release's: {found}; run 'agentic-rag migrate'")
 
     async def downgrade(self, revision: str) -> None:
         """Take the schema back to ``revision`` (``base``: no tables)."""

@@ -6,7 +6,7 @@ reader finds them, and `TransferCatalogue.open` shows all of them in one transac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -96,6 +96,9 @@ class TransferCatalogue(Protocol):
 
     async def record(self, tenant: TenantId, document_id: str) -> DocumentRecord | None:
         """Return a document with its visible version; None where it has none, or is deleted."""
+
+    async def revector(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+        """Replace the vectors of chunks of a visible version, with recipe and failure; what is no more stays away."""
 
     async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every community summary on record, under whichever prompt and model, the last written last."""

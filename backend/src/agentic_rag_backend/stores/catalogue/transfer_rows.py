@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, insert, select, update
+from collections.abc import Sequence
+
+from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
@@ -11,6 +13,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue import results
+from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.communities import current_pointer, summary_from
@@ -52,6 +55,10 @@ class SqlTransfer:
     async def record(self, tenant: TenantId, document_id: str) -> DocumentRecord | None:
         """Return a visible document whole."""
         return await self._database.read(_record, require_tenant(tenant), document_id)
+
+    async def revector(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+        """Replace vectors."""
+        await self._database.write(_revector, require_tenant(tenant), document_id, version, prepared)
 
     async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every summary."""
@@ -158,6 +165,37 @@ def _record(connection: Connection, tenant: TenantId, document_id: str) -> Docum
         chunks=tuple(chunk_from(row) for row in connection.execute(placed).all()),
         prepared=tuple(results.prepared(connection, tenant, document_id, number)),
     )
+
+
+_REVECTOR = (
+    update(prepared_chunks)
+    .where(
+        prepared_chunks.c.tenant_id == bindparam("tenant"),
+        prepared_chunks.c.document_id == bindparam("document"),
+        prepared_chunks.c.version == bindparam("number"),
+        prepared_chunks.c.ordinal == bindparam("place"),
+    )
+    .values(vector=bindparam("new_vector"), recipe=bindparam("new_recipe"), failure=bindparam("new_failure"))
+)
+
+
+def _revector(
+    connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]
+) -> None:
+    rows = [
+        {
+            "tenant": tenant.value,
+            "document": document_id,
+            "number": version,
+            "place": item.chunk.ordinal,
+            "new_vector": None if item.vector is None else item.vector.astype("<f4").tobytes(),
+            "new_recipe": item.recipe,
+            "new_failure": None if item.failure is None else plain({"failure": item.failure})["failure"],
+        }
+        for item in prepared
+    ]
+    if rows:
+        connection.execute(_REVECTOR, rows)
 
 
 def _summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:

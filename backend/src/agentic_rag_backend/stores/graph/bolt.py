@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
-from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, unit_of_work
+from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, TrustCustomCAs, unit_of_work
 from neo4j.exceptions import ConfigurationError as DriverMisconfigured
 from neo4j.exceptions import (
     ConstraintError,
@@ -43,6 +44,8 @@ class Neo4jAddress:
     pool_size: int = 20
     timeout_s: float = 10.0
     write_timeout_s: float = 120.0
+    ca_file: Path | None = None
+    """Certificates that the server's is checked against; None: the system's. The scheme is then one with ``+s``."""
 
 
 class Transaction:
@@ -78,11 +81,13 @@ class Neo4jConnections:
         """
         if address.uri.partition("://")[0] not in _SCHEMES:
             raise ConfigurationError(f"NEO4J_URI must begin with one of {', '.join(_SCHEMES)} and ://; it is {address.uri!r}")
+        uri, trust = _trusted(address)
         auth = (address.user, address.password) if address.password is not None else None
         try:
             driver = AsyncGraphDatabase.driver(
-                address.uri,
+                uri,
                 auth=auth,
+                **trust,
                 max_connection_pool_size=address.pool_size,
                 connection_timeout=address.timeout_s,
                 connection_acquisition_timeout=address.timeout_s,
@@ -162,6 +167,24 @@ class Neo4jConnections:
             return None
         reason = "cannot be reached" if isinstance(error, ServiceUnavailable) else "does not answer"
         return StoreUnavailable(f"Neo4j at {self._address.uri} {reason} ({code or type(error).__name__})")
+
+
+def _trusted(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:
+    """Return the URI and what has the driver check the server's certificate against ``ca_file``.
+
+    The driver takes certificates with the plain schemes only, and then asks for TLS apart.
+    """
+    scheme, _, rest = address.uri.partition("://")
+    if address.ca_file is None:
+        return address.uri, {}
+    if not scheme.endswith("+s"):
+        raise ConfigurationError(f"NEO4J_CA_FILE needs NEO4J_URI to begin with bolt+s:// or neo4j+s://; it is {address.uri!r}")
+    if not address.ca_file.is_file():
+        raise ConfigurationError(f"NEO4J_CA_FILE={address.ca_file} is no file")
+    return f"{scheme.removesuffix('+s')}://{rest}", {
+        "encrypted": True,
+        "trusted_certificates": TrustCustomCAs(str(address.ca_file)),
+    }
 
 
 def _bounded(work: Callable[[Transaction], Awaitable[T]], timeout_s: float) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:

@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph import nodes, rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
-from agentic_rag_backend.stores.graph.neo4j_schema import migrate
+from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
 from agentic_rag_backend.stores.graph.said import said_by
 from agentic_rag_backend.stores.graph.statements import load_statements
 
@@ -67,8 +67,8 @@ class Neo4jGraphStore:
         self._connections = connections
 
     @classmethod
-    async def open(cls, address: Neo4jAddress) -> Neo4jGraphStore:
-        """Connect and bring the schema up to date.
+    async def open(cls, address: Neo4jAddress, *, migrating: bool = True) -> Neo4jGraphStore:
+        """Connect and bring the schema up to date, or without ``migrating`` find that it is.
 
         Raises:
             StoreUnavailable: the server does not answer.
@@ -76,7 +76,7 @@ class Neo4jGraphStore:
         """
         connections = Neo4jConnections.open(address)
         try:
-            await migrate(connections)
+            await (migrate(connections) if migrating else require_migrated(connections))
         except BaseException:
             await connections.close()
             raise

@@ -42,6 +42,15 @@ async def migrate(connections: Neo4jConnections) -> None:
         await _record(connections, version)
 
 
+async def require_migrated(connections: Neo4jConnections) -> None:
+    """Raise `ConfigurationError` unless the schema is this release's."""
+    found = await _version(connections)
+    if found != len(STEPS):
+        raise ConfigurationError(
+            f"the graph has schema version {found}; this release needs {len(STEPS)}: run 'agentic-rag migrate'"
+        )
+
+
 def statements(script: str) -> list[str]:
     """Return the statements of a script: each ends with a semicolon at the end of its line; lines of ``//`` are comments."""
     lines = [line for line in script.splitlines() if not line.startswith("//")]

@@ -7,6 +7,7 @@
                                        shards.json          which folder below is each collection's; none says: its name
                                        chunks/  nodes/      as made
                                        chunks.<8 hex>/      prepared by index upkeep
+    <folder>/<hash of another fingerprint>.building/        what `rebuilding` is at
 
 A subfolder is made under another name and renamed when complete, and a shard takes another's place by the atomic
 replacement of ``shards.json``, so that a process killed on the way leaves what was in use before or what is in use after.
@@ -19,6 +20,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Mapping
@@ -36,6 +38,7 @@ from agentic_rag_backend.stores.vector.shard import Shard
 
 _RECORD = "fingerprint.json"
 _POINTER = "shards.json"
+_BUILDING = ".building"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +74,21 @@ def lock(folder: Path) -> int:
     return descriptor
 
 
-def open_shards(folder: Path, fingerprint: str, layout: Layout) -> dict[Collection, Shard]:
+def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: bool = False) -> dict[Collection, Shard]:
     """Open the collections of ``fingerprint``, making them where they are not; the caller holds the lock.
+
+    Args:
+        building: open those that are built beside the ones in use.
 
     Raises:
         ReindexRequired: the folder holds points of another fingerprint.
         StoreUnavailable: the files cannot be read.
     """
-    home = folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
-    _refuse_other_fingerprints(folder, home, fingerprint)
+    home = _home(folder, fingerprint)
+    if building:
+        home = home.with_suffix(_BUILDING)
+    else:
+        _refuse_other_fingerprints(folder, home, fingerprint)
     if not home.exists():
         _make(home, fingerprint, layout)
     places = read_pointer(home)
@@ -98,6 +107,41 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout) -> dict[Collecti
             shard.engine.close()
         raise
     return shards
+
+
+def take_place(folder: Path, fingerprint: str) -> None:
+    """Put what was built of ``fingerprint`` into use, in one step, and remove the others; repeatable.
+
+    The caller holds the lock.
+    """
+    home = _home(folder, fingerprint)
+    built = home.with_suffix(_BUILDING)
+    if built.exists():
+        others = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
+        told = {"fingerprint": fingerprint, "replaces": sorted(set(others) - {home.name})}
+        unfinished = built / f"{_RECORD}.new"
+        unfinished.write_text(json.dumps(told, indent=2) + "\n")
+        sync(unfinished)
+        unfinished.replace(built / _RECORD)
+        shutil.rmtree(home, ignore_errors=True)  # of the same fingerprint, so empty: it would have been in use
+        built.rename(home)
+        sync(folder)
+    _remove_replaced(folder, home)
+
+
+def _home(folder: Path, fingerprint: str) -> Path:
+    return folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+
+
+def _remove_replaced(folder: Path, home: Path) -> None:
+    """Remove what ``home`` says that it took the place of."""
+    try:
+        replaced = json.loads((home / _RECORD).read_text()).get("replaces", ())
+    except FileNotFoundError:
+        return
+    for name in replaced:
+        if re.fullmatch("[0-9a-f]{16}", str(name)):
+            shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def read_pointer(home: Path) -> dict[Collection, InUse]:
@@ -158,13 +202,15 @@ def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
 
 
 def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> None:
+    _remove_replaced(folder, home)
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         if record.parent == home or record.parent.suffix or _holds_nothing(record.parent):
             continue
         held = json.loads(record.read_text()).get("fingerprint")
         raise ReindexRequired(
             f"the vectors in {folder} were made with [{held}], but [{fingerprint}] is configured: "
-            "reindex, or configure what they were made with"
+            "run 'agentic-rag reindex', or configure what they were made with",
+            made_with=str(held),
         )
 
 

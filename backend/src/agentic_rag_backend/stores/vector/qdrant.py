@@ -54,7 +54,7 @@ from agentic_rag_backend.stores.vector.qdrant_requests import (
     scope_of,
     within,
 )
-from agentic_rag_backend.stores.vector.qdrant_server import QdrantServer, open_collections
+from agentic_rag_backend.stores.vector.qdrant_server import QdrantServer, open_collections, take_place
 from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
 from agentic_rag_backend.stores.vector.scopes import point_id, scope_name
 from agentic_rag_backend.stores.vector.settling import settle
@@ -94,6 +94,7 @@ class QdrantVectorStore:
         bm25: Bm25Parameters | None = None,
         prefix: str = "agentic_rag",
         timeout_s: float = 10.0,
+        building: bool = False,
     ) -> QdrantVectorStore:
         """Open the collections of this fingerprint, making them if they are not there; the client is closed with the store.
 
@@ -104,6 +105,7 @@ class QdrantVectorStore:
             bm25: what makes the sparse ones.
             prefix: what the names of the collections begin with.
             timeout_s: seconds a call may take, further attempts included; a write of many points is many calls.
+            building: open what is built beside the collections in use (see `take_over`).
 
         Raises:
             ReindexRequired: the server holds vectors of another embedder, dimension, datatype or BM25 parameters.
@@ -115,11 +117,15 @@ class QdrantVectorStore:
         server = QdrantServer(client, timeout_s=timeout_s)
         try:
             encoder = Bm25Encoder(parameters)
-            names = await open_collections(server, prefix, fingerprint, dimensions=dimensions)
+            names = await open_collections(server, prefix, fingerprint, dimensions=dimensions, building=building)
         except BaseException:
             await server.close()
             raise
         return cls(server, names, encoder=encoder, fingerprint=fingerprint, dimensions=dimensions)
+
+    async def take_over(self, *, prefix: str = "agentic_rag") -> None:
+        """Put what was built into use, and remove the collections of other fingerprints; repeatable."""
+        await take_place(self._server, prefix, self._fingerprint)
 
     @property
     def fingerprint(self) -> str:

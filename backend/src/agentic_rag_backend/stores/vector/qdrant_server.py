@@ -10,11 +10,13 @@ import asyncio
 import hashlib
 import random
 import re
+import ssl
 import warnings
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from math import ceil
-from typing import ParamSpec, TypeVar
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -47,22 +49,29 @@ _TRANSIENT_CODES = frozenset(
 _BYTES_PER_NUMBER = 4
 _SCANNED_POINTS = 20_000
 """Points of one scope up to which a search scans them, which is exact, instead of walking a graph."""
-_FINGERPRINT = "fingerprint"
+_FINGERPRINT, _BUILDING, _REPLACES = "fingerprint", "building", "replaces"
 _log = structlog.get_logger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def connect(
-    url: str, *, api_key: str | None = None, prefer_grpc: bool = False, grpc_port: int = 6334, timeout_s: float = 10.0
+    url: str,
+    *,
+    api_key: str | None = None,
+    prefer_grpc: bool = False,
+    grpc_port: int = 6334,
+    timeout_s: float = 10.0,
+    ca_file: Path | None = None,
 ) -> AsyncQdrantClient:
     """Return a client of the server at ``url`` (``https`` for TLS, in gRPC too; port 6333 unless given); sends nothing yet.
 
     Args:
         timeout_s: how long one request may take.
+        ca_file: certificates that the server's is checked against; None: the system's.
 
     Raises:
-        ConfigurationError: the URL is none of ``http`` or ``https``.
+        ConfigurationError: the URL is none of ``http`` or ``https``, or ``ca_file`` cannot be used.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -77,7 +86,22 @@ def connect(
             grpc_port=grpc_port,
             timeout=ceil(timeout_s),
             check_compatibility=False,
+            **_trusting(parts.scheme, ca_file, prefer_grpc=prefer_grpc),
         )
+
+
+def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
+    """Return what has the client check the server's certificate against ``ca_file``."""
+    if ca_file is None:
+        return {}
+    if scheme != "https":
+        raise ConfigurationError("QDRANT_CA_FILE needs an https:// QDRANT_URL")
+    if prefer_grpc:
+        raise ConfigurationError("gRPC reads its certificates from GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, not from QDRANT_CA_FILE")
+    try:
+        return {"verify": ssl.create_default_context(cafile=ca_file)}
+    except OSError as error:  # no such file, or nothing in it that is a certificate
+        raise ConfigurationError(f"QDRANT_CA_FILE={ca_file} cannot be read: {error.strerror or error}") from error
 
 
 class Unfinished(Exception):
@@ -194,8 +218,13 @@ def collection_name(prefix: str, collection: Collection, fingerprint: str) -> st
     return f"{prefix}_{collection.value}_{hashlib.sha256(fingerprint.encode()).hexdigest()[:16]}"
 
 
-async def open_collections(server: QdrantServer, prefix: str, fingerprint: str, *, dimensions: int) -> dict[Collection, str]:
+async def open_collections(
+    server: QdrantServer, prefix: str, fingerprint: str, *, dimensions: int, building: bool = False
+) -> dict[Collection, str]:
     """Return the names of the collections of ``fingerprint``, making what is not there; another process may do so at once.
+
+    Args:
+        building: they are built beside those in use, and not in use before `take_place`.
 
     Raises:
         ReindexRequired: there are points of another fingerprint.
@@ -204,10 +233,25 @@ async def open_collections(server: QdrantServer, prefix: str, fingerprint: str, 
     """
     await _check_version(server)
     names = {collection: collection_name(prefix, collection, fingerprint) for collection in Collection}
-    await _refuse_other_fingerprints(server, prefix, fingerprint, set(names.values()))
+    if not building:
+        await _refuse_other_fingerprints(server, prefix, fingerprint, set(names.values()))
     for name in names.values():
-        await _make(server, name, fingerprint, dimensions)
+        await _make(server, name, {_FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
     return names
+
+
+async def take_place(server: QdrantServer, prefix: str, fingerprint: str) -> None:
+    """Put the collections of ``fingerprint`` into use, and remove those of others; repeatable.
+
+    What they replace is written with them first, so that one that is still there afterwards is in nobody's way.
+    """
+    ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
+    others = [name for name in await _collections(server, prefix) if name not in ours]
+    for name in sorted(ours):
+        told = {_FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
+        await server.call("naming what is replaced", server.client.update_collection, name, metadata=told)
+    for name in others:
+        await server.call("removing a collection", server.client.delete_collection, name)
 
 
 async def _check_version(server: QdrantServer) -> None:
@@ -219,20 +263,39 @@ async def _check_version(server: QdrantServer) -> None:
 
 
 async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerprint: str, ours: set[str]) -> None:
-    pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
-    listed = await server.call("listing collections", server.client.get_collections)
-    for name in sorted(each.name for each in listed.collections if pattern.fullmatch(each.name) and each.name not in ours):
+    listed = await _collections(server, prefix)
+    replaced: set[str] = set()
+    for name in sorted(ours & set(listed)):
+        replaced |= set((await _metadata(server, name)).get(_REPLACES, ()))
+    for name in listed:
+        if name in ours or name in replaced:
+            continue
         held = await server.call("counting", server.client.count, name, exact=True)
         if held.count:
-            about = await server.call("reading its collections", server.client.get_collection, name)
-            made_with = (about.config.metadata or {}).get(_FINGERPRINT, "something else")
+            told = await _metadata(server, name)
+            if told.get(_BUILDING):
+                continue
+            made_with = told.get(_FINGERPRINT, "something else")
             raise ReindexRequired(
                 f"the vectors in collection {name} were made with [{made_with}], but [{fingerprint}] is configured: "
-                "reindex, or configure what they were made with"
+                "run 'agentic-rag reindex', or configure what they were made with",
+                made_with=str(made_with),
             )
 
 
-async def _make(server: QdrantServer, name: str, fingerprint: str, dimensions: int) -> None:
+async def _collections(server: QdrantServer, prefix: str) -> list[str]:
+    """Return the names of all collections that are ours, of whatever fingerprint."""
+    pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
+    listed = await server.call("listing collections", server.client.get_collections)
+    return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
+
+
+async def _metadata(server: QdrantServer, name: str) -> dict[str, Any]:
+    about = await server.call("reading its collections", server.client.get_collection, name)
+    return dict(about.config.metadata or {})
+
+
+async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
     """Make what is missing of a collection; every step may have been done by another process a moment ago."""
 
     async def exists() -> bool:
@@ -240,7 +303,7 @@ async def _make(server: QdrantServer, name: str, fingerprint: str, dimensions: i
 
     if not await exists():
         try:
-            await server.call_once("making a collection", _create, server.client, name, fingerprint, dimensions)
+            await server.call_once("making a collection", _create, server.client, name, metadata, dimensions)
         except StoreUnavailable:
             # Another process was faster, or the answer was lost on the way.
             if not await exists():
@@ -253,7 +316,7 @@ async def _make(server: QdrantServer, name: str, fingerprint: str, dimensions: i
             )
 
 
-async def _create(client: AsyncQdrantClient, name: str, fingerprint: str, dimensions: int) -> bool:
+async def _create(client: AsyncQdrantClient, name: str, metadata: dict[str, Any], dimensions: int) -> bool:
     scanned_kb = -(-_SCANNED_POINTS * dimensions * _BYTES_PER_NUMBER // 1024)
     return await client.create_collection(
         name,
@@ -265,7 +328,7 @@ async def _create(client: AsyncQdrantClient, name: str, fingerprint: str, dimens
         hnsw_config=models.HnswConfigDiff(m=0, payload_m=16, ef_construct=128, full_scan_threshold=scanned_kb),
         # The server counts document frequencies within a shard: a tenant's points have to be in one.
         shard_number=1,
-        metadata={_FINGERPRINT: fingerprint},
+        metadata=metadata,
     )
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
@@ -24,6 +26,17 @@ def _config(connection: Connection) -> Config:
 def upgrade(connection: Connection, revision: str) -> None:
     """Apply the migrations up to ``revision``."""
     command.upgrade(_config(connection), revision)
+
+
+def missing(connection: Connection) -> str | None:
+    """Say what the schema is and what it should be, where these differ; None where it is this release's."""
+    script = ScriptDirectory(str(Path(__file__).parent))
+    head = script.get_current_head()
+    current = MigrationContext.configure(connection).get_current_revision()
+    if current == head:
+        return None
+    known = current is None or current in {revision.revision for revision in script.walk_revisions()}
+    return f"it is at {current or 'no revision'}, {'' if known else 'which is a newer release, '}and {head} is needed"
 
 
 def downgrade(connection: Connection, revision: str) -> None:

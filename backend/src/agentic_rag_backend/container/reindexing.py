@@ -1,0 +1,139 @@
+"""Vectors of another embedder than the configured one: read with the one that made them, or built anew."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from agentic_rag_backend.errors import ReindexRequired
+from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.reindexing import Reindexer
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.awaiting import AwaitingReindex
+from agentic_rag_backend.stores.vector.base import VectorStore
+from agentic_rag_backend.stores.vector.folder import lock
+from agentic_rag_backend.stores.vector.rebuilding import open_beside, take_over
+
+_EMBEDDER = re.compile(r"(.*?); \d+ x float32; ")
+_log = structlog.get_logger(__name__)
+Open = Callable[[Embedder], Awaitable[VectorStore]]
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Vectors that can be read, and the embedder that questions are embedded by; ``due``: why they are to be built anew."""
+
+    vectors: VectorStore
+    embedder: Embedder
+    due: str | None = None
+
+
+async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Open, stack: AsyncExitStack) -> Readable:
+    """Open the vectors with the configured embedder, else with another that made them, else what says that none did."""
+    try:
+        return Readable(await open_vectors(embedder), embedder)
+    except ReindexRequired as error:
+        reason = error
+    if settings.embedder != "bundled" or settings.embedding_model_path is not None:
+        bundled = BundledEmbedder(model_path=None, threads=settings.embedding_threads)
+        stack.push_async_callback(bundled.close)
+        try:
+            vectors = await open_vectors(bundled)
+        except ReindexRequired:
+            pass
+        else:
+            _log.warning("reindex_required", reason=reason.message, searched_with=bundled.fingerprint)
+            return Readable(vectors, bundled, reason.message)
+    _log.error("reindex_required", reason=reason.message)
+    if settings.vector_store == "edge":  # the folder keeps its one owner
+        stack.callback(os.close, lock(settings.data_dir / "vectors"))
+    return Readable(AwaitingReindex(reason), embedder, reason.message)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reindexing:
+    """A reindexing about to run. ``finish`` puts what it wrote into use; ``beside``: that is another store than now."""
+
+    reindexer: Reindexer
+    beside: bool
+    made_with: str
+    finish: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
+    """Open what reindexing reads and writes.
+
+    Raises:
+        StoreLocked: a server has DATA_DIR open.
+        StoreUnavailable: a store does not answer.
+    """
+    # Imported here: those modules open what this one is asked for by them.
+    from agentic_rag_backend.container.adapters import open_catalogue, open_embedder, open_graph, open_vectors
+
+    async with AsyncExitStack() as stack:
+        await asyncio.to_thread(settings.data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
+        embedder = open_embedder(settings)
+        stack.push_async_callback(embedder.close)
+        made_with, beside = "", False
+        try:
+            vectors = await open_vectors(settings, embedder, stack)
+        except ReindexRequired as error:
+            made_with, beside = error.made_with, True
+            vectors = await _open_beside(settings, embedder, stack)
+        stack.push_async_callback(vectors.close)
+        catalogue = await open_catalogue(settings)
+        stack.push_async_callback(catalogue.close)
+        graph = await open_graph(settings)
+        stack.push_async_callback(graph.close)
+        reindexer = _reindexer(catalogue, graph, vectors, embedder, made_with)
+
+        async def finish() -> None:
+            if beside:
+                await _take_over(settings, vectors)
+
+        yield Reindexing(reindexer=reindexer, beside=beside, made_with=made_with, finish=finish)
+
+
+def _reindexer(catalogue: SqlCatalogue, graph: GraphStore, vectors: VectorStore, embedder: Embedder, made_with: str) -> Reindexer:
+    found = _EMBEDDER.match(made_with)
+    before = found[1] if found else None
+    return Reindexer(
+        catalogue=catalogue,
+        transfer=catalogue.transfer,
+        graph=graph,
+        vectors=vectors,
+        computation=Computation(embedder=embedder, extractor=RuleExtractor()),
+        embedder_before=before if before != embedder.fingerprint else None,
+    )
+
+
+async def _open_beside(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorStore:
+    if settings.vector_store == "edge":
+        folder = settings.data_dir / "vectors"
+        return await open_beside(folder, dimensions=embedder.dimensions, embedder_fingerprint=embedder.fingerprint)
+    from agentic_rag_backend.container.adapters import open_vectors
+
+    return await open_vectors(settings, embedder, stack, building=True)
+
+
+async def _take_over(settings: Settings, vectors: VectorStore) -> None:
+    if settings.vector_store == "edge":
+        await vectors.close()
+        await asyncio.to_thread(take_over, settings.data_dir / "vectors", vectors.fingerprint)
+        return
+    from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
+
+    if isinstance(vectors, QdrantVectorStore):
+        await vectors.take_over()

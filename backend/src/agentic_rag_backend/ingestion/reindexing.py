@@ -1,0 +1,185 @@
+"""Every vector written anew, from catalogue and graph: into a store of another fingerprint, or over what is there.
+
+No language model is asked. Where the embedder is the one that the results on record were made with, neither is that;
+otherwise each passage is embedded once and put on record, so that an interrupted run pays for nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.graph import community_point_id
+from agentic_rag_backend.domain.tenant import TenantId, TenantState
+from agentic_rag_backend.ingestion.chunking.passages import passage_text
+from agentic_rag_backend.ingestion.computation import Computation, recipe_of
+from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
+from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+
+Progress = Callable[[str, int, int], Awaitable[None]]
+_GROUP_CHUNKS = 64
+_PAGE = 200
+_LOOKS = 20
+"""Times that what changed meanwhile is written again; what changes later than that differs, and is the reconciler's."""
+
+
+@dataclass(slots=True)
+class Reindexed:
+    """What was written, and how much of it was embedded for that."""
+
+    tenants: int = 0
+    documents: int = 0
+    chunks: int = 0
+    facts: int = 0
+    communities: int = 0
+    embedded: int = 0
+
+
+@dataclass(slots=True, kw_only=True)
+class Reindexer:
+    """Writes every tenant's points.
+
+    Args:
+        vectors: the store that is written.
+        embedder_before: the fingerprint of the embedder that made the vectors on record; None where it is this one.
+    """
+
+    catalogue: Catalogue
+    transfer: TransferCatalogue
+    graph: GraphStore
+    vectors: VectorStore
+    computation: Computation
+    embedder_before: str | None
+    done: Reindexed = field(default_factory=Reindexed)
+
+    async def run(self, progress: Progress) -> Reindexed:
+        """Write everything; repeatable."""
+        cursor: str | None = None
+        while True:
+            page = await self.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
+            for tenant in page.items:
+                if tenant.state in (TenantState.ACTIVE, TenantState.SUSPENDED):
+                    await self._tenant(tenant.id, progress)
+                    self.done.tenants += 1
+            cursor = page.next_cursor
+            if cursor is None:
+                await self.vectors.flush()
+                return self.done
+
+    async def _tenant(self, tenant: TenantId, progress: Progress) -> None:
+        written: dict[str, DocumentHeader] = {}
+        for _ in range(_LOOKS):
+            before = (await self.transfer.snapshot(tenant)).tenant.state_version
+            headers = await self.transfer.headers(tenant)
+            for document_id in written.keys() - headers.keys():
+                await self.vectors.delete_document(tenant, document_id, up_to_version=written.pop(document_id).version)
+            for number, (document_id, header) in enumerate(headers.items()):
+                if written.get(document_id) != header:
+                    await progress(f"documents of {tenant}", number, len(headers))
+                    record = await self.transfer.record(tenant, document_id)
+                    if record is not None:
+                        await self._document(tenant, record)
+                        written[document_id] = record.header
+            await progress(f"facts of {tenant}", len(headers), len(headers))
+            await self._facts(tenant)
+            await self._communities(tenant)
+            if (await self.transfer.snapshot(tenant)).tenant.state_version == before:
+                return
+
+    async def _document(self, tenant: TenantId, record: DocumentRecord) -> None:
+        prepared = await self._current(tenant, record)
+        keep = [item.chunk.id for item in prepared]
+        await self.vectors.delete_document(tenant, record.id, up_to_version=record.version, keep=keep)
+        await self.vectors.upsert(tenant, Collection.CHUNKS, chunk_points(replace(record, prepared=tuple(prepared))))
+        self.done.documents += 1
+        self.done.chunks += len(prepared)
+
+    async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
+        """Return the results of every chunk, with vectors of this embedder, which are on record then."""
+        held = {item.chunk.id: item for item in record.prepared}
+        lacking = [chunk for chunk in record.chunks if chunk.id not in held]
+        for first in range(0, len(lacking), _GROUP_CHUNKS):
+            group = lacking[first : first + _GROUP_CHUNKS]
+            recipes = [self.computation.recipe(record.title, chunk) for chunk in group]
+            held.update((item.chunk.id, item) for item in await self.computation.compute(record.title, group, recipes))
+            self.done.embedded += len(group)
+        if self.embedder_before is not None:
+            stale = [item for item in held.values() if not self._of_this_embedder(record.title, item)]
+            for first in range(0, len(stale), _GROUP_CHUNKS):
+                renewed = await self._embedded(record.title, stale[first : first + _GROUP_CHUNKS], self.embedder_before)
+                await self.transfer.revector(tenant, record.id, record.version, renewed)
+                held.update((item.chunk.id, item) for item in renewed)
+        return [held[chunk.id] for chunk in record.chunks]
+
+    def _of_this_embedder(self, title: str, item: PreparedChunk) -> bool:
+        return item.recipe is not None and item.recipe == self.computation.recipe(title, item.chunk)
+
+    async def _embedded(self, title: str, stale: Sequence[PreparedChunk], before: str) -> list[PreparedChunk]:
+        vectors = await self.computation.embed([passage_text(title, item.chunk) for item in stale])
+        self.done.embedded += len(stale)
+        renewed = []
+        for item, vector in zip(stale, vectors, strict=True):
+            recipe = self._recipe(title, item.chunk, item.recipe, before)
+            if isinstance(vector, np.ndarray):
+                renewed.append(replace(item, vector=vector, failure=None, recipe=recipe))
+            else:
+                failure = Failure("embed", vector.code, vector.message, item.chunk.id)
+                renewed.append(replace(item, vector=None, failure=failure, recipe=None))
+        return renewed
+
+    def _recipe(self, title: str, chunk: Chunk, recipe: str | None, before: str) -> str | None:
+        """Return the recipe with this embedder, if all else that the result was made from and with is what it is now."""
+        known = recipe == recipe_of(before, self.computation.extractor.version, title, chunk)
+        return self.computation.recipe(title, chunk) if known else None
+
+    async def _facts(self, tenant: TenantId) -> None:
+        facts = 0
+        async for relationships in self.graph.all_relationships(tenant):
+            points = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in relationships]
+            await self.vectors.upsert(tenant, Collection.NODES, points)
+            facts += len(points)
+        self.done.facts += facts
+
+    async def _communities(self, tenant: TenantId) -> None:
+        pointer = await self.catalogue.communities.pointer(tenant)
+        if pointer.generation == 0:
+            return
+        held = await self.graph.communities(tenant, pointer.generation)
+        restorer = Restorer(communities=self.catalogue.communities, vectors=self.vectors, embedder=self.computation.embedder)
+        missing = await restorer.missing(tenant, held)
+        written = await restorer.restore(tenant, missing)
+        self.done.communities += len(held)
+        self.done.embedded += len(written)
+        points = {community_point_id(each.id, each.generation) for each in held}
+        stray = [
+            point.id
+            async for page in self.vectors.points(tenant, Collection.NODES, kind=NodeKind.COMMUNITY)
+            for point in page
+            if point.id not in points
+        ]
+        if stray:
+            await self.vectors.delete(tenant, Collection.NODES, stray)
+
+
+def chunk_points(record: DocumentRecord) -> list[VectorPoint]:
+    """Return the points of a document's chunks."""
+    return [
+        VectorPoint(
+            id=item.chunk.id,
+            kind=NodeKind.CHUNK,
+            dense=item.vector,
+            text=passage_text(record.title, item.chunk),
+            document_id=record.id,
+            version=record.version,
+            key=None if record.key == record.content_hash else record.key,
+            title=record.title,
+            metadata=record.metadata,
+        )
+        for item in record.prepared
+    ]

@@ -1,0 +1,234 @@
+"""Another embedder is noticed, the old vectors serve on where they can, and new ones take their place at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from moved_tenants import Opens, report
+
+from agentic_rag_backend.api.app import create_app
+from agentic_rag_backend.container import adapters
+from agentic_rag_backend.container.reindexing import open_reindexing
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.vector import folder as vector_folder
+from agentic_rag_backend.stores.vector import qdrant_server
+from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
+
+
+class Hashing(BundledEmbedder):
+    """Another embedder: vectors of 8 numbers by the words of a text; dies after some texts where it is told to."""
+
+    embedded = 0
+    dies_after = 10**9
+
+    @property
+    def fingerprint(self) -> str:
+        return "hashing"
+
+    @property
+    def dimensions(self) -> int:
+        return 8
+
+    async def embed(self, texts: Sequence[str]) -> Any:
+        if Hashing.embedded >= Hashing.dies_after:
+            raise KeyboardInterrupt
+        Hashing.embedded += len(texts)
+        return np.stack([await self.embed_query(text) for text in texts])
+
+    async def embed_query(self, text: str) -> Any:
+        vector = np.full(8, 0.01, dtype=np.float32)
+        for word in text.lower().split():
+            vector[hashlib.sha256(word.encode()).digest()[0] % 8] += 1
+        return vector / np.linalg.norm(vector)
+
+
+@pytest.fixture
+def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return what makes the other embedder the configured one."""
+    Hashing.embedded, Hashing.dies_after = 0, 10**9
+    bundled = adapters._embedder
+
+    def configure(chosen: bool) -> None:
+        monkeypatch.setattr(adapters, "_embedder", (lambda settings: Hashing(model_path=None)) if chosen else bundled)
+
+    return configure
+
+
+async def quiet(stage: str, done: int, total: int) -> None:
+    """Show nothing."""
+
+
+async def reindexed(settings: Settings) -> Any:
+    async with open_reindexing(settings) as reindexing:
+        done = await reindexing.reindexer.run(quiet)
+        await reindexing.finish()
+    return done
+
+
+async def filled(opens: Opens, **settings: Any) -> tuple[TenantId, list[Any]]:
+    async with opens(**settings) as application:
+        tenant = await application.filled("acme", 3)
+        return tenant, await application.answers(tenant)
+
+
+def settings_of(tmp_path: Path, **other: Any) -> Settings:
+    return Settings(_env_file=None, data_dir=tmp_path / "data", **other)
+
+
+async def test_vectors_are_built_beside_and_take_over_at_once(opens: Opens, tmp_path: Path, hashing: Any) -> None:
+    tenant, answers = await filled(opens)
+    hashing(True)
+    done = await reindexed(settings_of(tmp_path))
+    async with opens() as application:
+        assert application.container.reindex_due is None
+        assert done.embedded == Hashing.embedded > 0
+        points = await application.points(tenant)
+        assert {len(vector) for vector in points["chunks vectors"].values()} == {4 * 8}
+        assert await application.differences(tenant) == {}
+        by_words = [each for each in answers if each[1] == "sparse"]
+        assert [each for each in await application.answers(tenant) if each[1] == "sparse"] == by_words
+        # On record too: what an edit leaves alone is not embedded again.
+        Hashing.embedded = 0
+        await application.take_in(tenant, "report-2", report(2) + "\n\nOne sentence more.")
+        assert 0 < Hashing.embedded < 4
+    homes = [path.name for path in (tmp_path / "data" / "vectors").iterdir() if path.is_dir()]
+    assert len(homes) == 1
+
+
+async def test_interrupted_it_leaves_the_old_ones_in_use_and_pays_nothing_twice(
+    opens: Opens, tmp_path: Path, hashing: Any
+) -> None:
+    tenant, answers = await filled(opens)
+    hashing(True)
+    Hashing.dies_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        await reindexed(settings_of(tmp_path))
+    paid = Hashing.embedded
+    hashing(False)
+    async with opens() as application:
+        assert await application.answers(tenant) == answers
+        await application.container.vectors.delete_document(
+            tenant, (await application.container.catalogue.documents.documents(tenant, limit=1)).items[0].id, up_to_version=9
+        )
+        await application.container.reconciler.run(tenant, repair=True)
+        assert await application.differences(tenant) == {}
+    hashing(True)
+    Hashing.dies_after = 10**9
+    done = await reindexed(settings_of(tmp_path))
+    async with opens() as application:
+        whole = sum([await application.container.vectors.count(tenant, each) for each in Collection])
+        assert await application.differences(tenant) == {}
+        assert application.container.reindex_due is None
+    assert (paid > 0, done.embedded + paid <= whole) == (True, True)
+
+
+async def test_a_swap_that_was_interrupted_is_finished_by_whoever_opens_next(
+    opens: Opens, tmp_path: Path, hashing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant, _ = await filled(opens)
+    hashing(True)
+    with monkeypatch.context() as broken:
+        broken.setattr(vector_folder, "_remove_replaced", lambda folder, home: None)
+        await reindexed(settings_of(tmp_path))
+    vectors = tmp_path / "data" / "vectors"
+    assert len([path for path in vectors.iterdir() if path.is_dir()]) == 2
+    async with opens() as application:
+        assert await application.differences(tenant) == {}
+    assert len([path for path in vectors.iterdir() if path.is_dir()]) == 1
+
+
+async def test_over_vectors_of_the_same_embedder_nothing_is_embedded(opens: Opens, tmp_path: Path) -> None:
+    tenant, answers = await filled(opens)
+    async with opens() as application:
+        before = await application.points(tenant)
+        for document in (await application.container.catalogue.documents.documents(tenant, limit=9)).items[:2]:
+            await application.container.vectors.delete_document(tenant, document.id, up_to_version=9)
+    done = await reindexed(settings_of(tmp_path))
+    async with opens() as application:
+        assert await application.points(tenant) == before
+        assert await application.answers(tenant) == answers
+    assert (done.embedded, done.documents) == (0, 3)
+
+
+async def test_a_folder_in_use_is_refused(opens: Opens, tmp_path: Path) -> None:
+    async with opens():
+        with pytest.raises(StoreLocked):
+            await reindexed(settings_of(tmp_path))
+
+
+async def ready(container: Any) -> httpx.Response:
+    transport = httpx.ASGITransport(create_app(container))
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        return await client.get("/health/ready")
+
+
+async def test_the_embedder_that_made_them_serves_on_where_it_can_be_had(opens: Opens, tmp_path: Path) -> None:
+    tenant, answers = await filled(opens)
+    elsewhere = {"embedder": "openai", "openai_base_url": "http://127.0.0.1:1/v1", "embedding_dimensions": 8}
+    async with opens(**elsewhere) as application:
+        assert await application.answers(tenant) == answers
+        told = await ready(application.container)
+        assert (told.status_code, told.json()["reindex_required"]) == (200, True)
+        await application.take_in(tenant, "report-7", report(7))
+        assert await application.differences(tenant) == {}
+
+
+async def test_where_it_cannot_be_had_searches_name_the_command(opens: Opens, hashing: Any, tmp_path: Path) -> None:
+    hashing(True)
+    tenant, _ = await filled(opens)
+    hashing(False)
+    async with opens() as application:
+        with pytest.raises(ReindexRequired, match="agentic-rag reindex"):
+            await application.answers(tenant)
+        told = await ready(application.container)
+        assert (told.status_code, told.json()["stores"]["vectors"]) == (503, "reindex_required")
+        with pytest.raises(StoreLocked):
+            await reindexed(settings_of(tmp_path))
+
+
+@pytest.mark.filterwarnings(WITHOUT_INDEXES)
+async def test_on_qdrant_the_old_collections_serve_until_the_new_ones_are_whole(
+    opens: Opens, tmp_path: Path, hashing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qdrant_server, "connect", lambda *args, **named: local_client(tmp_path / "qdrant"))
+    server = {"vector_store": "qdrant", "qdrant_url": "http://127.0.0.1:1", "qdrant_timeout_s": 60.0}
+    tenant, answers = await filled(opens, **server)
+    hashing(True)
+    Hashing.dies_after = 5
+    with pytest.raises(KeyboardInterrupt):
+        await reindexed(settings_of(tmp_path, **server))
+    hashing(False)
+    async with opens(**server) as application:
+        assert await application.answers(tenant) == answers
+    hashing(True)
+    Hashing.dies_after = 10**9
+    async with opens(**server) as application:
+        assert application.container.reindex_due is not None
+    await reindexed(settings_of(tmp_path, **server))
+    async with opens(**server) as application:
+        assert application.container.reindex_due is None
+        assert await application.differences(tenant) == {}
+    client = local_client(tmp_path / "qdrant")
+    assert len((await client.get_collections()).collections) == 2
+    await client.close()
+
+
+async def test_a_server_database_that_was_not_migrated_is_refused(opens: Opens, empty_postgres: str) -> None:
+    apart = {"database_url": empty_postgres, "migrate_on_start": False}
+    with pytest.raises(ConfigurationError, match=r"no revision.*agentic-rag migrate"):
+        async with opens(**apart):
+            pass
+    async with opens(database_url=empty_postgres):
+        pass
+    async with opens(**apart) as application:
+        await application.container.catalogue.ping()
