@@ -35,6 +35,9 @@ class Settings(BaseSettings):
 
     # --- stores
     database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")
+    database_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="seconds one read of PostgreSQL may take, connecting included"
+    )
     graph_store: Literal["sqlite", "neo4j"] = Field("sqlite", description="where the knowledge graph lives")
     neo4j_uri: str | None = Field(
         None, description="address for GRAPH_STORE=neo4j, bolt:// or neo4j://; with TLS bolt+s:// or neo4j+s://"

@@ -20,6 +20,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
@@ -80,7 +81,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
 async def open_catalogue(settings: Settings) -> SqlCatalogue:
     """Open the catalogue, its schema brought up to date or, on a server where that is a command's, found to be."""
     url = settings.database_url or f"sqlite:///{settings.data_dir / 'catalogue.db'}"
-    catalogue = await SqlCatalogue.open(url)
+    catalogue = await SqlCatalogue.open(url, Patience(read_s=settings.database_timeout_s))
     try:
         on_server = catalogue.sync_engine.dialect.name != "sqlite"
         await (catalogue.require_migrated() if on_server and not settings.migrate_on_start else catalogue.migrate())

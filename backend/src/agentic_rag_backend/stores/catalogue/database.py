@@ -3,24 +3,28 @@
 A transaction is a synchronous function of a connection. It cannot await, so no model or store call can slip into it,
 and it costs one hop to a thread instead of one a statement. On SQLite a single thread writes, so writers of this
 process queue in order instead of polling for the lock; ``BEGIN IMMEDIATE`` and ``busy_timeout`` order them with the
-writers of other processes. On PostgreSQL reads and writes share one bounded pool.
+writers of other processes. On PostgreSQL reads and writes share one bounded pool, and nothing is waited for longer than
+`Patience` says.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -28,6 +32,9 @@ T = TypeVar("T")
 BUSY_TIMEOUT_MS = 30_000
 READER_THREADS = 4
 SERVER_THREADS = 16
+_LONGEST_DEFINING_S = 86_400.0
+QUEUE_CONNECTIONS = 8
+"""Kept for the durable queue, which may use as many more."""
 
 
 def parse_url(url: str) -> URL:
@@ -89,7 +96,7 @@ def _sqlite_queue_engine(url: URL) -> Engine:
 class Database:
     """Runs transactions on the database at ``url``; nothing is opened before the first."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience: Patience | None = None) -> None:
         parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
         if self.dialect == "sqlite":
@@ -98,22 +105,47 @@ class Database:
             self.sync_engine = _sqlite_queue_engine(parsed)
             self._readers = ThreadPoolExecutor(READER_THREADS, thread_name_prefix="catalogue-read")
             self._writers = ThreadPoolExecutor(1, thread_name_prefix="catalogue-write")
+            self._patience = Patience(read_s=math.inf, write_s=math.inf)
         else:
-            self._engine = create_engine(parsed, pool_size=SERVER_THREADS, max_overflow=SERVER_THREADS, pool_pre_ping=True)
-            self.sync_engine = self._engine
+            self._patience = patience or Patience()
+            self._engine = postgres_engine(parsed, connections=SERVER_THREADS, patience=self._patience)
+            self.sync_engine = postgres_engine(parsed, connections=QUEUE_CONNECTIONS, patience=self._patience)
             self._readers = self._writers = ThreadPoolExecutor(SERVER_THREADS, thread_name_prefix="catalogue")
         self._write_engine = self._engine.execution_options(immediate=True)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work(connection, …)`` on one snapshot of the database and return what it returns."""
-        return await self._run(self._readers, partial(self._read, lambda connection: work(connection, *args, **kwargs)))
+        call = partial(self._read, lambda connection: work(connection, *args, **kwargs))
+        limit_s = self._patience.read_s
+        try:
+            # Also what waits for a thread: all of them may be held by a server that does not answer.
+            async with asyncio.timeout(limit_s if limit_s < math.inf else None):
+                return await self._run(self._readers, call, limit_s)
+        except TimeoutError:
+            raise StoreUnavailable(f"the catalogue's database did not answer within {limit_s:g} s") from None
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work(connection, …)`` as one transaction, committed when it returns and rolled back when it raises.
 
         A caller that is cancelled meanwhile leaves the transaction to end by itself, whole.
         """
-        return await self._run(self._writers, partial(self._write, lambda connection: work(connection, *args, **kwargs)))
+        call = partial(self._write, lambda connection: work(connection, *args, **kwargs))
+        return await self._run(self._writers, call, self._patience.write_s)
+
+    async def write_soon(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do as `write` does, in the time of a read: for what is worth nothing later."""
+        call = partial(self._write, lambda connection: work(connection, *args, **kwargs))
+        return await self._run(self._writers, call, self._patience.read_s)
+
+    async def define(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do as `write` does, however long it takes: for the schema, whose changes take time with what is there."""
+
+        def patiently(connection: Connection) -> T:
+            if self.dialect != "sqlite":
+                connection.execute(text("SET LOCAL statement_timeout = 0"))
+            return work(connection, *args, **kwargs)
+
+        return await self._run(self._writers, partial(self._write, patiently), _LONGEST_DEFINING_S)
 
     def _read(self, work: Callable[[Connection], T]) -> T:
         with self._engine.connect() as connection:
@@ -123,10 +155,16 @@ class Database:
         with self._write_engine.begin() as connection:
             return work(connection)
 
-    async def _run(self, executor: ThreadPoolExecutor, call: Callable[[], T]) -> T:
+    async def _run(self, executor: ThreadPoolExecutor, call: Callable[[], T], limit_s: float) -> T:
         loop = asyncio.get_running_loop()
+        end = time.monotonic() + limit_s
+
+        def bounded() -> T:
+            with until(end):
+                return call()
+
         try:
-            future = loop.run_in_executor(executor, call)
+            future = loop.run_in_executor(executor, bounded)
         except RuntimeError as error:
             raise StoreUnavailable("the catalogue is closed") from error
         try:

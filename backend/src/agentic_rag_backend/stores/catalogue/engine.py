@@ -13,6 +13,7 @@ from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotency
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
+from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
 from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
@@ -33,14 +34,17 @@ class SqlCatalogue:
         self.leases = SqlLeases(database)
 
     @classmethod
-    async def open(cls, url: str) -> SqlCatalogue:
+    async def open(cls, url: str, patience: Patience | None = None) -> SqlCatalogue:
         """Open the database at ``url`` (``sqlite:///path`` or ``postgresql://…``); `migrate` makes its tables.
+
+        Args:
+            patience: how long a server is waited for; None: as long as `Patience` says by itself.
 
         Raises:
             ConfigurationError: the URL names no database that is supported.
             StoreUnavailable: the database does not answer.
         """
-        catalogue = cls(Database(url))
+        catalogue = cls(Database(url, patience))
         try:
             await catalogue.ping()
         except StoreUnavailable:
@@ -55,7 +59,7 @@ class SqlCatalogue:
 
     async def migrate(self, revision: str = "head") -> None:
         """Bring the schema to this release's version; repeatable, and safe in several processes at once."""
-        await self._database.write(upgrade, revision)
+        await self._database.define(upgrade, revision)
 
     async def require_migrated(self) -> None:
         """Raise `ConfigurationError` unless the schema is this release's."""
@@ -65,7 +69,7 @@ class SqlCatalogue:
 
     async def downgrade(self, revision: str) -> None:
         """Take the schema back to ``revision`` (``base``: no tables)."""
-        await self._database.write(downgrade, revision)
+        await self._database.define(downgrade, revision)
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the database answers."""

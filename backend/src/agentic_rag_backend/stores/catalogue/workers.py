@@ -38,7 +38,7 @@ class SqlWorkers:
         def count(connection: Connection) -> bool:
             return connection.execute(statement.values(beaten_at=database_now(connection))).rowcount == 1
 
-        return await self._database.write(count)
+        return await self._database.write_soon(count)
 
     async def leave(self, executor_id: str) -> None:
         """Remove a worker that runs nothing any more."""

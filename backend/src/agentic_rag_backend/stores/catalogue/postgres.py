@@ -1,0 +1,126 @@
+"""PostgreSQL connections that wait for nothing longer than they may, whatever became of server or network.
+
+Nothing else bounds that: the server's own limits are of no use when it does not answer, and a connection whose packets are
+lost without a word looks busy for a quarter of an hour. So each wait has an end here, and a connection that was given up is
+closed: what its answer would have been is not known.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from psycopg.abc import PQGen
+from sqlalchemy import URL, Engine, create_engine, event
+
+IDLE_IN_TRANSACTION_S = 60.0
+"""After which the server ends a transaction of a client that has gone without a word: it may hold locks."""
+_LOOK_S = 0.1
+_SHORTEST_CONNECT_S = 2
+"""The least that the driver knows."""
+_PINGS = 4
+"""A connection that was kept gets this share of a read's time to show that it is alive."""
+_KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long a database server is waited for.
+
+    Args:
+        read_s: seconds of a read whole: for a thread, for a connection, for every answer.
+        write_s: seconds of a writing transaction, which may wait for others that write.
+    """
+
+    read_s: float = 10.0
+    write_s: float = 120.0
+
+
+_END: ContextVar[float] = ContextVar("end", default=math.inf)
+
+
+@contextmanager
+def until(end: float) -> Iterator[None]:
+    """Give up what this thread waits for at ``end``, by `time.monotonic`."""
+    token = _END.set(end)
+    try:
+        yield
+    finally:
+        _END.reset(token)
+
+
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection that waits no longer than `until` says; where that says nothing, ``longest_s`` for each answer."""
+
+    longest_s = math.inf
+
+    def wait(self, gen: PQGen[Any], interval: float = _LOOK_S, timeout: float | None = None) -> Any:
+        """Do what the driver does, in time.
+
+        Raises:
+            psycopg.errors.ConnectionTimeout: it took too long; the connection is closed.
+        """
+        end = _END.get()
+        bounded = _ended(gen, end if end < math.inf else time.monotonic() + self.longest_s)
+        try:
+            return super().wait(bounded, interval, timeout)
+        except psycopg.errors.ConnectionTimeout:
+            self.close()
+            raise
+
+
+def _ended(gen: PQGen[Any], end: float) -> PQGen[Any]:
+    try:
+        wanted = next(gen)
+        while True:
+            ready = yield wanted
+            if time.monotonic() >= end:
+                raise psycopg.errors.ConnectionTimeout("no answer in time")
+            wanted = gen.send(ready)
+    except StopIteration as done:
+        return done.value
+
+
+def postgres_engine(url: URL, *, connections: int, patience: Patience) -> Engine:
+    """Return an engine with that many ``connections`` kept, and as many more, each asked before it is used again."""
+    engine = create_engine(url, pool_size=connections, max_overflow=connections, pool_pre_ping=True, pool_timeout=patience.read_s)
+    ping = engine.dialect.do_ping
+
+    def asked(dbapi_connection: Any) -> bool:
+        # One that died in silence must leave time for another one.
+        with until(min(_END.get(), time.monotonic() + patience.read_s / _PINGS)):
+            return ping(dbapi_connection)
+
+    engine.dialect.do_ping = asked  # type: ignore[method-assign]
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, given: tuple[Any, ...], named: dict[str, Any]) -> BoundedConnection:
+        left_s = min(_END.get() - time.monotonic(), patience.read_s)
+        timeout_s = max(_SHORTEST_CONNECT_S, math.ceil(left_s))
+        made = BoundedConnection.connect(*given, **{"connect_timeout": timeout_s, **_KEEPALIVE, **named})
+        made.longest_s = patience.write_s
+        try:
+            _limit(made, patience)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    return engine
+
+
+def _limit(connection: BoundedConnection, patience: Patience) -> None:
+    """Have the server end what nobody waits for any more.
+
+    By a statement: poolers refuse to be told at the start of a connection.
+    """
+    limits = {"idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_S, "statement_timeout": patience.write_s}
+    for name, seconds in limits.items():
+        connection.execute("SELECT set_config(%s, %s, false)", (name, f"{max(1, round(seconds * 1000))}ms"))
+    connection.commit()
