@@ -21,6 +21,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
 from agentic_rag_backend.errors import (
+    Conflict,
     InvalidRequest,
     InvalidScope,
     ModelUnavailable,
@@ -76,7 +77,10 @@ async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
     if found is not None:
         return found
     if wanted == DEFAULT_TENANT:
-        return await container.tenants.create(DEFAULT_TENANT)
+        try:
+            return await container.tenants.create(DEFAULT_TENANT)
+        except Conflict:  # another process made it a moment ago
+            return await choose_tenant(container, wanted)
     try:
         return await container.tenants.get(TenantId(wanted))
     except (InvalidScope, NotFound):

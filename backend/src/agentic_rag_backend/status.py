@@ -8,9 +8,12 @@ from typing import Any
 from agentic_rag_backend import __version__
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.container.options import synthesis_model
+from agentic_rag_backend.container.sharing import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
+
+NO_WORKER = "no worker has said that it is alive lately: jobs wait until 'agentic-rag worker' runs"
 
 
 async def describe_status(services: Container, caller: Principal) -> dict[str, Any]:
@@ -19,13 +22,15 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     settings = services.settings
     counts = dict(await services.catalogue.documents.counts(tenant.id))
     knowledge = await services.graph.counts(tenant.id)
+    workers = await services.attendance.workers()
+    open_jobs = await services.attendance.open_jobs() if caller.operator else None
     pointer = await services.catalogue.communities.pointer(tenant.id)
     dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
     return {
         "version": __version__,
-        "profile": "embedded",
+        "profile": _profile(services),
         "stores": {
-            "catalogue": "sqlite",
+            "catalogue": "postgresql" if services.attendance.shared else "sqlite",
             "graph": settings.graph_store,
             "vectors": settings.vector_store,
         },
@@ -52,11 +57,22 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             "mentions": knowledge.mentions,
         },
         "state_version": tenant.state_version,
+        "workers": {"alive": len(workers), "here": services.attendance.here},
+        # Over all tenants, as are the indexes.
+        "queue": open_jobs,
+        "warnings": [NO_WORKER] if services.attendance.shared and not workers else [],
         "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
         # Over all tenants, so for the operator: what a tenant is told must not depend on others.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
     }
+
+
+def _profile(services: Container) -> str:
+    apart = of_one_process(services.settings)
+    if not apart:
+        return "server"
+    return "embedded" if len(apart) == STORES else "mixed"
 
 
 def _reconciliation(job: Job | None) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from agentic_rag_backend.api.routers import (
     documents,
     health,
     jobs,
+    metrics,
     search,
     status,
     tenants,
@@ -53,5 +54,6 @@ def create_app(container: Container) -> FastAPI:
         versioned.include_router(router.router)
     app.include_router(versioned)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     describe(app, base_path=BASE_PATH)
     return app

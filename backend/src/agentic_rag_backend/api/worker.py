@@ -1,4 +1,4 @@
-"""What a worker process answers over HTTP: whether it lives and whether its stores do. No data, no tenants, no key."""
+"""What a worker process answers over HTTP: whether it lives, whether its stores do, and figures. No data, no tenants."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from agentic_rag_backend import __version__
 from agentic_rag_backend.api.errors import install_error_handlers
 from agentic_rag_backend.api.middleware import RequestContext
-from agentic_rag_backend.api.routers import health
+from agentic_rag_backend.api.routers import health, metrics
 from agentic_rag_backend.container import Container
 
 _BODY_LIMIT = 1024
@@ -21,4 +21,5 @@ def create_worker_app(container: Container) -> FastAPI:
     app.add_middleware(RequestContext, **limits, timeout_s=container.settings.request_timeout_s)
     install_error_handlers(app)
     app.include_router(health.router)
+    app.include_router(metrics.router)
     return app

@@ -115,11 +115,13 @@ async def _look_at_server(health: Health, url: str, settings: Settings, *, repai
 
     async with open_remote(url, None, None) as client:
         try:
-            stores = (await client.health())["stores"]
+            found = await client.health()
         except AgenticRagError as error:
             health.checks.append(Check("server", False, error.message))
             return
-    health.checks += [Check("server", True, url), *(Check(name, state == "ok", state) for name, state in stores.items())]
+    health.checks += [Check("server", True, url), *(Check(name, state == "ok", state) for name, state in found["stores"].items())]
+    if found.get("workers") is not None:
+        health.checks.append(_workers(found["workers"]))
     if all(check.ok for check in health.checks):
         await _compare(health, lambda: compare_on_server(url, settings, repair=repair))
 
@@ -131,6 +133,8 @@ async def _look_at_stores(health: Health, settings: Settings, *, repair: bool) -
         # Workers only where something is to be mended: what a repair queues is done before the command ends.
         async with open_stores(settings, work=repair) as container:
             health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
+            if container.attendance.shared:
+                health.checks.append(_workers(len(await container.attendance.workers())))
             if all(check.ok for check in health.checks if check.name in COMPARED):
                 await _compare(health, lambda: compare_here(container, repair=repair))
     except AgenticRagError as error:
@@ -142,6 +146,10 @@ async def _compare(health: Health, comparing: Callable[[], Awaitable[list[Compar
         health.stores += await comparing()
     except AgenticRagError as error:
         health.checks.append(Check("comparison", False, f"{error.code}: {error.message}"))
+
+
+def _workers(alive: int) -> Check:
+    return Check("workers", alive > 0, f"{alive} alive" if alive else "none is alive: jobs wait until 'agentic-rag worker' runs")
 
 
 def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[], Awaitable[str]]]:

@@ -27,6 +27,7 @@ from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
+from agentic_rag_backend.jobs.attendance import Attendance
 from agentic_rag_backend.jobs.base import JobQueue, QueueName
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
@@ -69,6 +70,7 @@ class Container:
     tokenizer: Tokenizer
     model: LanguageModel
     queue: JobQueue
+    attendance: Attendance
     jobs: JobService
     tenants: TenantService
     authenticator: Authenticator
@@ -96,7 +98,7 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         ConfigurationError: settings contradict each other.
     """
     async with AsyncExitStack() as stack:
-        container = await _compose(settings, stack)
+        container = await _compose(settings, stack, work=work)
         # Registered after the stores, so run before them: nothing that a worker uses is closed under it.
         stack.push_async_callback(container.queue.shutdown)
         if work:
@@ -109,7 +111,7 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         yield container
 
 
-async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
+async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> Container:
     adapters = await open_adapters(settings, stack)
     catalogue = adapters.catalogue
 
@@ -160,6 +162,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack) -> Container:
         tokenizer=tokenizer,
         model=adapters.model,
         queue=queue,
+        attendance=Attendance(catalogue.workers, here=work, others=others),
         jobs=jobs,
         tenants=tenants,
         authenticator=_authenticator(settings, catalogue),

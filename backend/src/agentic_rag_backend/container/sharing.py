@@ -5,6 +5,9 @@ from __future__ import annotations
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 
+STORES = 3
+"""Catalogue, graph and vectors."""
+
 
 def of_one_process(settings: Settings) -> list[str]:
     """Return the settings of stores that belong to one process, as they are; none where processes can share everything."""

@@ -68,6 +68,13 @@ class VectorIndexStatus(View):
     last: VectorIndexRun | None
 
 
+class WorkersStatus(View):
+    """``alive`` have said so lately; ``here``: the process that answers runs jobs itself."""
+
+    alive: int
+    here: bool
+
+
 class StatusView(View):
     """How a tenant is served."""
 
@@ -83,3 +90,6 @@ class StatusView(View):
     communities: CommunitiesStatus
     vector_indexes: list[VectorIndexStatus] | None
     reconciliation: LastReconciliation | None
+    workers: WorkersStatus
+    queue: dict[str, int] | None
+    warnings: list[str]

@@ -42,11 +42,7 @@ class SqlLeases:
 
     async def take(self, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
         """Take a tenant's lease."""
-        of = require_tenant(tenant).value
-        # Who waits looks again and again, which should cost a read and lock nothing.
-        if await self._database.read(_is_out_of_reach, of, name, executor_id):
-            return None
-        return await self._database.write(_take, of, name, executor_id)
+        return await self._database.write(_take, require_tenant(tenant).value, name, executor_id)
 
     async def give_up(self, tenant: TenantId, fence: Fence) -> bool:
         """Let go of a lease."""
@@ -59,8 +55,6 @@ class SqlLeases:
 
     async def lead(self, name: str, executor_id: str) -> bool:
         """Tell whether a worker is the one that does a thing of no tenant."""
-        if await self._database.read(_is_out_of_reach, _NOBODYS, name, executor_id):
-            return False
         return await self._database.write(_take, _NOBODYS, name, executor_id) is not None
 
 
@@ -90,6 +84,9 @@ def _is_worker(connection: Connection, executor_id: str) -> bool:
 
 
 def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
+    # Who waits looks again and again, which should lock nothing.
+    if _is_out_of_reach(connection, tenant, name, executor_id):
+        return None
     if connection.execute(_JOINED_LOCKED, {"worker": executor_id}).first() is None:
         return None
     this = {"tenant": tenant, "lease": name}

@@ -67,6 +67,9 @@ class WorkerDirectory(Protocol):
     async def kills(self) -> Mapping[str, int]:
         """Return at how many kills each workflow was present that is not finished, without those that were at none."""
 
+    async def open_jobs(self) -> Mapping[str, int]:
+        """Count the jobs of all tenants that are ``queued`` and ``running``."""
+
     async def forget(self, workflow_ids: Collection[str]) -> None:
         """Forget what was counted against workflows that nobody runs any more."""
 

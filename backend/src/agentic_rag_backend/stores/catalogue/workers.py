@@ -11,9 +11,10 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.liveness import Worker
 from agentic_rag_backend.stores.catalogue.rows import upsert
-from agentic_rag_backend.stores.catalogue.tables import workers, workflow_runs
+from agentic_rag_backend.stores.catalogue.tables import jobs, workers, workflow_runs
 
 
 class SqlWorkers:
@@ -87,6 +88,15 @@ class SqlWorkers:
             return {row.workflow_id: row.kills for row in connection.execute(statement)}
 
         return await self._database.read(find)
+
+    async def open_jobs(self) -> Mapping[str, int]:
+        """Count the jobs of all tenants that have not ended."""
+        statement = select(jobs.c.state, func.count().label("jobs")).where(jobs.c.state.in_(OPEN)).group_by(jobs.c.state)
+
+        def count(connection: Connection) -> Mapping[str, int]:
+            return dict.fromkeys(OPEN, 0) | {row.state: row.jobs for row in connection.execute(statement)}
+
+        return await self._database.read(count)
 
     async def forget(self, workflow_ids: Collection[str]) -> None:
         """Forget what was counted against workflows that nobody runs any more."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from neo4j import AsyncDriver, AsyncGraphDatabase, AsyncManagedTransaction, AsyncSession, TrustCustomCAs, unit_of_work
-from neo4j.exceptions import ConfigurationError as DriverMisconfigured
 from neo4j.exceptions import (
+    ClientError,
     ConstraintError,
     DriverError,
     Neo4jError,
     ServiceUnavailable,
+    TransientError,
 )
+from neo4j.exceptions import ConfigurationError as DriverMisconfigured
 
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
 
@@ -26,6 +29,8 @@ Record = Mapping[str, Any]
 _SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 _INVALID = ("Neo.ClientError.Statement.ArgumentError", "Neo.ClientError.Statement.TypeError")
 _SCHEMA_TIMEOUT_S = 600.0
+_MADE_MEANWHILE = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
+"""What ``IF NOT EXISTS`` answers where another process made it between looking and making."""
 _UNKNOWN_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
 
 
@@ -125,9 +130,19 @@ class Neo4jConnections:
             return await session.execute_read(_bounded(work, limit))
 
     async def define(self, statement: str) -> None:
-        """Run a statement of the schema, in a transaction of its own."""
+        """Run a statement of the schema, in a transaction of its own; again where another process is at the same."""
         async with self._session(_SCHEMA_TIMEOUT_S) as session:
-            await (await session.run(statement)).consume()
+            while True:
+                try:
+                    await (await session.run(statement)).consume()
+                except TransientError:
+                    await asyncio.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - nothing secret depends on it
+                except ClientError as error:
+                    if error.code != _MADE_MEANWHILE:
+                        raise
+                    return
+                else:
+                    return
 
     async def close(self) -> None:
         """Close every connection; further calls raise `StoreUnavailable`."""

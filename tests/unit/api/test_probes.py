@@ -1,0 +1,128 @@
+"""What probes are told: health, figures, and who may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+
+from agentic_rag_backend.api.app import create_app
+from agentic_rag_backend.api.worker import create_worker_app
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.errors import Forbidden, StoreUnavailable
+from agentic_rag_backend.jobs.attendance import Attendance
+from agentic_rag_backend.jobs.membership import Others
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.liveness import Worker
+
+KEY = "the-operators-key-of-these-tests-0123456789"
+
+
+class Directory:
+    """Workers as they are given, or none to be had."""
+
+    def __init__(self, *workers: Worker, away: bool = False) -> None:
+        self.found = workers
+        self.away = away
+
+    async def workers(self) -> Sequence[Worker]:
+        if self.away:
+            raise StoreUnavailable("away")
+        return self.found
+
+    async def open_jobs(self) -> Mapping[str, int]:
+        return {"queued": 7, "running": 2}
+
+
+class Store:
+    def __init__(self, *, away: bool = False) -> None:
+        self.away = away
+
+    async def ping(self) -> None:
+        if self.away:
+            raise StoreUnavailable("away")
+
+
+class Keys:
+    """Knows the operator's key, and one tenant's."""
+
+    def is_operator(self, secret: str) -> bool:
+        return secret == KEY
+
+    async def authenticate(self, secret: str) -> None:
+        if secret != "a-tenants":
+            raise Forbidden("no such key")
+
+
+def worker(name: str, silent_s: float, *workflows: str) -> Worker:
+    return Worker(executor_id=name, beats=1, workflows=frozenset(workflows), silent_s=silent_s)
+
+
+ALIVE = (worker("alive", 1, "ingest_v1"), worker("silent", 31, "ingest_v1"), worker("a command that looks", 1))
+
+
+def attendance(directory: Directory, *, shared: bool = True, here: bool = False) -> Attendance:
+    others = Others(directory=cast(Any, directory), leases=cast(Any, None), silent_after_s=30) if shared else None
+    return Attendance(cast(Any, directory), here=here, others=others)
+
+
+def container(directory: Directory, *, host: str = "127.0.0.1", away: str = "") -> Container:
+    names = ("catalogue", "graph", "vectors", "blobs", "queue")
+    stores = {name: Store(away=name == away) for name in names}
+    settings = Settings(host=host, _env_file=None)  # type: ignore[call-arg]
+    held = {"settings": settings, "attendance": attendance(directory), "authenticator": Keys(), "reindex_due": None}
+    return cast(Container, SimpleNamespace(**held, **stores))
+
+
+def client(made: Container, *, of_worker: bool = True) -> httpx.AsyncClient:
+    app = create_worker_app(made) if of_worker else create_app(made)
+    return httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://probe")
+
+
+async def test_only_who_runs_jobs_and_has_beaten_lately_is_alive() -> None:
+    assert [each.executor_id for each in await attendance(Directory(*ALIVE)).workers()] == ["alive"]
+    assert await attendance(Directory(*ALIVE), shared=False).workers() == []
+    assert len(await attendance(Directory(), shared=False, here=True).workers()) == 1
+
+
+@pytest.mark.parametrize("of_worker", [True, False])
+async def test_ready_names_each_store_and_counts_workers(of_worker: bool) -> None:
+    async with client(container(Directory(*ALIVE)), of_worker=of_worker) as probe:
+        assert (await probe.get("/health/live")).json() == {"status": "ok"}
+        found = await probe.get("/health/ready")
+    names = ("catalogue", "graph", "vectors", "blobs", "jobs")
+    assert (found.status_code, found.json()["stores"], found.json()["workers"]) == (200, dict.fromkeys(names, "ok"), 1)
+
+
+async def test_a_store_that_is_away_is_named_and_no_worker_is_no_fault() -> None:
+    async with client(container(Directory(), away="graph")) as probe:
+        found = await probe.get("/health/ready")
+    assert (found.status_code, found.json()["stores"]["graph"], found.json()["workers"]) == (503, "store_unavailable", 0)
+    async with client(container(Directory())) as probe:
+        assert (await probe.get("/health/ready")).status_code == 200
+    async with client(container(Directory(away=True))) as probe:
+        assert (await probe.get("/health/ready")).json()["workers"] is None
+
+
+async def test_figures() -> None:
+    async with client(container(Directory(*ALIVE), away="vectors")) as probe:
+        found = await probe.get("/metrics")
+    assert found.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in found.text.splitlines() if not line.startswith("#")]
+    assert "agentic_rag_workers 1" in lines
+    assert {'agentic_rag_jobs{state="queued"} 7', 'agentic_rag_jobs{state="running"} 2'} <= set(lines)
+    assert {'agentic_rag_store_up{store="graph"} 1', 'agentic_rag_store_up{store="vectors"} 0'} <= set(lines)
+    async with client(container(Directory(away=True), away="catalogue")) as probe:
+        found = await probe.get("/metrics")
+    assert (found.status_code, "agentic_rag_workers" in found.text) == (200, False)
+
+
+async def test_off_loopback_figures_are_the_operators() -> None:
+    async with client(container(Directory(), host="0.0.0.0")) as probe:
+        assert (await probe.get("/metrics")).status_code == 401
+        assert (await probe.get("/metrics", headers={"X-API-Key": "a-tenants"})).status_code == 403
+        assert (await probe.get("/metrics", headers={"X-API-Key": KEY})).status_code == 200
+        assert (await probe.get("/health/ready")).status_code == 200
