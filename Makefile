@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-services up-local bench demo serve worker lock clean
+.PHONY: help install fmt check test test-unit test-services up down up-local docs bench demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -45,6 +45,15 @@ test-services: $(VENV)/.dev ## the tests that need Neo4j or PostgreSQL: found by
 	infra/install_services.sh
 	$(BIN)/python -m pytest -m services $(ARGS)
 
+up: ## the server profile in containers (needs Docker and a .env; see infra/README.md)
+	docker compose up --build --detach --wait
+
+down: ## stop it; its volumes stay
+	docker compose down
+
+docs: $(VENV)/.dev ## write anew what of the documents follows from the code
+	$(BIN)/python tests/meta/test_settings.py
+
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
 	$(BIN)/python tests/fixtures/services.py .services
 
@@ -71,6 +80,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, 
 lock: $(VENV)/.dev ## resolve the requirements anew
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra dev --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
+	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
 
 clean: ## remove .venv, caches and the demo's data
 	rm -rf $(VENV) .demo .coverage .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

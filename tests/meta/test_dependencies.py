@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-LOCKS = ("requirements.lock", "requirements-dev.lock")
+LOCKS = ("requirements.lock", "requirements-server.lock", "requirements-dev.lock")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -46,7 +46,14 @@ def test_locks_name_no_host_and_no_folder(root: Path, name: str) -> None:
     assert not [line for line in lines if "://" in line or line.startswith("-") or re.search(r"(^|[\s@])/\w", line)]
 
 
-@pytest.mark.parametrize(("name", "groups"), [("requirements.lock", ("",)), ("requirements-dev.lock", ("", "dev", "server"))])
+@pytest.mark.parametrize(
+    ("name", "groups"),
+    [
+        ("requirements.lock", ("",)),
+        ("requirements-server.lock", ("", "build", "server")),
+        ("requirements-dev.lock", ("", "dev", "server")),
+    ],
+)
 def test_locks_pin_every_dependency_with_hashes(root: Path, name: str, groups: tuple[str, ...]) -> None:
     text = (root / "backend" / name).read_text(encoding="utf-8")
     entries = re.findall(r"^([A-Za-z0-9._-]+)==\S+ \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)

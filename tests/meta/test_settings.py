@@ -27,6 +27,12 @@ _SECTION = re.compile(r"^    # --- (.+)$|^    (\w+):", re.MULTILINE)
 _HEAD = """# Every setting with its default. Copy to .env and uncomment what you change; the environment wins over .env.
 # Each line: what it is (unit or values; default). An empty value counts as unset.
 """
+_COMPOSE = """
+# --- docker-compose.yml alone
+
+# password of the PostgreSQL that it starts: letters and digits (secret; unset)
+# POSTGRES_PASSWORD=
+"""
 
 
 @dataclass(frozen=True)
@@ -93,7 +99,7 @@ def env_example() -> str:
         for row in rows:
             parts.append(f"\n# {row.description} ({row.values}; {'default ' + row.default if row.default else 'unset'})\n")
             parts.append(f"# {row.name}={row.default}\n")
-    return "".join(parts)
+    return "".join([*parts, _COMPOSE])
 
 
 def page_part() -> str:
