@@ -97,6 +97,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
     for name in ("work_v1", "new_v2"):
         queue.register(name, QueueName.PREPARE, elsewhere)
+    queue.register("commit_v1", QueueName.COMMIT, elsewhere)
     await queue.migrate()
     with sqlite3.connect(tmp_path / "catalogue.db") as connection:
         connection.execute("CREATE TABLE effects (job TEXT, what TEXT, worker TEXT)")
@@ -167,6 +168,35 @@ async def test_a_stopped_worker_that_comes_back_has_no_effect(site: Site) -> Non
     ]
     await site.queue.enqueue("work_v1", TENANT, "after-1", 1)
     site.until(lambda: site.count("end") == {"hold-1": 1, "after-1": 1}, "work after it")
+
+
+async def test_a_stopped_worker_has_lost_its_turn_before_it_writes(site: Site) -> None:
+    zombie = site.start("zombie", "commit_v1")
+    site.until(lambda: bool(site.workers()), "the first worker")
+    await site.queue.enqueue("commit_v1", TENANT, "hold-1", 1)
+    site.until(lambda: site.count("start").total() == 1, "a start")
+    await site.queue.enqueue("commit_v1", TENANT, "behind-1", 1)
+    site.start("second", "commit_v1")
+    site.until(lambda: len(site.workers()) == 2, "the second worker")
+    site.stop(zombie)
+    site.until(lambda: any(worker == "second" for _, _, worker in site.effects()), "the second's turn")
+    (site.folder / "go-zombie").touch()
+    os.kill(zombie.pid, signal.SIGCONT)  # which goes on where it was: right before it writes
+    site.until(lambda: ("hold-1", "cancelled", "zombie") in site.effects(), "the zombie letting go")
+    (site.folder / "go-second").touch()
+    site.until(lambda: set(site.statuses().values()) == {"SUCCESS"}, "two endings")
+    effects = site.effects()
+    assert [what for job, what, worker in effects if worker == "zombie" and job == "hold-1"][:2] == ["start", "cancelled"]
+    assert site.count("end") == {"hold-1": 1, "behind-1": 1}
+    # One at a time: whoever began after the zombie ended, or lost its turn, before the next one began.
+    later = effects[effects.index(("hold-1", "cancelled", "zombie")) + 1 :]
+    running: set[str] = set()
+    for _, what, worker in later:
+        if what == "start":
+            assert not running, effects
+            running.add(worker)
+        else:
+            running.discard(worker)
 
 
 async def test_a_job_that_kills_its_worker_is_given_up_and_no_other(site: Site) -> None:

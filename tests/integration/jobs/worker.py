@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.turns import confirm_turn
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 FOLDER, NAME, WORKFLOWS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
@@ -33,6 +34,7 @@ async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
     try:
         while job_id.startswith("hold") and not (FOLDER / f"go-{NAME}").exists():
             await asyncio.sleep(0.05)
+        await confirm_turn()
     except asyncio.CancelledError:
         note(job_id, "cancelled")
         raise
@@ -56,7 +58,7 @@ async def main() -> None:
         others=Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=3.0),
     )
     for name in WORKFLOWS:
-        queue.register(name, QueueName.PREPARE, work)
+        queue.register(name, QueueName.COMMIT if name == "commit_v1" else QueueName.PREPARE, work)
     await queue.launch()
     while not (FOLDER / "stop").exists():
         await asyncio.sleep(0.05)

@@ -16,9 +16,12 @@ from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.jobs import backlog, membership
 from agentic_rag_backend.jobs import queue as module
 from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId.new()
 
@@ -127,6 +130,31 @@ async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine
     await queue.shutdown()
 
 
+async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "LOOK_S", 0.02)
+    ran: list[str] = []
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+        ran.append(job_id)
+        await asyncio.sleep(1)  # what runs is not claimed again, however long that takes
+
+    queue = _queue(engine, work)
+    await queue.launch()
+    lost = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'test' WHERE workflow_uuid = 'work_v1:lost:1'"
+
+    def claim() -> None:
+        with engine.begin() as connection:
+            options = backlog.options_of("work_v1", QueueName.COMMIT, TENANT, "lost", 1)
+            queue._backlog.enqueue_within(connection, options, TENANT, "lost", 1)
+            assert connection.exec_driver_sql(lost).rowcount == 1
+
+    await asyncio.to_thread(claim)
+    await _until(lambda: ran == ["lost"])
+    await _until(lambda: bool(queue._backlog._client.list_workflows(status="SUCCESS")))
+    assert ran == ["lost"]
+    await queue.shutdown()
+
+
 async def _left_as_it_is(self: membership.Alone) -> None: ...
 
 
@@ -221,3 +249,32 @@ async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytes
     await asyncio.to_thread(queue._backlog.delete_old)
     assert listed() == []
     await queue.shutdown()
+
+
+async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path: Path) -> None:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await catalogue.migrate()
+    others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=3)
+    looks, works = (
+        DbosQueue(
+            catalogue.sync_engine, executor_id=name, prepare_concurrency=1, polling_interval_s=0.02, others=others, drain_s=0
+        )
+        for name in ("looks", "works")
+    )
+    await looks.migrate()
+    await looks.ping()
+    works.register("work_v1", QueueName.COMMIT, _nothing)
+    await works.launch()
+    async with looks.turn(Turn.COMMIT, TENANT):
+        await works.enqueue("work_v1", TENANT, "job", 1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.3), works.turn(Turn.COMMIT, TENANT):
+                raise AssertionError("two held it")
+        assert [each.executor_id for each in await catalogue.workers.workers()] == ["looks", "works"]
+    async with asyncio.timeout(20), works.turn(Turn.COMMIT, TENANT):
+        pass
+    assert sorted([await looks.leads(), await works.leads()]) == [False, True]
+    await looks.shutdown()
+    await works.shutdown()
+    assert await catalogue.workers.workers() == []
+    await catalogue.close()
