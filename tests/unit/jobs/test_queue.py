@@ -130,6 +130,102 @@ async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine
     await queue.shutdown()
 
 
+async def _left_as_it_is(self: membership.Alone) -> None: ...
+
+
+@pytest.fixture
+def killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a shutdown leave what a killed process would."""
+    monkeypatch.setattr(module, "_DRAIN_S", 0.01)
+    monkeypatch.setattr(membership.Alone, "leave", _left_as_it_is)
+    monkeypatch.setattr(RunningNote, "ended", lambda self, workflow: None)
+
+
+def _kills(queue: DbosQueue) -> dict[str, int]:
+    assert isinstance(queue._membership, membership.Alone)
+    return dict(queue._membership._note.kills)
+
+
+class _Hangs:
+    def __init__(self) -> None:
+        self.started: list[str] = []
+
+    async def __call__(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        self.started.append(job_id)
+        await asyncio.sleep(60)
+
+
+@pytest.mark.usefixtures("killed")
+async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> None:
+    hangs, ended = _Hangs(), _Ended()
+    for run in range(GIVEN_UP_AFTER):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        if run == 0:
+            await queue.enqueue("work_v1", TENANT, "poison", 1)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        if run == GIVEN_UP_AFTER - 1:  # earlier, either of the two could be the first to run after a kill
+            await queue.enqueue("work_v1", TENANT, "behind", 1)
+        await queue.shutdown()
+    assert (ended.told, set(hangs.started)) == ([], {"poison"})
+    queue = _queue(engine, hangs, ended=ended)
+    await queue.launch()
+    assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
+    assert "was running 6 times when the process was killed, the last 2 of them with nothing beside it" in ended.told[0][2]
+    await _until(lambda: hangs.started[-1] == "behind")
+    await queue.shutdown()
+    assert _kills(queue) == {"work_v1:poison:1": GIVEN_UP_AFTER}
+    queue = _queue(engine, hangs, ended=ended)
+    await queue.launch()
+    await queue.shutdown()
+    assert (len(ended.told), _kills(queue)) == (1, {"work_v1:behind:1": 1})
+
+
+@pytest.mark.usefixtures("killed")
+async def test_a_retry_by_hand_starts_with_a_clean_record(engine: Engine) -> None:
+    hangs, ended = _Hangs(), _Ended()
+    for run in range(GIVEN_UP_AFTER + 1):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        if run == 0:
+            await queue.enqueue("work_v1", TENANT, "poison", 1)
+        if run == GIVEN_UP_AFTER:
+            assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
+            await queue.enqueue("work_v1", TENANT, "poison", 2)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        await queue.shutdown()
+    queue = _queue(engine, hangs, ended=ended)
+    await queue.launch()
+    await queue.shutdown()
+    assert (len(ended.told), _kills(queue)) == (1, {"work_v1:poison:2": 1})
+
+
+async def test_handing_back_does_not_count_as_killing(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_DRAIN_S", 0.01)
+    hangs, ended = _Hangs(), _Ended()
+    for run in range(3):
+        queue = _queue(engine, hangs, ended=ended)
+        await queue.launch()
+        await queue.enqueue("work_v1", TENANT, "long", 1)
+        await _until(lambda run=run: len(hangs.started) == run + 1)  # type: ignore[misc]
+        await queue.shutdown()
+        assert _kills(queue) == {}
+
+
+async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = _queue(engine, _nothing)
+    await queue.launch()
+    await queue.enqueue("work_v1", TENANT, "job", 1)
+    listed = lambda: queue._backlog._client.list_workflows(status="SUCCESS")  # noqa: E731
+    await _until(lambda: len(listed()) == 1)
+    await asyncio.to_thread(queue._backlog.delete_old)
+    assert len(listed()) == 1
+    monkeypatch.setattr(backlog, "RETENTION", timedelta(seconds=-5))
+    await asyncio.to_thread(queue._backlog.delete_old)
+    assert listed() == []
+    await queue.shutdown()
+
+
 async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path: Path) -> None:
     catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
