@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from sqlalchemy import event
 
+from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.testing import workers as contract
+from agentic_rag_backend.testing.catalogue_samples import nothing
 
 
 @pytest.fixture
@@ -24,6 +26,17 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
     await check(catalogue.workers)
+
+
+async def test_jobs_that_have_not_ended_are_counted_over_all_tenants(catalogue: SqlCatalogue) -> None:
+    assert await catalogue.workers.open_jobs() == {"queued": 0, "running": 0}
+    one, other = [(await catalogue.tenants.create(name)).id for name in ("one", "other")]
+    of_one = [await catalogue.jobs.create(one, JobKind.REBUILD, {}, nothing) for _ in range(3)]
+    await catalogue.jobs.create(other, JobKind.RECONCILE, {}, nothing)
+    for job in of_one[:2]:
+        await catalogue.jobs.start(one, job.id)
+    await catalogue.jobs.finish(one, of_one[0].id, JobState.FAILED)
+    assert await catalogue.workers.open_jobs() == {"queued": 2, "running": 1}
 
 
 @pytest.mark.parametrize(

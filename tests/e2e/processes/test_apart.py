@@ -111,6 +111,7 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
         worker.process.send_signal(signal.SIGSTOP)
     put_many(apis, [(big, number) for number in range(BIG)])
     waiting = open_jobs(site)[big.id]
+    figures = httpx.get(f"{apis[0].url}/metrics", timeout=60).text.splitlines()
     job_id = put(apis, small, 4)["job_id"]
     begun = time.monotonic()
     for worker in workers:
@@ -120,6 +121,8 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
     left = open_jobs(site).get(big.id, 0)
     print(f"alone {sorted(alone)[1]:.2f} s, beside {waiting} of another tenant {beside:.2f} s, of which {left} were left")
     assert waiting == BIG
+    assert "agentic_rag_workers 2" in figures
+    assert sum(int(line.split()[1]) for line in figures if line.startswith("agentic_rag_jobs")) == BIG
     assert left > waiting // 2, "the small tenant's document came after most of what was waiting before it"
 
     # And a worker killed in the middle of the rest.
