@@ -60,7 +60,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "workers": {"alive": len(workers), "here": services.attendance.here},
         # Over all tenants, as are the indexes.
         "queue": open_jobs,
-        "warnings": [NO_WORKER] if services.attendance.shared and not workers else [],
+        "warnings": [] if workers or of_one_process(services.settings) else [NO_WORKER],
         "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
         # Over all tenants, so for the operator: what a tenant is told must not depend on others.

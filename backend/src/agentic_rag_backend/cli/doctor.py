@@ -128,12 +128,13 @@ async def _look_at_server(health: Health, url: str, settings: Settings, *, repai
 
 async def _look_at_stores(health: Health, settings: Settings, *, repair: bool) -> None:
     from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.container.sharing import of_one_process
 
     try:
         # Workers only where something is to be mended: what a repair queues is done before the command ends.
         async with open_stores(settings, work=repair) as container:
             health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
-            if container.attendance.shared:
+            if not of_one_process(settings):
                 health.checks.append(_workers(len(await container.attendance.workers())))
             if all(check.ok for check in health.checks if check.name in COMPARED):
                 await _compare(health, lambda: compare_here(container, repair=repair))
