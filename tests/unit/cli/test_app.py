@@ -26,7 +26,21 @@ GROUPS = {
     "tenants": {"create", "list", "delete", "keys"},
     "features": {"show", "set"},
 }
-ALONE = {"serve", "worker", "demo", "ingest", "search", "ask", "export", "import", "reindex", "migrate", "status", "doctor", "config"}
+ALONE = {
+    "serve",
+    "worker",
+    "demo",
+    "ingest",
+    "search",
+    "ask",
+    "export",
+    "import",
+    "reindex",
+    "migrate",
+    "status",
+    "doctor",
+    "config",
+}
 
 
 @pytest.fixture(autouse=True)
