@@ -75,6 +75,18 @@ async def test_a_statement_that_does_not_end_is_given_up(database: Database, kin
     assert await database.read(number) == 42
 
 
+async def test_a_session_that_the_server_ends_is_an_outage(database: Database) -> None:
+    def pauses(connection: Connection) -> None:
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '50ms'"))
+        time.sleep(1)
+        number(connection)
+
+    for run in (database.read, database.write):
+        with pytest.raises(StoreUnavailable):
+            await run(pauses)
+    assert await database.read(number) == 42
+
+
 async def test_reads_do_not_wait_for_threads_that_hang(database: Database, proxy: FaultyProxy) -> None:
     assert await database.read(number) == 42
     writes = [asyncio.ensure_future(database.write(never)) for _ in range(64)]

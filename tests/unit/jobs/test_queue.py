@@ -130,6 +130,31 @@ async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine
     await queue.shutdown()
 
 
+async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "LOOK_S", 0.02)
+    ran: list[str] = []
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+        ran.append(job_id)
+        await asyncio.sleep(1)  # what runs is not claimed again, however long that takes
+
+    queue = _queue(engine, work)
+    await queue.launch()
+    lost = "UPDATE workflow_status SET status = 'PENDING', executor_id = 'test' WHERE workflow_uuid = 'work_v1:lost:1'"
+
+    def claim() -> None:
+        with engine.begin() as connection:
+            options = backlog.options_of("work_v1", QueueName.COMMIT, TENANT, "lost", 1)
+            queue._backlog.enqueue_within(connection, options, TENANT, "lost", 1)
+            assert connection.exec_driver_sql(lost).rowcount == 1
+
+    await asyncio.to_thread(claim)
+    await _until(lambda: ran == ["lost"])
+    await _until(lambda: bool(queue._backlog._client.list_workflows(status="SUCCESS")))
+    assert ran == ["lost"]
+    await queue.shutdown()
+
+
 async def _left_as_it_is(self: membership.Alone) -> None: ...
 
 

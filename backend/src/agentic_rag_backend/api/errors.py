@@ -73,7 +73,10 @@ def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(AgenticRagError)
     async def _ours(request: Request, error: AgenticRagError) -> JSONResponse:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            log.error("request_failed", code=error.code, detail=error.message, exc_info=error)
+            # While a store is away every request ends here: a line each, not a page.
+            ours = error.status == HTTPStatus.INTERNAL_SERVER_ERROR
+            cause = type(error.__cause__).__name__ if error.__cause__ is not None else None
+            log.error("request_failed", code=error.code, detail=error.message, cause=cause, exc_info=error if ours else None)
         return problem(error, request_id=request_id_of(request))
 
     @app.exception_handler(RequestValidationError)

@@ -69,7 +69,12 @@ class Backlog:
 
     def __init__(self, engine: Engine) -> None:
         self._client = DBOSClient(
-            system_database_engine=engine, serializer=JsonSerializer(), application_name=APPLICATION, lazy=True
+            system_database_engine=engine,
+            serializer=JsonSerializer(),
+            application_name=APPLICATION,
+            lazy=True,
+            # It would wait in here until the database is back, and after long outages for another minute and a half.
+            retry_connection_errors=False,
         )
 
     def declare(self, *, polling_interval_s: float, claimed_beside: int | None) -> None:

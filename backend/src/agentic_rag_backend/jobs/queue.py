@@ -28,12 +28,14 @@ from agentic_rag_backend.jobs.backlog import (
     workflow_id,
 )
 from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.claims import OwnClaims
 from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
 from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.slots import Slots
 from agentic_rag_backend.jobs.turns import Turn, Turns, turn_lost
+from agentic_rag_backend.jobs.workers import BEATS
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
@@ -101,7 +103,7 @@ class DbosQueue:
         self._turns = Turns() if others is None else Turns(others.leases, self._membership)
         self._slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
         self._leading, self._lead_known_until = False, -math.inf
-        self._unrecorded: set[str] = set()
+        self._claims = OwnClaims(self._backlog, lost_after_s=BEATS * self._membership.interval_s)
         self._waiting: set[asyncio.Task[Any]] = set()
         self._working: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -268,7 +270,7 @@ class DbosQueue:
         await self._stop_work(0)
         # In a thread: DBOS joins its threads, some of which wait for this loop.
         await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
-        self._unrecorded.clear()
+        self._claims.forget()
         self._stopping = False
         await self._begin()
 
@@ -294,6 +296,7 @@ class DbosQueue:
         if task is None or self._stopping:
             raise asyncio.CancelledError
         this, blame = workflow_id(name, job_id, attempt), self._membership.blame
+        self._claims.begun(this)
         self._waiting.add(task)
         task.add_done_callback(self._forget)
         with self._again_without_database(this):
@@ -309,7 +312,7 @@ class DbosQueue:
             except asyncio.CancelledError:
                 finished = False
                 if turn_lost():
-                    self._unrecorded.add(this)
+                    self._claims.run_again(this)
                 raise
             finally:
                 await blame.ended(tenant, this, finished=finished)
@@ -322,7 +325,7 @@ class DbosQueue:
             if problem is not None:
                 # Ended now, the workflow would leave a job that is running for ever.
                 _log.error("job %s failed, which could not be recorded; it is run again", job_id, exc_info=problem)
-                self._unrecorded.add(workflow_id(name, job_id, attempt))
+                self._claims.run_again(workflow_id(name, job_id, attempt))
                 raise asyncio.CancelledError from problem
             raise
 
@@ -332,7 +335,7 @@ class DbosQueue:
         try:
             yield
         except StoreUnavailable as error:
-            self._unrecorded.add(workflow)
+            self._claims.run_again(workflow)
             raise asyncio.CancelledError from error
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
@@ -353,8 +356,6 @@ class DbosQueue:
     async def _keep_house(self) -> None:
         while True:
             try:
-                with as_unavailable():
-                    await asyncio.to_thread(self._run_unrecorded_again)
                 if await self.leads():
                     with as_unavailable():
                         await asyncio.to_thread(self._backlog.delete_old)
@@ -369,15 +370,9 @@ class DbosQueue:
             try:
                 if not await self._membership.look():
                     await self._begin_anew()
+                await self._claims.queue_again(self._membership.executor_id, self._declared)
             except AgenticRagError:
                 _log.warning("what other processes left could not be looked for; it is tried again", exc_info=True)
-
-    def _run_unrecorded_again(self) -> None:
-        again = set(self._unrecorded)
-        if again:
-            claimed = [workflow for workflow in self._backlog.claimed() if workflow.id in again]
-            self._backlog.hand_back(workflow for workflow in claimed if workflow.executor_id == self._membership.executor_id)
-            self._unrecorded -= again
 
     async def _destroy(self) -> None:
         await self._turns.close()

@@ -12,10 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import structlog
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
+from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Query, Retrieval, Trace
+from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.facts import Facts
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
@@ -31,6 +33,8 @@ from agentic_rag_backend.retrieval.relevance import relevance
 from agentic_rag_backend.retrieval.single_leg import chunk_legs
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, Legs, Vector
+
+log = structlog.get_logger(__name__)
 
 SEED_CHUNKS = 50
 SEED_CHUNK_SHARE = 0.35
@@ -135,14 +139,24 @@ class GraphRetriever:
         hits = tuple(
             _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
         )
-        facts = await self._facts.find(query, graph, hits, reading.visible, answer)
+        facts, left_out = await self._find_facts(query, graph, hits, reading.visible, answer)
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
             facts=facts,
             relevance=relevance(_nearest_visible(evidence, reading), reading.coverage) if hits else 0.0,
-            trace=_trace(evidence, answer, elapsed),
+            trace=_trace(evidence, answer, left_out, elapsed),
         )
+
+    async def _find_facts(
+        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer
+    ) -> tuple[tuple[FactHit, ...], str | None]:
+        """Return the facts, or none and why: passages are an answer without them."""
+        try:
+            return await self._facts.find(query, graph, hits, known, answer), None
+        except StoreUnavailable as error:
+            log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            return (), f"facts are left out: {error.code}"
 
     async def _leg(self, query: Query) -> LegAnswer:
         """Ask the graph leg; where there is no engine, nothing waits for the question's vector."""
@@ -194,16 +208,17 @@ def _nearest_visible(evidence: Evidence, reading: Reading) -> float:
     return max((cosine for id, cosine in evidence.cosine.items() if id in reading.visible), default=0.0)
 
 
-def _trace(evidence: Evidence, answer: LegAnswer, elapsed: float) -> Trace:
+def _trace(evidence: Evidence, answer: LegAnswer, left_out: str | None, elapsed: float) -> Trace:
+    failures = tuple(failure for failure in (answer.failure, left_out) if failure is not None)
     unnamed = None if evidence.linked else "the question names no entity of the graph"
-    reasons = [reason for reason in (answer.failure, unnamed) if reason is not None]
+    reasons = [*failures, *([unnamed] if unnamed is not None else [])]
     return Trace(
         strategy="graph",
         methods_used=("dense", "sparse", "graph"),
         fusion="min_max × pagerank + hop",
         fallback_used=bool(reasons),
         fallback_reason="; ".join(reasons) or None,
-        failures=(answer.failure,) if answer.failure is not None else (),
+        failures=failures,
         processing_time_ms={"retrieval": elapsed},
         warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
         details={"linked_entities": len(evidence.linked), "graph_leg": answer.leg},

@@ -190,9 +190,8 @@ def _translated(error: StatementError) -> Exception:
     if isinstance(error.orig, AgenticRagError):
         return error.orig
     # Connection refused, database locked, disk full, file is no database: the operator's affair, never the caller's.
-    unavailable = isinstance(error, DBAPIError) and type(error).__name__ in {
-        "OperationalError",
-        "InterfaceError",
-        "DatabaseError",
-    }
+    # So is a session that the server ended, whatever it calls that.
+    unavailable = isinstance(error, DBAPIError) and (
+        error.connection_invalidated or type(error).__name__ in {"OperationalError", "InterfaceError", "DatabaseError"}
+    )
     return StoreUnavailable(f"the catalogue's database did not answer: {type(error.orig).__name__}") if unavailable else error

@@ -1,0 +1,188 @@
+"""The application behind HTTP, with one of its stores behind a proxy that fails."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from faulty_proxy import FaultyProxy
+
+from agentic_rag_backend.api.app import create_app
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.vector.base import Collection
+
+SLACK_S = 30.0
+"""On top of the times that are set, for a machine that is busy; what hangs takes minutes."""
+PATIENCE_S = 120.0
+QUESTION = "Who founded the Tidal Institute 0?"
+
+Opens = Callable[..., AbstractAsyncContextManager["Site"]]
+
+
+def text(number: int) -> str:
+    """Return a document of three chunks."""
+    return "\n\n".join(
+        (
+            f"# Report {number} of the Harbour Office",
+            f"Mara Voss founded the Tidal Institute {number} in Greenholm in 2019. She was born in Scarrow.",
+            "## Works\n\nMara Voss and Tomas Eld surveyed Scarrow for the Harbour Office. They measured tides.",
+            f"## Later\n\nThe Tidal Institute {number} works in Greenholm with the Harbour Office.",
+        )
+    )
+
+
+@dataclass
+class Site:
+    """An application that serves, and what stands between it and a store."""
+
+    container: Container
+    proxy: FaultyProxy
+    http: httpx.AsyncClient
+    tenant: TenantId
+
+    async def answer(self, method: str, path: str, *, limit_s: float, **options: Any) -> httpx.Response:
+        """Return a response that comes within ``limit_s`` and the machine's slack."""
+        began = time.monotonic()
+        response = await self.http.request(method, path, **options)
+        assert time.monotonic() - began < limit_s + SLACK_S, response.text
+        return response
+
+    async def search(self, strategy: str = "graph") -> httpx.Response:
+        """Ask, within a request's time."""
+        body = {"query": QUESTION, "strategy": strategy, "limit": 3}
+        return await self.answer("POST", "/api/v1/search", limit_s=self.container.settings.request_timeout_s, json=body)
+
+    async def submit(self, number: int) -> httpx.Response:
+        """Hand in a document, as a client that repeats itself."""
+        body = {"text": text(number), "key": f"report-{number}", "chunking": {"unit": "tokens", "chunk_size": 48, "overlap": 0}}
+        key = {"Idempotency-Key": f"report-{number}"}
+        limit_s = self.container.settings.request_timeout_s
+        return await self.answer("POST", "/api/v1/documents", limit_s=limit_s, json=body, headers=key)
+
+    async def accepted(self, number: int) -> str:
+        """Hand in a document until it is accepted, and return its job."""
+        response = await self.until(lambda: self.submit(number), lambda answer: answer.status_code == 202)
+        return str(response.json()["data"]["job_id"])
+
+    async def job(self, job_id: str) -> dict[str, Any]:
+        response = await self.until(
+            lambda: self.http.get(f"/api/v1/jobs/{job_id}"), lambda answer: answer.status_code == 200, pause_s=0.05
+        )
+        found: dict[str, Any] = response.json()["data"]
+        return found
+
+    async def until(self, ask: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool], *, pause_s: float = 0.2) -> Any:
+        """Ask again until the answer is as it should be; fail with the last one."""
+        answer, end = await ask(), time.monotonic() + PATIENCE_S
+        while not holds(answer):
+            assert time.monotonic() < end, getattr(answer, "text", answer)
+            await asyncio.sleep(pause_s)
+            answer = await ask()
+        return answer
+
+    async def degrades(self, store: str, *, known: bool) -> None:
+        """Ask for what needs the store: what is answered says that something was left out, what is not names the store.
+
+        Args:
+            known: whether passages are found without it.
+        """
+        for strategy in ("graph", "dual_level"):
+            response = await self.search(strategy)
+            body = response.json()
+            if response.status_code == 200:
+                assert body["meta"]["fallback_used"], response.text
+                assert "store_unavailable" in body["meta"]["fallback_reason"], response.text
+                assert bool(body["data"]["results"]) is known, response.text
+            else:
+                assert not known, response.text
+                assert (response.status_code, body["code"]) == (503, "store_unavailable"), response.text
+                assert store in body["detail"]
+
+    async def waits(self, job_id: str, *, for_: str) -> None:
+        """See a job tell what it waits for."""
+        told = await self.until(lambda: self.job(job_id), lambda held: held["message"].startswith("waiting until "))
+        assert told["state"] == "running"
+        assert for_ in told["message"]
+
+    async def restarts(self, documents: int) -> None:
+        """Take in documents while the store is cut off again and again, and restarted in between."""
+        jobs = []
+        for number in range(documents):
+            jobs.append(await self.accepted(number))
+            if number % 2:
+                self.proxy.cut()
+            if number % 4 == 3:
+                self.proxy.stop()
+                await self.search()
+                self.proxy.restore()
+        await self.all_is_well(jobs)
+
+    async def ready(self) -> dict[str, str]:
+        """Return what the readiness probe says of each store; it always answers."""
+        response = await self.answer("GET", "/health/ready", limit_s=5.0)
+        stores: dict[str, str] = response.json()["stores"]
+        assert response.status_code == (200 if set(stores.values()) == {"ok"} else 503)
+        return stores
+
+    async def all_is_well(self, jobs: list[str]) -> None:
+        """Wait until every job has succeeded at its first attempt and every document is there once, in every store."""
+        for job_id in jobs:
+            job = await self.until(lambda: self.job(job_id), lambda held: held["finished_at"] is not None)  # noqa: B023
+            assert (job["state"], job["attempt"], job["error"]) == ("succeeded", 1, None), job
+        listed = (await self.until(lambda: self.http.get("/api/v1/documents"), _is_ok)).json()["data"]
+        assert sorted((each["key"], each["state"], each["version"]) for each in listed) == sorted(
+            (f"report-{number}", "ready", 1) for number in range(len(jobs))
+        )
+        counts = await self.container.catalogue.documents.counts(self.tenant)
+        assert await self.container.vectors.count(self.tenant, Collection.CHUNKS) == counts["chunks"] > 0
+        report = await self.container.reconciler.run(self.tenant, repair=False)
+        assert report.differences == 0, report.as_result()
+        found = (await self.until(self.search, _is_whole)).json()["data"]["results"]
+        assert "Tidal Institute" in found[0]["content"]
+        assert set((await self.until(self.ready, lambda stores: set(stores.values()) == {"ok"})).values()) == {"ok"}
+
+
+def _is_ok(response: httpx.Response) -> bool:
+    return response.status_code == 200
+
+
+def _is_whole(response: httpx.Response) -> bool:
+    return response.status_code == 200 and not response.json()["meta"]["fallback_used"]
+
+
+@pytest.fixture
+def opens(tmp_path: Path) -> Opens:
+    """Return what opens the application with a proxy in front of a store, given the proxy and settings."""
+
+    @asynccontextmanager
+    async def opened(proxy: FaultyProxy, **other: Any) -> AsyncIterator[Site]:
+        chosen = {
+            "data_dir": tmp_path / "data",
+            "community_auto_rebuild": False,
+            "reconcile_interval_s": 0,
+            "job_polling_interval_s": 0.05,
+            "request_timeout_s": 20.0,
+            "dual_level_retrieval_enabled": True,
+            **other,
+        }
+        async with open_container(Settings(_env_file=None, **chosen)) as container:
+            tenant = await container.catalogue.tenants.create("acme")
+            issued = await container.tenants.issue_key(tenant.id, name="test")
+            transport = httpx.ASGITransport(create_app(container), raise_app_exceptions=False)
+            headers = {"Authorization": f"Bearer {issued.secret}"}
+            async with httpx.AsyncClient(transport=transport, base_url="http://test", timeout=120, headers=headers) as http:
+                try:
+                    yield Site(container, proxy, http, tenant.id)
+                finally:
+                    proxy.restore()
+
+    return opened

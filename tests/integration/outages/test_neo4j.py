@@ -1,0 +1,56 @@
+"""Neo4j stopped, slow and restarted, during queries and ingestion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+from faulty_proxy import FaultyProxy
+
+from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
+
+if TYPE_CHECKING:
+    from tests.integration.outages.conftest import Opens
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def proxy(empty_neo4j: Neo4jAddress) -> Iterator[FaultyProxy]:
+    url = urlsplit(empty_neo4j.uri)
+    with FaultyProxy(str(url.hostname), url.port or 7687) as running:
+        yield running
+
+
+@pytest.fixture
+def graph(empty_neo4j: Neo4jAddress, proxy: FaultyProxy) -> dict[str, object]:
+    return {
+        "graph_store": "neo4j",
+        "neo4j_uri": f"bolt://127.0.0.1:{proxy.port}",
+        "neo4j_user": empty_neo4j.user,
+        "neo4j_password": empty_neo4j.password,
+        "neo4j_timeout_s": 3.0,
+    }
+
+
+@pytest.mark.parametrize("fault", ["stopped", "slow"])
+async def test_queries_degrade_or_are_refused_in_time_and_ingestion_waits(
+    opens: Opens, proxy: FaultyProxy, graph: dict[str, object], fault: str
+) -> None:
+    async with opens(proxy, **graph) as site:
+        jobs = [await site.accepted(0)]
+        await site.all_is_well(jobs)
+        proxy.stop() if fault == "stopped" else proxy.slow(10.0)
+        await site.degrades("Neo4j", known=True)
+        jobs += [await site.accepted(number) for number in (1, 2)]
+        await site.waits(jobs[1], for_="Neo4j")
+        assert {name for name, state in (await site.ready()).items() if state != "ok"} == {"graph"}
+        proxy.restore()
+        await site.all_is_well(jobs)
+
+
+async def test_restarts_in_the_middle_lose_and_double_nothing(opens: Opens, proxy: FaultyProxy, graph: dict[str, object]) -> None:
+    async with opens(proxy, **graph) as site:
+        await site.restarts(8)

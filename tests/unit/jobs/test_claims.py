@@ -1,0 +1,44 @@
+"""Claims whose answer was lost on the way: found after a while, never among what runs."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.backlog import Claimed
+from agentic_rag_backend.jobs.claims import Unheard
+
+TENANT = TenantId.new()
+
+
+def claimed(*names: str) -> list[Claimed]:
+    return [Claimed(id=name, name="work_v1", queue="prepare", tenant=TENANT, executor_id="this") for name in names]
+
+
+def test_what_never_begins_is_lost_after_a_while() -> None:
+    unheard = Unheard(lost_after_s=30)
+    found = [[each.id for each in unheard.lost(claimed("a", "b"), {"b"}, now)] for now in range(0, 40, 10)]
+    assert found == [[], [], [], ["a"]]
+
+
+def test_what_was_queued_in_between_begins_anew() -> None:
+    unheard = Unheard(lost_after_s=30)
+    assert unheard.lost(claimed("a"), set(), 0) == []
+    assert unheard.lost([], set(), 20) == []
+    assert unheard.lost(claimed("a"), set(), 40) == []
+    assert [each.id for each in unheard.lost(claimed("a"), set(), 70)] == ["a"]
+
+
+_LOOKS = st.lists(st.tuples(st.floats(0, 50), st.sets(st.sampled_from("abc")), st.sets(st.sampled_from("abc"))), max_size=20)
+
+
+@given(_LOOKS)
+def test_what_has_begun_or_is_recent_is_never_lost(looks: list[tuple[float, set[str], set[str]]]) -> None:
+    unheard, now, since = Unheard(lost_after_s=30), 0.0, dict[str, float]()
+    for passed, held, begun in looks:
+        now += passed
+        since = {id: since.get(id, now) for id in held - begun}
+        assert {each.id for each in unheard.lost(claimed(*held), begun, now)} == {
+            id for id in held - begun if now - since[id] >= 30
+        }
