@@ -95,8 +95,7 @@ class Site:
         Args:
             known: whether passages are found without it.
         """
-        for strategy in ("graph", "dual_level"):
-            response = await self.search(strategy)
+        for response in await asyncio.gather(self.search("graph"), self.search("dual_level")):
             body = response.json()
             if response.status_code == 200:
                 assert body["meta"]["fallback_used"], response.text
@@ -107,11 +106,16 @@ class Site:
                 assert (response.status_code, body["code"]) == (503, "store_unavailable"), response.text
                 assert store in body["detail"]
 
-    async def waits(self, job_id: str, *, for_: str) -> None:
-        """See a job tell what it waits for."""
-        told = await self.until(lambda: self.job(job_id), lambda held: held["message"].startswith("waiting until "))
-        assert told["state"] == "running"
-        assert for_ in told["message"]
+    async def waits(self, jobs: list[str], *, for_: str) -> None:
+        """See a job tell what it waits for; others of its tenant may wait for their turn behind it."""
+
+        async def told() -> list[str]:
+            held = [await self.job(job_id) for job_id in jobs]
+            assert {each["state"] for each in held} <= {"queued", "running"}, held
+            return [each["message"] for each in held if each["message"].startswith("waiting until ")]
+
+        messages = await self.until(told, bool)
+        assert all(for_ in message for message in messages), messages
 
     async def restarts(self, documents: int) -> None:
         """Take in documents while the store is cut off again and again, and restarted in between."""

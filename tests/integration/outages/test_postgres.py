@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,7 @@ async def test_queries_are_refused_in_time_and_ingestion_goes_on_afterwards(
     async with opens(proxy, **database) as site:
         jobs = [await site.accepted(number) for number in range(DOCUMENTS)]
         FAULTS[fault](proxy)
-        await _refuses(site)
-        states = await site.ready()
+        _, states = await asyncio.gather(_refuses(site), site.ready())
         assert states["catalogue"] != "ok"
         assert states["jobs"] != "ok"
         assert {name for name, state in states.items() if state == "ok"} >= {"graph", "vectors", "blobs"}
@@ -50,7 +50,7 @@ async def test_queries_are_refused_in_time_and_ingestion_goes_on_afterwards(
 
 
 async def _refuses(site: Site) -> None:
-    for response in (await site.search(), await site.submit(DOCUMENTS)):
+    for response in await asyncio.gather(site.search(), site.submit(DOCUMENTS)):
         assert response.status_code == 503, response.text
         assert response.json()["code"] == "store_unavailable"
         assert "catalogue's database" in response.json()["detail"]

@@ -50,7 +50,7 @@ def never(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("kind", ["read", "write_soon", "write"])
+@pytest.mark.parametrize("kind", ["read", "write"])
 async def test_every_wait_ends(database: Database, proxy: FaultyProxy, fault: str, kind: str) -> None:
     run, limit_s = getattr(database, kind), WRITE_S if kind == "write" else READ_S
     assert await run(number) == 42

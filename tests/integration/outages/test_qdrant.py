@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -37,10 +38,10 @@ async def test_queries_are_refused_in_time_and_ingestion_waits(
         jobs = [await site.accepted(0)]
         await site.all_is_well(jobs)
         proxy.stop() if fault == "stopped" else proxy.slow(10.0)
-        await site.degrades("vector store", known=False)
-        jobs += [await site.accepted(number) for number in (1, 2)]
-        await site.waits(jobs[1], for_="vector store")
-        assert {name for name, state in (await site.ready()).items() if state != "ok"} == {"vectors"}
+        jobs += await asyncio.gather(site.accepted(1), site.accepted(2))
+        waiting, asking = site.waits(jobs[1:], for_="vector store"), site.degrades("vector store", known=False)
+        _, _, states = await asyncio.gather(waiting, asking, site.ready())
+        assert {part for part, state in states.items() if state != "ok"} == {"vectors"}
         proxy.restore()
         await site.all_is_well(jobs)
 
