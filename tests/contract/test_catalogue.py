@@ -200,8 +200,8 @@ def _unlocked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Database, "_write", write)
     original = Database.__init__
 
-    def several_writers(self: Database, url: str) -> None:
-        original(self, url)
+    def several_writers(self: Database, url: str, *rest: Any) -> None:
+        original(self, url, *rest)
         self._writers = self._readers
 
     patch.setattr(Database, "__init__", several_writers)

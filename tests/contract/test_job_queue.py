@@ -154,6 +154,7 @@ import asyncio, sys, uuid
 from pathlib import Path
 from sqlalchemy import create_engine
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue import DbosQueue
 
 folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"
