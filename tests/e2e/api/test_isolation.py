@@ -70,6 +70,7 @@ _OPERATORS = Case("tenant", "path", status=403)
 CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /health/live": NO_ID,
     "GET /health/ready": NO_ID,
+    "GET /metrics": NO_ID,
     "GET /documents": (
         Case("key", "query key", query={"key": "{id}"}, status=200),
         Case("document", "metadata filter", query={"metadata.document_id": "{id}"}, status=200),
@@ -121,6 +122,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "DELETE /tenants/{tenant_id}": (_OPERATORS,),
     "POST /tenants/{tenant_id}/keys": (Case("tenant", "path", {"name": "stolen"}, status=403),),
     "GET /tenants/{tenant_id}/keys": (_OPERATORS,),
+    "POST /tenants/{tenant_id}/export": (_OPERATORS,),
+    "POST /tenants/import": (Case("tenant", "query tenant", query={"tenant": "{id}"}, status=403),),
     "DELETE /tenants/{tenant_id}/keys/{key_id}": (_OPERATORS, Case("api_key", "path", status=403)),
 }
 

@@ -81,6 +81,8 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
     from agentic_rag_backend.api.app import create_app
 
     data_dir = container.settings.data_dir
+    # Made before anybody is told: who reads the address may send a signal at once.
+    server = server_of(create_app(container), drain_s=DRAIN_S)
     url = url_of(listening)
     with announced(data_dir, Address(url=url, pid=os.getpid())):
         if output.as_json:
@@ -90,7 +92,7 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             if made is not None:
                 # Not through the console, which would wrap it: a key is copied whole.
                 typer.echo(f"key of tenant '{made.tenant}', shown this once (kept in {data_dir}/credentials.json): {made.key}")
-        await server_of(create_app(container), drain_s=DRAIN_S).serve(sockets=[listening])
+        await server.serve(sockets=[listening])
 
 
 def is_loopback(host: str) -> bool:

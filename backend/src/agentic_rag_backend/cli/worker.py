@@ -45,12 +45,13 @@ async def _work(settings: Settings, output: Output) -> None:
     listening = listen(settings.host, settings.worker_port)
     try:
         async with open_stores(settings, work=True) as container:
+            # Told to stop, it ends at once; the container then gives running jobs their time, or hands them back.
+            server = server_of(create_worker_app(container), drain_s=0)
             url = url_of(listening)
             if output.as_json:
                 output.result({"url": url, "pid": os.getpid()})
             else:
                 output.show(f"working · health at {url}/health/ready")
-            # Told to stop, it ends at once; the container then gives running jobs their time, or hands them back.
-            await server_of(create_worker_app(container), drain_s=0).serve(sockets=[listening])
+            await server.serve(sockets=[listening])
     finally:
         listening.close()
