@@ -13,7 +13,7 @@ import httpx
 import pytest
 from site_of_processes import OPERATOR, Running, Site, Tenant, call, make_tenant
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.alone]
 
 BIG, SMALL, REST = 100, 10, 9
 DOCUMENTS = BIG + REST * SMALL + 10
