@@ -280,7 +280,7 @@ async def test_collections_are_made_for_tenants(recorder: RecordingServer) -> No
         assert body["sparse_vectors"] == {"sparse": {"modifier": "idf"}}
         assert (body["hnsw_config"]["m"], body["hnsw_config"]["payload_m"]) == (0, 16)
         assert body["shard_number"] == 1
-        assert body["metadata"] == {"fingerprint": store.fingerprint}
+        assert body["metadata"] == {"fingerprint": store.fingerprint, "building": False}
     indexed = [sent.body for sent in recorder.sent if sent.path.endswith("/index")]
     fields = {body["field_name"]: body["field_schema"] for body in indexed}
     assert set(fields) == {"scope", "tenant", "document_id", "tags", "version", "generation"}
