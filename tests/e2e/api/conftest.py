@@ -138,7 +138,7 @@ class Client:
             if cursor is None:
                 return items
 
-    async def ended(self, job_id: str, *, within_s: float = 30) -> dict[str, Any]:
+    async def ended(self, job_id: str, *, within_s: float = 120) -> dict[str, Any]:
         """Return the job once it has ended."""
         async with asyncio.timeout(within_s):
             while True:

@@ -125,7 +125,7 @@ async def test_what_failed_or_was_cancelled_frees_the_key(world: World, monkeypa
         assert refused.json()["code"] == "idempotency_in_progress"
         under_way.cancel()
         await asyncio.gather(under_way, return_exceptions=True)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while (answer := await client.post("/documents", body, headers=headers)).status_code == 409:
             await asyncio.sleep(0.02)
     assert answer.status_code == 202

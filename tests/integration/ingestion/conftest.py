@@ -49,7 +49,7 @@ class World:
         upload = Upload(content=content, file_name=fields.pop("file_name", "file.md"), key=key, **fields)  # type: ignore[arg-type]
         return await self.ingestion.submit(tenant or self.tenant, upload)
 
-    async def ended(self, job: Job | None, *, tenant: TenantId | None = None, within_s: float = 30) -> Job:
+    async def ended(self, job: Job | None, *, tenant: TenantId | None = None, within_s: float = 120) -> Job:
         assert job is not None
         async with asyncio.timeout(within_s):
             while True:
