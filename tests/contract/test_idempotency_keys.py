@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import event, select
+from planted_statements import plant
+from sqlalchemy import select
 
 from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress
 from agentic_rag_backend.stores.catalogue import idempotency_keys as module
@@ -92,15 +92,7 @@ async def test_a_begin_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None
     ],
 )
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
-    planted: list[str] = []
-
-    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
-    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
-        if statement.startswith(kind) and old in statement:
-            planted.append(statement)
-            statement = statement.replace(old, new)
-        return statement, parameters
-
+    planted = plant(catalogue, kind, old, new)
     with pytest.raises((AssertionError, AgenticRagError)):
         await check(catalogue.idempotency)
     assert planted

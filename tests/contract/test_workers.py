@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import event
+from planted_statements import plant
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
@@ -59,15 +58,7 @@ async def test_jobs_that_have_not_ended_are_counted_over_all_tenants(catalogue: 
     ],
 )
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
-    planted: list[str] = []
-
-    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
-    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
-        if statement.startswith(kind) and old in statement:
-            planted.append(statement)
-            statement = statement.replace(old, new)
-        return statement, parameters
-
+    planted = plant(catalogue, kind, old, new)
     with pytest.raises(AssertionError):
         await check(catalogue.workers)
     assert planted
