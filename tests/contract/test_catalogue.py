@@ -11,7 +11,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from sqlalchemy import ColumnElement, Table, event, true
+from planted_statements import plant
+from sqlalchemy import ColumnElement, Table, true
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -27,11 +28,13 @@ from agentic_rag_backend.stores.catalogue import (
     versions,
     visibility,
 )
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.base import Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.revisions import _labelled
+from agentic_rag_backend.stores.catalogue.versions import _publish
 from agentic_rag_backend.testing import catalogue as contract
 
 
@@ -49,21 +52,6 @@ async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
 
 
 Fault = Callable[[pytest.MonkeyPatch], None]
-
-
-def _rewrite(catalogue: SqlCatalogue, kind: str, old: str, new: str) -> list[str]:
-    """Plant a fault in every statement that begins with ``kind`` and contains ``old``; return those it was planted in."""
-    planted: list[str] = []
-
-    @event.listens_for(catalogue._database._engine, "before_cursor_execute", retval=True)
-    def _before(_c: Any, _cursor: Any, statement: str, parameters: Any, _x: Any, _many: bool) -> tuple[str, Any]:
-        if statement.startswith(kind) and old in statement:
-            planted.append(statement)
-            statement = statement.replace(old, new)
-        return statement, parameters
-
-    return planted
-
 
 UNSCOPED = [
     ("SELECT", "documents"),
@@ -87,7 +75,7 @@ UNSCOPED = [
 @pytest.mark.parametrize(("kind", "table"), UNSCOPED, ids=[f"{kind}-{table}" for kind, table in UNSCOPED])
 async def test_a_tenant_that_is_ignored_is_noticed(catalogue: SqlCatalogue, kind: str, table: str) -> None:
     """Each kind of statement on each table, with its tenant left out."""
-    planted = _rewrite(catalogue, kind, f"{table}.tenant_id = ?", f"({table}.tenant_id = ? OR 1)")
+    planted = plant(catalogue, kind, f"{table}.tenant_id = ?", f"({table}.tenant_id = ? OR 1)")
     # Where the fault breaks the sample itself, a statement that meets two tenants' rows, it is noticed as well.
     with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
         await contract.the_scope_holds(catalogue)
@@ -155,7 +143,7 @@ STATEMENTS = [
 
 @pytest.mark.parametrize(("check", "kind", "old", "new"), STATEMENTS, ids=[f"{row[0]}-{row[2]}" for row in STATEMENTS])
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: str, kind: str, old: str, new: str) -> None:
-    planted = _rewrite(catalogue, kind, old, new)
+    planted = plant(catalogue, kind, old, new)
     with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
         await contract.BY_NAME[check](catalogue)
     assert planted
@@ -207,6 +195,18 @@ def _unlocked(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Database, "__init__", several_writers)
 
 
+def _hasty(patch: pytest.MonkeyPatch) -> None:
+    """Queue the next workflow in a transaction of its own."""
+    original = SqlDocuments.save_prepared
+
+    async def save_prepared(self: SqlDocuments, *args: Any, hand_on: HandOn | None = None) -> None:
+        await original(self, *args)
+        if hand_on is not None:
+            await self._database.write(hand_on.enqueue, args[0], hand_on.job)
+
+    patch.setattr(SqlDocuments, "save_prepared", save_prepared)
+
+
 def _credulous(patch: pytest.MonkeyPatch) -> None:
     """Take a cursor that is none for the beginning of the list."""
 
@@ -242,6 +242,11 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(revisions, "_labelled", lambda source, change: _labelled(source, replace(change, check=len))),
     ),
     "a job beside its transaction": ("a_submission_is_whole_or_not_at_all", _forgiving),
+    "a job handed on before its chunks": ("a_job_is_handed_on_with_its_last_chunks", _hasty),
+    "a job that ends whatever becomes visible": (
+        "a_job_ends_with_what_it_makes_visible",
+        lambda patch: patch.setattr(versions, "_publish", lambda *rest: _publish(*rest) or True),
+    ),
     "transactions that begin too late": ("flags_are_counted", _unlocked),
     "any scope for documents": (
         "every_method_wants_a_tenant",

@@ -28,14 +28,14 @@ WHILE_INGESTING = [
 ]
 MORE_WHILE_INGESTING = [
     ("vectors.flush", 1, "after"),
-    ("jobs.finish", 4, "after"),
+    ("documents.publish", 4, "after"),
     ("vectors.upsert", 1, "after"),
-    ("queue.enqueue", 3, "after"),
+    ("documents.save_prepared", 3, "after"),
     ("blobs.put", 3, "before"),
     ("documents.submit", 6, "after"),
     ("documents.save_parsed", 2, "after"),
     ("documents.save_prepared", 3, "before"),
-    ("queue.enqueue", 2, "before"),
+    ("documents.save_prepared", 2, "before"),
     ("graph.write_document", 1, "before"),
     ("vectors.upsert", 2, "after"),
     ("documents.publish", 2, "before"),

@@ -18,7 +18,7 @@ from agentic_rag_backend.ingestion.runs import Run, Stopped
 from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, Ready
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 FEW_CHUNKS = 4
@@ -54,15 +54,15 @@ class Commitment:
     async def write(self, run: Run) -> Written:
         """Write the prepared version to graph and vectors."""
         try:
-            document = await self.documents.document(run.tenant, run.document_id)
+            ready = await self.documents.ready(run.tenant, run.document_id, run.version)
+            document = ready.document
             if document.latest_version != run.version:
                 raise superseded(run)
             if document.current_version >= run.version:
                 return Written(run, document.failures, {"chunks": document.chunk_count}, published=True)
-            version = await self.documents.version(run.tenant, run.document_id, run.version)
             if run.job.attempt > 1:  # names may mean something else by now than at the attempt before
                 await self._take_back(run)
-            return await self._write(run, document, version)
+            return await self._write(run, ready)
         except NotFound:
             raise superseded(run) from None
 
@@ -70,19 +70,32 @@ class Commitment:
         """Make a version visible whose vectors are flushed, remove what it supersedes, and finish the job."""
         run = written.run
         chunks = written.result["chunks"]
-        # A job of a few chunks is over before anybody reads how far it is; its end says it.
-        await run.progress("publish", chunks, chunks, at_once=chunks > FEW_CHUNKS)
+        if chunks > FEW_CHUNKS:
+            await run.progress("publish", chunks, chunks, at_once=True)
+        else:  # it is over before anybody reads how far it is; its end says it
+            run.stage = "publish"
         await confirm_turn()
+        ending = Ending(
+            job_id=run.job.id,
+            state=JobState.PARTIAL if written.failures else JobState.SUCCEEDED,
+            result={"document_id": run.document_id, "version": run.version, **written.result},
+            progress=("publish", chunks, chunks),
+        )
+        first = run.version == 1  # then nothing older is to be removed, and the job ends with its document's becoming visible
         if not written.published and not await self.documents.publish(
-            run.tenant, run.document_id, run.version, failures=written.failures, fence=fence_here()
+            run.tenant,
+            run.document_id,
+            run.version,
+            failures=written.failures,
+            fence=fence_here(),
+            ending=ending if first else None,
         ):
             raise superseded(run)
-        written.published = True
-        if run.version > 1:
+        ended, written.published = first and not written.published, True
+        if not first:
             await self._forget_older(run)
-        result = {"document_id": run.document_id, "version": run.version, **written.result}
-        state = JobState.PARTIAL if written.failures else JobState.SUCCEEDED
-        await run.jobs.finish(run.tenant, run.job.id, state, result=result, progress=("publish", chunks, chunks))
+        if not ended:
+            await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         """Note the error with the document, and take back what was written of a version that nobody will see.
@@ -111,8 +124,8 @@ class Commitment:
         if shown:  # chunks that both versions have may carry the newer one's title and metadata
             await vectors.update_metadata(run.tenant, run.document_id, document.metadata, title=document.title, key=document.key)
 
-    async def _write(self, run: Run, document: Document, version: DocumentVersion) -> Written:
-        prepared = await self.documents.prepared(run.tenant, run.document_id, run.version)
+    async def _write(self, run: Run, ready: Ready) -> Written:
+        document, version, prepared = ready.document, ready.version, ready.prepared
         await run.progress("graph", 0, len(prepared))
         knowledge = await self.resolver.resolve(
             run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]

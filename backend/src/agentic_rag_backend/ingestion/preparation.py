@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 from weakref import WeakValueDictionary
@@ -18,7 +18,7 @@ from agentic_rag_backend.ingestion.parsing.registry import parse
 from agentic_rag_backend.ingestion.runs import Run, Stopped
 from agentic_rag_backend.models.embedding.base import Tokenizer
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, PreparedChunk
 
 IN_LOOP_BYTES = 32_768
 """Smaller files are parsed and cut where they are: a thread costs more than the work."""
@@ -26,8 +26,6 @@ _PAGE_GROUPS = 8
 """Groups whose results are looked for on record at once."""
 
 T = TypeVar("T")
-HandOn = Callable[[TenantId, str, int], Awaitable[None]]
-"""Queues the next workflow of a job, given tenant, job and attempt."""
 
 
 def superseded(run: Run) -> Stopped:
@@ -49,13 +47,19 @@ async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """The work of ``ingest_v1``; ends by handing the job on to its commit."""
+    """The work of ``ingest_v1``; its last write also hands the job on to its commit.
+
+    Args:
+        enqueue_commit: returns what queues a job's commit.
+        handed_on: told of each job that was.
+    """
 
     documents: DocumentCatalogue
     blobs: BlobStore
     computation: Computation
     tokenizer: Tokenizer
-    hand_on: HandOn
+    enqueue_commit: Callable[[], Enqueue]
+    handed_on: Callable[[Run], None]
     group_size: int = 64
     _turns: WeakValueDictionary[tuple[TenantId, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
@@ -68,14 +72,14 @@ class Preparation:
         await fail_version(self.documents, run, error)
 
     async def _run(self, run: Run) -> None:
-        if not await self.documents.begin_processing(run.tenant, run.document_id, run.version):
-            raise superseded(run)
         try:
-            version = await self.documents.version(run.tenant, run.document_id, run.version)
+            version = await self.documents.begin_processing(run.tenant, run.document_id, run.version)
+            if version is None:
+                raise superseded(run)
             await self._prepare(run, version)
         except NotFound:
             raise superseded(run) from None
-        await self.hand_on(run.tenant, run.job.id, run.job.attempt)
+        self.handed_on(run)
 
     async def _prepare(self, run: Run, version: DocumentVersion) -> None:
         await run.progress("parse", 0, 0)
@@ -99,6 +103,8 @@ class Preparation:
             # What another version of the document computes meanwhile is found on record a moment later.
             async with self._turn(run):
                 await self._prepare_page(run, version.title, chunks, start, known=known)
+        if not chunks:
+            await self._save(run, (), last=True)
 
     def _turn(self, run: Run) -> asyncio.Lock:
         return self._turns.setdefault((run.tenant, run.document_id), asyncio.Lock())
@@ -111,9 +117,13 @@ class Preparation:
         for first in range(0, len(page), self.group_size):
             group = page[first : first + self.group_size]
             missing = [chunk for chunk in group if chunk.id not in held]
-            if missing:
-                await self._stage(run, title, missing, recipes)
-            await run.progress("embed", start + first + len(group), len(chunks))
+            done = start + first + len(group)
+            last = done == len(chunks)
+            if missing or last:
+                prepared = await self._computed(title, missing, recipes) if missing else ()
+                await self._save(run, prepared, last=last)
+            if not last:  # from then on it is the commit that tells how far the job is
+                await run.progress("embed", done, len(chunks))
 
     async def _original(self, run: Run, version: DocumentVersion) -> bytes:
         try:
@@ -130,10 +140,12 @@ class Preparation:
         wanted = [(chunk, recipes[chunk.id]) for chunk in page]
         return await self.documents.reuse(run.tenant, run.document_id, run.version, wanted)
 
-    async def _stage(self, run: Run, title: str, chunks: Sequence[Chunk], recipes: Mapping[str, str]) -> None:
-        """Compute what a group of chunks still lacks, and put it on record."""
-        prepared = await self.computation.compute(title, chunks, [recipes[chunk.id] for chunk in chunks])
-        await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared)
+    async def _computed(self, title: str, chunks: Sequence[Chunk], recipes: Mapping[str, str]) -> Sequence[PreparedChunk]:
+        return await self.computation.compute(title, chunks, [recipes[chunk.id] for chunk in chunks])
+
+    async def _save(self, run: Run, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
+        hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
+        await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
         run.gained += 1
 
 

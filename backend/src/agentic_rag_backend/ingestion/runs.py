@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreU
 from agentic_rag_backend.ingestion.waiting import PATIENCE_S, Waiting
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
-PROGRESS_EVERY_S = 0.25
+PROGRESS_EVERY_S = 1.0
 """Progress is written (and a request to cancel read) at most this often: a write a chunk would cost more than the chunk."""
 LOOK_EVERY_S = 0.5
 """While nothing is written, the job's row is read this often for a request to cancel."""

@@ -130,7 +130,8 @@ class IngestionService:
             blobs=blobs,
             computation=Computation(embedder=embedder, extractor=extractor),
             tokenizer=tokenizer,
-            hand_on=self._hand_on,
+            enqueue_commit=lambda: queue.enqueuer(COMMIT),
+            handed_on=self._handed_on,
             group_size=self._options.group_size,
         )
         commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes)
@@ -301,9 +302,8 @@ class IngestionService:
         if run is not None:
             await self._runner.guarded(run, work.run, work.failed)
 
-    async def _hand_on(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        await self._queue.enqueue(COMMIT, tenant, job_id, attempt)
-        self._batches.add(tenant, job_id, attempt)
+    def _handed_on(self, run: Run) -> None:
+        self._batches.add(run.tenant, run.job.id, run.job.attempt)
 
     async def _checked(self, upload: Upload) -> Submission:
         size, most = len(upload.content), self._options.max_upload_mb * 1024 * 1024

@@ -31,6 +31,7 @@ from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.claims import OwnClaims
 from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
 from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
+from agentic_rag_backend.jobs.pace import Pace
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.slots import Slots
@@ -204,6 +205,9 @@ class DbosQueue:
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
             asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
         ]
+        if self._others is None:
+            pace = Pace(self._backlog, self._polling_interval_s, lambda: len(self._waiting) + len(self._working))
+            self._keeping.append(asyncio.create_task(pace.keep(), name="job-queue-pace"))
 
     async def shutdown(self) -> None:
         """Stop taking work, give what runs a few seconds to end, hand back the rest, release the queue.

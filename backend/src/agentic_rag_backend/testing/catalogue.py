@@ -74,6 +74,7 @@ OPERATIONS: dict[str, Operation] = {
     "documents.save_parsed": lambda c, t, _: c.documents.save_parsed(t, STAGED, 1, text="x", title="x", metadata={}),
     "documents.save_prepared": lambda c, t, _: c.documents.save_prepared(t, STAGED, 1, prepared(STAGED, 1, "x")),
     "documents.prepared": lambda c, t, _: c.documents.prepared(t, STAGED, 1),
+    "documents.ready": lambda c, t, _: c.documents.ready(t, STAGED, 1),
     "documents.publish": lambda c, t, _: c.documents.publish(t, STAGED, 1),
     "documents.reuse": lambda c, t, _: c.documents.reuse(t, STAGED, 1, WANTED),
     "documents.remains": lambda c, t, _: c.documents.remains(t, STAGED),

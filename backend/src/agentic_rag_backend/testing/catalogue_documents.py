@@ -186,7 +186,7 @@ async def versions_only_grow(catalogue: Catalogue) -> None:
     await stage(catalogue, owner, first)
     second = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
     document = second.document
-    equal(await catalogue.documents.begin_processing(owner, document.id, 1), False, "version 2 has overtaken it")
+    equal(await catalogue.documents.begin_processing(owner, document.id, 1), None, "version 2 has overtaken it")
     await stage(catalogue, owner, second, LINES[0])
     equal(await catalogue.documents.publish(owner, document.id, 2), True)
     before = await catalogue.documents.document(owner, document.id)
@@ -247,7 +247,7 @@ async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
     }
     for what, call in late.items():
         await raises(NotFound, call(), what)
-    equal(await docs.begin_processing(owner, document.id, 2), False)
+    equal(await docs.begin_processing(owner, document.id, 2), None)
     equal(await docs.publish(owner, document.id, 2), False)
     counts = await docs.counts(owner)
     equal((counts["documents"], counts["chunks"], counts["documents_deleting"]), (0, 0, 1))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from sqlalchemy.engine import Connection
+
 from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, Failure
+from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
+from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Ending, HandOn, PreparedChunk
 from agentic_rag_backend.testing.catalogue_samples import (
     LINES,
     Check,
+    Queue,
     equal,
     ingest,
     nothing,
@@ -47,9 +51,56 @@ async def begin(catalogue: Catalogue, owner: TenantId, key: str, text: str) -> D
     """Submit a version of ``text`` and parse it."""
     document = (await catalogue.documents.submit(owner, submission(key, text), nothing)).document
     version = document.latest_version
-    equal(await catalogue.documents.begin_processing(owner, document.id, version), True)
+    begun = await catalogue.documents.begin_processing(owner, document.id, version)
+    true(begun is not None and begun.version == version, "a version that waits can be begun")
     await catalogue.documents.save_parsed(owner, document.id, version, text=text, title=document.title, metadata={})
     return document
+
+
+async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
+    """What queues it takes part in the transaction: failing, it leaves nothing staged; a commit then finds all at once."""
+    owner, docs, queue = await tenant(catalogue), catalogue.documents, Queue()
+    submitted = await docs.submit(owner, submission("report", TEXT), nothing)
+    document, job = await begin(catalogue, owner, "report", TEXT), submitted.job
+    if job is None:
+        raise AssertionError("a first version has a job")
+    staged = prepared(document.id, 1, TEXT)
+
+    def full(connection: Connection, tenant: TenantId, job: Job) -> None:
+        raise Conflict("the queue is full")
+
+    await raises(Conflict, docs.save_prepared(owner, document.id, 1, staged, hand_on=HandOn(job, full)), "a full queue")
+    equal(await docs.prepared(owner, document.id, 1), [], "neither is there without the other")
+    await docs.save_prepared(owner, document.id, 1, staged[:1])
+    equal(queue.jobs, [], "more is to come")
+    await docs.save_prepared(owner, document.id, 1, staged[1:], hand_on=HandOn(job, queue))
+    equal(queue.jobs, [(owner, job)])
+    ready = await docs.ready(owner, document.id, 1)
+    equal(seen(ready.prepared), seen(staged))
+    equal((ready.document, ready.version), (await docs.document(owner, document.id), await docs.version(owner, document.id, 1)))
+    equal(await docs.publish(owner, document.id, 1), True)
+    await docs.save_prepared(owner, document.id, 1, [], hand_on=HandOn(job, queue))
+    equal(len(queue.jobs), 2, "a visible version keeps what it has, and its job goes on all the same")
+
+
+async def a_job_ends_with_what_it_makes_visible(catalogue: Catalogue) -> None:
+    """In one transaction, and only where the version does become visible; the first ending stands."""
+    owner, docs = await tenant(catalogue), catalogue.documents
+    submitted = await docs.submit(owner, submission("report", TEXT), nothing)
+    document, job = await stage(catalogue, owner, submitted), submitted.job
+    if job is None:
+        raise AssertionError("a first version has a job")
+    ending = Ending(job_id=job.id, state=JobState.SUCCEEDED, result={"chunks": 3}, progress=("publish", 3, 3))
+    unknown = replace(ending, job_id="of nobody")
+    await raises(NotFound, docs.publish(owner, document.id, 1, ending=unknown), "a job that there is not")
+    equal((await docs.document(owner, document.id)).current_version, 0, "nothing is visible without its job's ending")
+    equal(await docs.publish(owner, document.id, 7, ending=ending), False)
+    equal((await catalogue.jobs.job(owner, job.id)).state, JobState.QUEUED)
+    equal(await docs.publish(owner, document.id, 1, ending=ending), True)
+    ended = await catalogue.jobs.job(owner, job.id)
+    equal((ended.state, ended.result, ended.stage, ended.done, ended.total), (JobState.SUCCEEDED, {"chunks": 3}, "publish", 3, 3))
+    equal(await docs.publish(owner, document.id, 1, ending=replace(ending, state=JobState.PARTIAL)), True)
+    equal(await catalogue.jobs.job(owner, job.id), ended, "the first ending stands")
 
 
 async def a_version_takes_over_what_is_unchanged(catalogue: Catalogue) -> None:
@@ -184,6 +235,8 @@ async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
+    a_job_is_handed_on_with_its_last_chunks,
+    a_job_ends_with_what_it_makes_visible,
     a_version_takes_over_what_is_unchanged,
     another_recipe_is_another_result,
     what_failed_is_not_reused,

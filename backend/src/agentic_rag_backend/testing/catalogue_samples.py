@@ -116,7 +116,8 @@ async def state_version(catalogue: Catalogue, owner: TenantId) -> int:
 async def stage(catalogue: Catalogue, owner: TenantId, submitted: Submitted, text: str = "\n".join(LINES)) -> Document:
     """Take a submission up to the point where it could be published."""
     document, version = submitted.document, submitted.document.latest_version
-    equal(await catalogue.documents.begin_processing(owner, document.id, version), True)
+    begun = await catalogue.documents.begin_processing(owner, document.id, version)
+    true(begun is not None and begun.version == version, "a version that waits can be begun")
     await catalogue.documents.save_parsed(
         owner, document.id, version, text=text, title=document.title, metadata=dict(document.metadata)
     )

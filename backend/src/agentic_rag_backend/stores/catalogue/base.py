@@ -119,6 +119,34 @@ class PreparedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class HandOn:
+    """What queues a job's next workflow, inside the transaction that makes it ready for it."""
+
+    job: Job
+    enqueue: Enqueue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a job ends: see `JobCatalogue.finish`."""
+
+    job_id: str
+    state: JobState
+    result: Mapping[str, Any]
+    progress: tuple[str, int, int]
+    """Its last stage, done and total."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A version as a commit finds it: with its document, and everything that was prepared of it."""
+
+    document: Document
+    version: DocumentVersion
+    prepared: Sequence[PreparedChunk]
+
+
+@dataclass(frozen=True, slots=True)
 class Visibility:
     """What is visible at ``state_version``: every visible document's version if ``whole``, else what changed, last state only.
 
@@ -194,10 +222,10 @@ class DocumentCatalogue(Protocol):
     async def version(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
         """Return one version, text included, or raise `NotFound`."""
 
-    async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> bool:
-        """Move a version that is not visible to ``processing`` (repeatable); False if it was overtaken or deleted.
+    async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
+        """Move a version that is not visible to ``processing`` (repeatable) and return it; None if overtaken or deleted.
 
-        A version that is visible already stays as it is, and the answer is True.
+        A version that is visible already stays as it is, and is returned.
         """
 
     async def save_parsed(
@@ -209,10 +237,19 @@ class DocumentCatalogue(Protocol):
         visible one, keeps what it has. `NotFound` if the document was deleted.
         """
 
-    async def save_prepared(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+    async def save_prepared(
+        self,
+        tenant: TenantId,
+        document_id: str,
+        version: int,
+        prepared: Sequence[PreparedChunk],
+        *,
+        hand_on: HandOn | None = None,
+    ) -> None:
         """Record chunks of a version that is not visible yet, with their vectors and extractions; repeatable, in any batches.
 
-        A version that is visible, or overtaken by a visible one, keeps what it has. `NotFound` if the document was deleted.
+        A version that is visible, or overtaken by a visible one, keeps what it has. With ``hand_on`` the version is whole
+        now, and its job goes on its next queue in the same transaction. `NotFound` if the document was deleted.
         """
 
     async def reuse(
@@ -227,12 +264,23 @@ class DocumentCatalogue(Protocol):
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
         """Return what was prepared, in the chunks' order: also of the visible version, and of newer ones that have ended."""
 
+    async def ready(self, tenant: TenantId, document_id: str, version: int) -> Ready:
+        """Return a version with its document and what was prepared of it, of one snapshot; `NotFound` as `version`."""
+
     async def publish(
-        self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = (), fence: Fence | None = None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        version: int,
+        *,
+        failures: Sequence[Failure] = (),
+        fence: Fence | None = None,
+        ending: Ending | None = None,
     ) -> bool:
         """Make the version the visible one by compare-and-set; drop what older ones had prepared; raise ``state_version``.
 
-        With a ``fence``, `StoreUnavailable` unless that is still the newest of its lease.
+        With a ``fence``, `StoreUnavailable` unless that is still the newest of its lease. With an ``ending``, the job ends
+        in the same transaction, where the answer is True.
 
         False, with nothing changed, if the document was deleted, a newer version is visible or this one has failed.
         Repeating it is True.

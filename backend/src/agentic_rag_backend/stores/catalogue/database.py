@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
+from sqlalchemy.dialects import registry
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import Connection
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -65,19 +67,39 @@ def _pragmas(connection: Any, isolation_level: str | None) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-def _sqlite_engine(url: URL, threads: int) -> Engine:
-    engine = create_engine(url, pool_size=threads, max_overflow=4)
+class _Reading(SQLiteDialect_pysqlite):
+    """Begins a transaction with the first statement, whatever that is.
+
+    A dialect of its own does what a listener to "begin" would: with any listener, each statement asks eight times who
+    listens, which took a fifth of a transaction's time.
+    """
+
+    supports_statement_cache = True
+    _begin = "BEGIN"
+
+    def do_begin(self, dbapi_connection: Any) -> None:
+        dbapi_connection.execute(self._begin).close()
+
+
+class _Writing(_Reading):
+    """Begins a transaction as the database's only writer."""
+
+    supports_statement_cache = True
+    _begin = "BEGIN IMMEDIATE"
+
+
+registry.register("sqlite.catalogue_reading", __name__, _Reading.__name__)
+registry.register("sqlite.catalogue_writing", __name__, _Writing.__name__)
+
+
+def _sqlite_engine(url: URL, drivername: str, threads: int) -> Engine:
+    engine = create_engine(url.set(drivername=drivername), pool_size=threads, max_overflow=4)
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
         # The driver's own transaction control begins too late, at the first write, so that what was read before it
-        # may have changed since: concurrent increments get lost. None switches it off, and `_begin` does it instead.
+        # may have changed since: concurrent increments get lost. None switches it off, and the dialect does it instead.
         _pragmas(connection, None)
-
-    @event.listens_for(engine, "begin")
-    def _begin(connection: Connection) -> None:
-        immediate = connection.get_execution_options().get("immediate", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
     return engine
 
@@ -101,17 +123,17 @@ class Database:
         self.dialect = parsed.get_backend_name()
         if self.dialect == "sqlite":
             Path(str(parsed.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
-            self._engine = _sqlite_engine(parsed, READER_THREADS + 1)
+            self._engine = _sqlite_engine(parsed, "sqlite+catalogue_reading", READER_THREADS)
+            self._write_engine = _sqlite_engine(parsed, "sqlite+catalogue_writing", 1)
             self.sync_engine = _sqlite_queue_engine(parsed)
             self._readers = ThreadPoolExecutor(READER_THREADS, thread_name_prefix="catalogue-read")
             self._writers = ThreadPoolExecutor(1, thread_name_prefix="catalogue-write")
             self._patience = Patience(read_s=math.inf, write_s=math.inf)
         else:
             self._patience = patience or Patience()
-            self._engine = postgres_engine(parsed, connections=SERVER_THREADS, patience=self._patience)
+            self._engine = self._write_engine = postgres_engine(parsed, connections=SERVER_THREADS, patience=self._patience)
             self.sync_engine = postgres_engine(parsed, connections=QUEUE_CONNECTIONS, patience=self._patience)
             self._readers = self._writers = ThreadPoolExecutor(SERVER_THREADS, thread_name_prefix="catalogue")
-        self._write_engine = self._engine.execution_options(immediate=True)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work(connection, …)`` on one snapshot of the database and return what it returns."""
@@ -181,6 +203,7 @@ class Database:
             self._readers.shutdown(wait=True)
             self._writers.shutdown(wait=True)
             self._engine.dispose()
+            self._write_engine.dispose()
             self.sync_engine.dispose()
 
         await asyncio.to_thread(stop)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Chunk, Document, DocumentState, DocumentVersion, Failure, VisibleChunk
@@ -16,24 +16,29 @@ from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue import chunk_rows, results, revisions, standings, submissions, versions, visibility
 from agentic_rag_backend.stores.catalogue.base import (
     Change,
+    Ending,
     Enqueue,
     Expected,
+    HandOn,
     Page,
     PreparedChunk,
+    Ready,
     Standing,
     Submission,
     Submitted,
     Visibility,
 )
-from agentic_rag_backend.stores.catalogue.columns import options_from_json
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.liveness import Fence
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key
-from agentic_rag_backend.stores.catalogue.tables import document_versions, documents
+from agentic_rag_backend.stores.catalogue.tables import documents
 
 _SCOPE = "documents"
 _FILTER_BATCH = 200
+_VISIBLE_ONE = select(documents).where(
+    documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"), documents.c.deleted_at.is_(None)
+)
 
 
 class SqlDocuments:
@@ -70,10 +75,10 @@ class SqlDocuments:
 
     async def version(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
         """Return one version, text included."""
-        return await self._database.read(_version, require_tenant(tenant), document_id, version)
+        return await self._database.read(versions.whole_version, require_tenant(tenant), document_id, version)
 
-    async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> bool:
-        """Move a version that has not ended to ``processing``."""
+    async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
+        """Move a version that has not ended to ``processing``, and return it."""
         return await self._database.write(versions.begin_processing, require_tenant(tenant), document_id, version)
 
     async def save_parsed(
@@ -83,13 +88,25 @@ class SqlDocuments:
         require_tenant(tenant)
         await self._database.write(versions.save_parsed, tenant, document_id, version, text, title, metadata)
 
-    async def save_prepared(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+    async def save_prepared(
+        self,
+        tenant: TenantId,
+        document_id: str,
+        version: int,
+        prepared: Sequence[PreparedChunk],
+        *,
+        hand_on: HandOn | None = None,
+    ) -> None:
         """Stage chunks with their vectors and extractions."""
-        await self._database.write(results.save_prepared, require_tenant(tenant), document_id, version, prepared)
+        await self._database.write(results.save_prepared, require_tenant(tenant), document_id, version, prepared, hand_on)
 
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
         """Return what was staged."""
         return await self._database.read(results.prepared, require_tenant(tenant), document_id, version)
+
+    async def ready(self, tenant: TenantId, document_id: str, version: int) -> Ready:
+        """Return what a commit works on."""
+        return await self._database.read(_ready, require_tenant(tenant), document_id, version)
 
     async def reuse(
         self, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
@@ -98,10 +115,17 @@ class SqlDocuments:
         return await self._database.write(results.reuse, require_tenant(tenant), document_id, version, wanted)
 
     async def publish(
-        self, tenant: TenantId, document_id: str, version: int, *, failures: Sequence[Failure] = (), fence: Fence | None = None
+        self,
+        tenant: TenantId,
+        document_id: str,
+        version: int,
+        *,
+        failures: Sequence[Failure] = (),
+        fence: Fence | None = None,
+        ending: Ending | None = None,
     ) -> bool:
         """Make the version the visible one."""
-        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, failures, fence)
+        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, failures, fence, ending)
 
     async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:
         """End a version that could not be made visible."""
@@ -171,40 +195,17 @@ class SqlDocuments:
 
 
 def _document(connection: Connection, tenant: TenantId, document_id: str) -> Document:
-    statement = select(documents).where(
-        documents.c.tenant_id == tenant.value, documents.c.id == document_id, documents.c.deleted_at.is_(None)
-    )
-    row = connection.execute(statement).mappings().first()
+    row = connection.execute(_VISIBLE_ONE, {"tenant": tenant.value, "document": document_id}).mappings().first()
     if row is None:
         raise NotFound(f"there is no document {document_id!r}")
     return document_from(row)
 
 
-def _version(connection: Connection, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
-    of_document = (document_versions.c.tenant_id == documents.c.tenant_id) & (document_versions.c.document_id == documents.c.id)
-    statement = (
-        select(document_versions)
-        .join(documents, of_document)
-        .where(
-            documents.c.tenant_id == tenant.value,
-            documents.c.id == document_id,
-            documents.c.deleted_at.is_(None),
-            document_versions.c.version == version,
-        )
-    )
-    row = connection.execute(statement).mappings().first()
-    if row is None:
-        raise NotFound(f"there is no version {version} of document {document_id!r}")
-    return DocumentVersion(
-        document_id=row["document_id"],
-        version=row["version"],
-        title=row["title"],
-        content_hash=row["content_hash"],
-        media_type=row["media_type"],
-        blob_key=row["blob_key"],
-        options=options_from_json(row["options"]),
-        metadata=row["metadata"],
-        text=row["text"] or "",
+def _ready(connection: Connection, tenant: TenantId, document_id: str, version: int) -> Ready:
+    return Ready(
+        _document(connection, tenant, document_id),
+        versions.whole_version(connection, tenant, document_id, version),
+        results.prepared(connection, tenant, document_id, version),
     )
 
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -18,6 +18,15 @@ from agentic_rag_backend.stores.catalogue.tables import jobs
 
 OPEN = (JobState.QUEUED.value, JobState.RUNNING.value)
 _INSERT = insert(jobs)
+_ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
+_READ = select(jobs).where(*_ONE)
+_READ_LOCKED = _READ.with_for_update()
+_FINISH = (
+    update(jobs)
+    .where(*_ONE, jobs.c.state.in_(OPEN))
+    .values({f: bindparam(f"new_{f}") for f in ("state", "result", "error", "updated_at", "finished_at")})
+)
+_FINISH_AT = _FINISH.values({f: bindparam(f"new_{f}") for f in ("stage", "done", "total")})
 
 
 def new_job(
@@ -57,13 +66,38 @@ def read_job(connection: Connection, tenant: TenantId, job_id: str, *, lock: boo
     Raises:
         NotFound: the tenant has none of that id.
     """
-    statement = select(jobs).where(jobs.c.tenant_id == tenant.value, jobs.c.id == job_id)
-    if lock:
-        statement = statement.with_for_update()
-    row = connection.execute(statement).mappings().first()
+    statement = _READ_LOCKED if lock else _READ
+    row = connection.execute(statement, {"tenant": tenant.value, "job": job_id}).mappings().first()
     if row is None:
         raise NotFound(f"there is no job {job_id!r}")
     return job_from(row)
+
+
+def end_job(
+    connection: Connection,
+    tenant: TenantId,
+    job_id: str,
+    state: JobState,
+    *,
+    result: Mapping[str, Any] | None = None,
+    error: Mapping[str, Any] | None = None,
+    progress: tuple[str, int, int] | None = None,
+) -> None:
+    """See `JobCatalogue.finish`."""
+    now = utc_now()
+    bound: dict[str, Any] = {
+        "tenant": tenant.value,
+        "job": job_id,
+        "new_state": state.value,
+        "new_result": None if result is None else plain(result),
+        "new_error": None if error is None else plain(error),
+        "new_updated_at": now,
+        "new_finished_at": now,
+    }
+    if progress is not None:
+        bound |= dict(zip(("new_stage", "new_done", "new_total"), progress, strict=True))
+    if connection.execute(_FINISH if progress is None else _FINISH_AT, bound).rowcount == 0:
+        read_job(connection, tenant, job_id)  # the first ending stands; an unknown job is an error
 
 
 def cancel_open_jobs(connection: Connection, tenant: TenantId, document_id: str) -> None:

@@ -15,7 +15,7 @@ from agentic_rag_backend.stores.catalogue import submissions
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
-from agentic_rag_backend.stores.catalogue.job_rows import OPEN, new_job, read_job
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN, end_job, new_job, read_job
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import job_from, lock_document, lock_tenant
 from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
@@ -38,12 +38,6 @@ _PROGRESS = (
     .values({f: bindparam(f"new_{f}") for f in ("stage", "done", "total", "message", "updated_at")})
     .returning(jobs.c.cancel_requested)
 )
-_FINISH = (
-    update(jobs)
-    .where(*_ONE, jobs.c.state.in_(OPEN))
-    .values({f: bindparam(f"new_{f}") for f in ("state", "result", "error", "updated_at", "finished_at")})
-)
-_FINISH_AT = _FINISH.values({f: bindparam(f"new_{f}") for f in ("stage", "done", "total")})
 
 
 class SqlJobs:
@@ -115,14 +109,7 @@ class SqlJobs:
         """Record how the job ended, and how far it was."""
         if not state.ended:
             raise InvalidRequest(f"a job ends as succeeded, partial, failed or cancelled; got {state.value!r}")
-        values: dict[str, Any] = {
-            "new_state": state.value,
-            "new_result": None if result is None else plain(result),
-            "new_error": None if error is None else plain(error),
-        }
-        if progress is not None:
-            values |= dict(zip(("new_stage", "new_done", "new_total"), progress, strict=True))
-        await self._database.write(_finish, require_tenant(tenant), job_id, values)
+        await self._database.write(end_job, require_tenant(tenant), job_id, state, result=result, error=error, progress=progress)
 
     async def request_cancel(self, tenant: TenantId, job_id: str) -> Job:
         """Ask a job to stop."""
@@ -177,14 +164,6 @@ def _remember(connection: Connection, tenant: TenantId, job_id: str, name: str, 
     if name not in held:
         held = _change(connection, tenant, job_id, {"arguments": plain({**held, name: value})}).arguments
     return held[name]
-
-
-def _finish(connection: Connection, tenant: TenantId, job_id: str, values: Mapping[str, Any]) -> None:
-    now = utc_now()
-    bound = {"tenant": tenant.value, "job": job_id, "new_updated_at": now, "new_finished_at": now, **values}
-    statement = _FINISH_AT if "new_stage" in bound else _FINISH
-    if connection.execute(statement, bound).rowcount == 0:
-        read_job(connection, tenant, job_id)  # the first ending stands; an unknown job is an error
 
 
 def _change(connection: Connection, tenant: TenantId, job_id: str, changed: Mapping[str, Any]) -> Job:

@@ -27,7 +27,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.catalogue.base import PreparedChunk
+from agentic_rag_backend.stores.catalogue.base import HandOn, PreparedChunk
 from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.columns import extraction_from_json
 from agentic_rag_backend.stores.catalogue.rows import batches, upsert
@@ -118,12 +118,22 @@ def _copy(dialect: str) -> Executable:
 
 
 def save_prepared(
-    connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]
+    connection: Connection,
+    tenant: TenantId,
+    document_id: str,
+    version: int,
+    prepared: Sequence[PreparedChunk],
+    hand_on: HandOn | None = None,
 ) -> None:
     """See `DocumentCatalogue.save_prepared`."""
     _require_owned(document_id, version, [item.chunk for item in prepared])
-    if writable(connection, tenant, document_id, version) is None or not prepared:
-        return
+    if writable(connection, tenant, document_id, version) is not None and prepared:
+        _stage(connection, tenant, document_id, version, prepared)
+    if hand_on is not None:
+        hand_on.enqueue(connection, tenant, hand_on.job)
+
+
+def _stage(connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
     common = {"tenant_id": tenant.value, "document_id": document_id}
     texts = [
         {

@@ -8,13 +8,13 @@ from typing import Any
 from sqlalchemy import and_, bindparam, case, delete, exists, func, literal, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
-from agentic_rag_backend.domain.document import DocumentState, Failure
+from agentic_rag_backend.domain.document import DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Expected
-from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, new_job
+from agentic_rag_backend.stores.catalogue.base import Ending, Enqueue, Expected
+from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, end_job, new_job
 from agentic_rag_backend.stores.catalogue.leases import require_fence
 from agentic_rag_backend.stores.catalogue.liveness import Fence
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
@@ -54,6 +54,11 @@ _STANDING = (
         documents.c.id == bindparam("document"),
         versions.c.version == bindparam("number"),
     )
+)
+_WHOLE = (
+    select(versions)
+    .join(documents, and_(versions.c.tenant_id == documents.c.tenant_id, versions.c.document_id == documents.c.id))
+    .where(*_ONE, documents.c.deleted_at.is_(None))
 )
 _SAVE_PARSED = (
     update(versions)
@@ -104,18 +109,39 @@ def writable(connection: Connection, tenant: TenantId, document_id: str, version
     return None if row["current_version"] >= version else row
 
 
-def begin_processing(connection: Connection, tenant: TenantId, document_id: str, version: int) -> bool:
+def begin_processing(connection: Connection, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
     """See `DocumentCatalogue.begin_processing`."""
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None or held["latest_version"] != version:
-        return False
-    if held["current_version"] == version:
-        return True
-    if connection.execute(_BEGIN, _bound(tenant, document_id, version)).rowcount == 0:
-        return False
-    if held["state"] != PROCESSING:
-        change_document(connection, tenant, document_id, {"state": PROCESSING, "updated_at": utc_now()})
-    return True
+        return None
+    if held["current_version"] != version:
+        if connection.execute(_BEGIN, _bound(tenant, document_id, version)).rowcount == 0:
+            return None
+        if held["state"] != PROCESSING:
+            change_document(connection, tenant, document_id, {"state": PROCESSING, "updated_at": utc_now()})
+    return whole_version(connection, tenant, document_id, version)
+
+
+def whole_version(connection: Connection, tenant: TenantId, document_id: str, version: int) -> DocumentVersion:
+    """Return a version, text included.
+
+    Raises:
+        NotFound: there is none, or its document was deleted.
+    """
+    row = connection.execute(_WHOLE, _bound(tenant, document_id, version)).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no version {version} of document {document_id!r}")
+    return DocumentVersion(
+        document_id=row["document_id"],
+        version=row["version"],
+        title=row["title"],
+        content_hash=row["content_hash"],
+        media_type=row["media_type"],
+        blob_key=row["blob_key"],
+        options=options_from_json(row["options"]),
+        metadata=row["metadata"],
+        text=row["text"] or "",
+    )
 
 
 def save_parsed(
@@ -149,9 +175,17 @@ def publish(
     version: int,
     failures: Sequence[Failure] = (),
     fence: Fence | None = None,
+    ending: Ending | None = None,
 ) -> bool:
     """See `DocumentCatalogue.publish`."""
     require_fence(connection, tenant, fence)
+    published = _publish(connection, tenant, document_id, version, failures)
+    if published and ending is not None:
+        end_job(connection, tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
+    return published
+
+
+def _publish(connection: Connection, tenant: TenantId, document_id: str, version: int, failures: Sequence[Failure]) -> bool:
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None or held["current_version"] > version:
