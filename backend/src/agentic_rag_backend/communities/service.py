@@ -7,10 +7,12 @@ from typing import Any
 
 import structlog
 
+from agentic_rag_backend.communities.basis import Standing
 from agentic_rag_backend.communities.detection import DetectionOptions
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.publication import Publisher
 from agentic_rag_backend.communities.rebuild import Cancelled, Rebuilder, public_details
+from agentic_rag_backend.communities.restoration import Restorer
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -66,6 +68,10 @@ class CommunityService:
                 vectors=vectors,
                 embedder=embedder,
                 retire_after_s=retire_after_s,
+            ),
+            standing=Standing(
+                reader=self._reader,
+                restorer=Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder),
             ),
             detection=detection or DetectionOptions(),
         )
