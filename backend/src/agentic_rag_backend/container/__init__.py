@@ -20,7 +20,15 @@ from agentic_rag_backend.container.housekeeping import (
     make_reconciler,
     sweep_originals,
 )
-from agentic_rag_backend.container.options import answer_options, detection_options, dual_level_options, fast_model, features_of
+from agentic_rag_backend.container.options import (
+    answer_options,
+    detection_options,
+    dual_level_options,
+    fast_calls,
+    fast_model,
+    features_of,
+    theme_options,
+)
 from agentic_rag_backend.container.transfer import make_transfer
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.service import AnswerService
@@ -151,7 +159,10 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.
     queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
     queue.register(IMPORT, QueueName.PREPARE, transfer.import_v1)
-    retrievers = RetrieverRegistry(Parts(_readable(settings, adapters), graphs, dual_level_options(settings)))
+    calls = fast_calls(settings, adapters.model)
+    retrievers = RetrieverRegistry(
+        Parts(_readable(settings, adapters), graphs, dual_level_options(settings), calls, theme_options(settings))
+    )
     return Container(
         settings=settings,
         catalogue=catalogue,

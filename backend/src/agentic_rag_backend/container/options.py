@@ -6,8 +6,14 @@ from typing import Literal
 
 from agentic_rag_backend.communities.detection import DetectionOptions
 from agentic_rag_backend.generation.service import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
+from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
+from agentic_rag_backend.retrieval.community import CommunityOptions
+from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions
+from agentic_rag_backend.retrieval.drift import DriftOptions
 from agentic_rag_backend.retrieval.dual_level import DualLevelOptions, choose_weights
+from agentic_rag_backend.retrieval.registry import ThemeOptions
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, Features, FlagDefault
 
@@ -40,6 +46,22 @@ def dual_level_options(settings: Settings) -> DualLevelOptions:
     return DualLevelOptions(
         weights=weights, low_min_score=settings.dual_level_low_min_score, high_min_score=settings.dual_level_high_min_score
     )
+
+
+def theme_options(settings: Settings) -> ThemeOptions:
+    """Return how much of the themes is read, and what the language model may be asked about them."""
+    return ThemeOptions(
+        community=CommunityOptions(budget_tokens=settings.theme_budget_tokens),
+        corpus_wide=GlobalOptions(budget_tokens=settings.global_budget_tokens, max_calls=settings.global_max_calls),
+        drift=DriftOptions(
+            follow_ups=settings.drift_follow_ups, budget_tokens=settings.theme_budget_tokens, max_calls=settings.drift_max_calls
+        ),
+    )
+
+
+def fast_calls(settings: Settings, model: LanguageModel) -> StructuredCalls:
+    """Return the calls of the cheap model while a question waits for them."""
+    return StructuredCalls(model, fast_model(settings), timeout_s=settings.theme_model_timeout_s)
 
 
 def answer_options(settings: Settings) -> AnswerOptions:

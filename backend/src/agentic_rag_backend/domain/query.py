@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import Finding
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
+from agentic_rag_backend.domain.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,8 @@ class FactHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeHit:
-    """A community found. ``findings`` hold only statements whose chunks are visible now."""
+    """A community found. ``findings`` hold only statements whose chunks are visible now; ``rating`` in [0, 10] says how well
+    documented it is, or what a model thought of it."""
 
     id: str
     name: str
@@ -105,6 +107,7 @@ class ThemeHit:
     generation: int
     score: float
     findings: tuple[Finding, ...] = ()
+    rating: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,4 +138,6 @@ class Retrieval:
     weights: LevelWeights | None = None
     relevance: float = 0.0
     """How well the best evidence answers the question, in [0, 1]; comparable between questions, unlike a hit's score."""
+    usage: Usage = field(default_factory=Usage)
+    """Of the language model, where a strategy asks one to retrieve."""
     trace: Trace
