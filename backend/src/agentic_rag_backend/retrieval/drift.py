@@ -179,7 +179,7 @@ def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: flo
     Passages that more searches found come before others of the same score; further ties go by id.
     """
     best = {hit.id: hit for hit in own}
-    times = Counter(best)
+    times = Counter(best.keys())
     for hits in followed:
         for hit in hits:
             times[hit.id] += 1
