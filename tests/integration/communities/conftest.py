@@ -104,7 +104,7 @@ class World:
     queue: HeldQueue = field(default_factory=HeldQueue)
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
-    def service(self, model: LanguageModel | None = None) -> CommunityService:
+    def service(self, model: LanguageModel | None = None, *, patience_s: float = 0.0) -> CommunityService:
         return CommunityService(
             catalogue=self.catalogue,
             graph=self.graph,
@@ -113,6 +113,7 @@ class World:
             model=model or ExtractiveModel(self.embedder),
             queue=self.queue,
             retire_after_s=0,
+            patience_s=patience_s,
         )
 
     async def tenant(self, name: str) -> TenantId:

@@ -242,6 +242,7 @@ def _ingestion(settings: Settings, adapters: Adapters, queue: JobQueue, tokenize
             max_upload_mb=settings.max_upload_mb,
             patience_s=settings.job_patience_s,
             commit_together=settings.vector_store == "edge",
+        patience_s=settings.job_patience_s,
         ),
     )
 

@@ -50,9 +50,7 @@ def evaluation_data(beside: Path) -> Path | None:
 
 def load_question_set(folder: Path) -> QuestionSet:
     """Read ``corpus.jsonl`` and ``questions.jsonl`` of a folder."""
-    passages = tuple(
-        Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(folder / "corpus.jsonl")
-    )
+    passages = load_passages(folder / "corpus.jsonl")
     questions = tuple(
         LabelledQuestion(
             id=str(row["id"]), question=row["question"], answer=row.get("answer", ""), gold=tuple(row.get("gold", ()))
@@ -60,6 +58,11 @@ def load_question_set(folder: Path) -> QuestionSet:
         for row in _rows(folder / "questions.jsonl")
     )
     return QuestionSet(folder.name, passages, questions)
+
+
+def load_passages(file: Path) -> tuple[Passage, ...]:
+    """Read the passages of a JSON Lines file; one without a title has its id for one."""
+    return tuple(Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(file))
 
 
 def load_questions(path: Path) -> tuple[str, ...]:
