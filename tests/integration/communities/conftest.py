@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -173,13 +173,14 @@ class World:
         return chunks
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[World]:
+    """Yield a world whose stores are in a folder."""
+    catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
     await catalogue.migrate()
-    graph = await SqliteGraphStore.open(tmp_path / "graph.db")
+    graph = await SqliteGraphStore.open(folder / "graph.db")
     vectors = await EdgeVectorStore.open(
-        tmp_path / "vectors",
+        folder / "vectors",
         dimensions=DIMENSIONS,
         embedder_fingerprint=HashedWords.fingerprint,
     )
@@ -187,6 +188,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await vectors.close()
     await graph.close()
     await catalogue.close()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def open_world() -> Callable[[Path], AbstractAsyncContextManager[World]]:
+    """Return what opens a world in a folder, for tests that make one an example."""
+    return opened
 
 
 @pytest.fixture
