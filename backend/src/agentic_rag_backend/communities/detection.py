@@ -316,7 +316,7 @@ def _leiden(
     if starting is not None:
         # a node that is new starts alone, under a label that no other has
         fresh = 1 + max(starting.values(), default=0)
-        assignment = _relabel({node: starting.get(node, fresh + node) for node in nodes}, nodes)
+        assignment = _connected({node: starting.get(node, fresh + node) for node in nodes}, nodes, edges)
     quality = -math.inf
     for _ in range(rounds):
         begin = None if assignment is None else {str(node): label for node, label in assignment.items()}
@@ -334,6 +334,21 @@ def _leiden(
     for node, label in (assignment or {}).items():
         clusters[label].append(node)
     return sorted(clusters.values())
+
+
+def _connected(assignment: Mapping[int, int], nodes: Sequence[int], edges: Sequence[tuple[int, int, float]]) -> dict[int, int]:
+    """Divide clusters into parts that hang together by edges: the engine panics on others, such as a deletion leaves."""
+    above = {node: node for node in nodes}
+
+    def top(node: int) -> int:
+        while above[node] != node:
+            above[node] = node = above[above[node]]
+        return node
+
+    for a, b, _ in edges:
+        if assignment[a] == assignment[b]:
+            above[top(b)] = top(a)
+    return _relabel({node: top(node) for node in nodes}, nodes)
 
 
 def _relabel(assignment: Mapping[int, int], nodes: Sequence[int]) -> dict[int, int]:
