@@ -151,6 +151,20 @@ class Settings(BaseSettings):
     community_auto_rebuild: bool = Field(True, description="rebuild communities after documents changed")
     community_rebuild_delay_s: float = Field(30.0, ge=0, le=86400, description="quiet seconds before that rebuild")
 
+    # --- the tree over passages
+    raptor_max_levels: int = Field(3, ge=1, le=10, description="levels of summaries above the passages")
+    raptor_cluster_size: int = Field(10, ge=2, le=100, description="children of a node, about; twice as many divide it")
+    raptor_max_clusters_per_level: int = Field(
+        5_000, ge=1, le=1_000_000, description="nodes of a level, at most; clusters are larger then"
+    )
+    raptor_clustering: Literal["mixture", "kmeans"] = Field(
+        "mixture", description="how passages are clustered: Gaussian mixtures, with soft membership, or k-means"
+    )
+    raptor_auto_update: bool = Field(
+        False, description="trees that were built take in what changed by themselves, which calls the model, if there is one"
+    )
+    raptor_update_delay_s: float = Field(60.0, ge=0, le=86400, description="quiet seconds before that")
+
     @field_validator("operator_key")
     @classmethod
     def _long_enough(cls, value: SecretStr | None) -> SecretStr | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
@@ -95,8 +95,11 @@ class FactHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeHit:
-    """A community found. ``findings`` hold only statements whose chunks are visible now; ``rating`` in [0, 10] says how well
-    documented it is, or what a model thought of it."""
+    """A community found, or a node of the tree over passages. ``findings`` hold only statements whose chunks are visible now;
+    ``rating`` in [0, 10] says how well documented it is, or what a model thought of it.
+
+    Of a node, ``passage_count`` are the passages below it and ``representatives`` those nearest to the question.
+    """
 
     id: str
     name: str
@@ -108,6 +111,9 @@ class ThemeHit:
     score: float
     findings: tuple[Finding, ...] = ()
     rating: float = 0.0
+    kind: Literal["community", "raptor"] = "community"
+    passage_count: int | None = None
+    representatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -46,6 +46,18 @@ FOLLOW_UPS: Schema = {
     "maximum": 8,
     "description": "follow-up questions searched for, at most",
 }
+TREE_LEVELS: Schema = {
+    "type": "array",
+    "items": {"type": "integer", "minimum": 0, "maximum": 10},
+    "minItems": 1,
+    "maxItems": 11,
+    "description": "levels of the tree to search; 0 are the passages, 1 the clusters of passages",
+}
+INCLUDE_SUMMARIES: Schema = {
+    "type": "boolean",
+    "default": True,
+    "description": "return summaries of clusters as themes, too",
+}
 
 
 def check_option(option: str, value: Any, schema: Schema) -> None:
@@ -61,8 +73,21 @@ def check_option(option: str, value: Any, schema: Schema) -> None:
     ):
         limits = f"from {schema['minimum']} to {schema['maximum']}"
         raise InvalidRequest(f"options.{option} must be an integer {limits}; got {shown(value)}")
-    if schema["type"] == "array":
+    if schema["type"] == "boolean" and not isinstance(value, bool):
+        raise InvalidRequest(f"options.{option} must be true or false; got {shown(value)}")
+    if schema["type"] == "array" and schema["items"]["type"] == "integer":
+        _check_numbers(option, value, schema)
+    elif schema["type"] == "array":
         _check_names(option, value, schema)
+
+
+def _check_numbers(option: str, value: Any, schema: Schema) -> None:
+    low, high, most = schema["items"]["minimum"], schema["items"]["maximum"], schema["maxItems"]
+    numbers = value if isinstance(value, list) and schema["minItems"] <= len(value) <= most else [None]
+    if any(isinstance(item, bool) or not isinstance(item, int) or not low <= item <= high for item in numbers):
+        raise InvalidRequest(
+            f"options.{option} must be a list of {schema['minItems']} to {most} integers from {low} to {high}; got {shown(value)}"
+        )
 
 
 def _check_names(option: str, value: Any, schema: Schema) -> None:

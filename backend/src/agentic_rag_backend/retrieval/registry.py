@@ -16,7 +16,18 @@ from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hybrid import FUSIONS, Hybrid
-from agentic_rag_backend.retrieval.options import BUDGET_TOKENS, ENTITIES, FOLLOW_UPS, LEVEL, MAX_CALLS, RATE, check_option
+from agentic_rag_backend.retrieval.options import (
+    BUDGET_TOKENS,
+    ENTITIES,
+    FOLLOW_UPS,
+    INCLUDE_SUMMARIES,
+    LEVEL,
+    MAX_CALLS,
+    RATE,
+    TREE_LEVELS,
+    check_option,
+)
+from agentic_rag_backend.retrieval.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.retrieval.theme_rating import ThemeRater
@@ -107,6 +118,16 @@ STRATEGIES: Mapping[str, Strategy] = {
         "themes, follow-up questions that they raise, and a local search for each in parallel, merged",
         _drift,
         options={"follow_ups": FOLLOW_UPS, **_THEMES},
+    ),
+    "raptor": Strategy(
+        "passages and summaries of clusters of them, in one tree: all levels at once, or from the roots down",
+        lambda p: RaptorRetriever(p.stores, p.graphs),
+        options={
+            "levels": TREE_LEVELS,
+            "search": {"type": "string", "enum": list(SEARCHES), "default": SEARCHES[0]},
+            "order": {"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
+            "include_summaries": INCLUDE_SUMMARIES,
+        },
     ),
 }
 
