@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.domain.words import content_forms, words
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes import ThemeFinder, ThemeSearch
 
@@ -13,6 +14,19 @@ MOST_THEMES = 100
 LEG_LIMIT = 200
 RATING_SHARE = 0.1
 """Of a theme's score: such questions are near to nothing in particular, and then what the corpus says most about counts."""
+
+
+_OF_EVERYTHING = frozenset(
+    word.form
+    for word in words(
+        "theme topic subject issue matter content information document text file source collection corpus corpora dataset "
+        "library archive material main central key major important principal chief common recurring recur frequent general "
+        "overall broad whole entire everything overview summary summarise summarize outline describe explain list name tell give "
+        "discuss mention cover covered speak talk appear occur come again repeatedly often most idea story thing point "
+        "here available"
+    )
+)
+"""Words of a question that asks what there is, and names nothing of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +49,14 @@ class GlobalRetriever:
         started = time.perf_counter()
         # Two are kept: for one partial answer at least, and for the answer.
         spending = Spending(max(0, int(query.options.get("max_calls", self._options.max_calls)) - 2))
+        of_all = about_everything(query.text)
         search = ThemeSearch(
             limit=MOST_THEMES,
             budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
             leg_limit=LEG_LIMIT,
             looked_at=MOST_THEMES,
             rated=query.options.get("rate") == "model",
-            rating_share=RATING_SHARE,
+            rating_share=1.0 if of_all else RATING_SHARE,
         )
         found = await self._finder.find(query, search, spending)
         return Retrieval(
@@ -60,6 +75,13 @@ class GlobalRetriever:
                     "generation": found.pointer.generation,
                     "communities_stale": found.pointer.stale,
                     "themes": dict(found.details),
+                    "about_everything": of_all,
                 },
             ),
         )
+
+
+def about_everything(question: str) -> bool:
+    """Tell whether a question asks what the documents are about, and of nothing in particular: it names no subject."""
+    forms = content_forms(question)
+    return bool(forms) and forms <= _OF_EVERYTHING
