@@ -409,6 +409,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
         stores = Stores(
             documents=catalogue.documents,
             communities=catalogue.communities,
+            trees=catalogue.trees,
             vectors=vectors,
             graph=graph,
             embedder=source,  # type: ignore[arg-type]

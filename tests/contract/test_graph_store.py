@@ -90,6 +90,10 @@ FAULTS = [
     ("versions_are_listed", "held_versions", "tenant = :tenant", ":tenant <> ''"),
     ("another_tenant_sees_nothing", "generations", "tenant = :tenant", ":tenant <> ''"),
     ("tenants_are_listed", "delete_written_versions", "WHERE tenant", "WHERE 0 AND tenant"),
+    ("a_revision_is_of_one_state_of_knowledge", "renew_revision", "SET revision = excluded.revision", "SET revision = revision"),
+    ("a_revision_is_of_one_state_of_knowledge", "renew_revision", "hex(randomblob(16))", "'1'"),
+    ("a_revision_is_of_one_state_of_knowledge", "change_revision", "WHERE tenant", "WHERE 0 AND tenant"),
+    ("another_tenant_sees_nothing", "revision", "tenant = :tenant", ":tenant <> ''"),
     ("a_tenant_is_removed_whole", "delete_tenant_communities", "WHERE tenant", "WHERE 0 AND tenant"),
 ]
 

@@ -133,6 +133,16 @@ class Settings(BaseSettings):
     answer_min_confidence: float = Field(0.35, ge=0, le=1, description="confidence below which an answer is a refusal")
     tenant_graph_cache_mb: int = Field(512, ge=16, le=65536, description="memory for tenants' graphs, MiB")
 
+    # --- themes
+    theme_budget_tokens: int = Field(4000, ge=200, le=100_000, description="tokens of the themes of one question, estimated")
+    theme_model_timeout_s: float = Field(
+        20.0, gt=0, le=600, description="seconds of one model call before the answer's own: rating, partial answer, follow-ups"
+    )
+    global_budget_tokens: int = Field(12_000, ge=200, le=100_000, description="the same of a corpus-wide question")
+    global_max_calls: int = Field(8, ge=1, le=32, description="model calls of a corpus-wide answer, at most")
+    drift_follow_ups: int = Field(3, ge=0, le=8, description="follow-up questions of `drift`, at most")
+    drift_max_calls: int = Field(4, ge=1, le=32, description="model calls of `drift` before the answer's own, at most")
+
     # --- communities
     community_max_cluster_size: int = Field(25, ge=3, le=10000, description="members above which a cluster is divided")
     community_min_size: int = Field(3, ge=1, le=1000, description="members below which no model writes a summary")
@@ -140,6 +150,20 @@ class Settings(BaseSettings):
     community_max_levels: int = Field(3, ge=1, le=10, description="levels of the hierarchy")
     community_auto_rebuild: bool = Field(True, description="rebuild communities after documents changed")
     community_rebuild_delay_s: float = Field(30.0, ge=0, le=86400, description="quiet seconds before that rebuild")
+
+    # --- the tree over passages
+    raptor_max_levels: int = Field(3, ge=1, le=10, description="levels of summaries above the passages")
+    raptor_cluster_size: int = Field(10, ge=2, le=100, description="children of a node, about; twice as many divide it")
+    raptor_max_clusters_per_level: int = Field(
+        5_000, ge=1, le=1_000_000, description="nodes of a level, at most; clusters are larger then"
+    )
+    raptor_clustering: Literal["mixture", "kmeans"] = Field(
+        "mixture", description="how passages are clustered: Gaussian mixtures, with soft membership, or k-means"
+    )
+    raptor_auto_update: bool = Field(
+        False, description="trees that were built take in what changed by themselves, which calls the model, if there is one"
+    )
+    raptor_update_delay_s: float = Field(60.0, ge=0, le=86400, description="quiet seconds before that")
 
     @field_validator("operator_key")
     @classmethod

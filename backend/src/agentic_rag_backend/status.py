@@ -25,6 +25,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     workers = await services.attendance.workers()
     open_jobs = await services.attendance.open_jobs() if caller.operator else None
     pointer = await services.catalogue.communities.pointer(tenant.id)
+    tree = await services.catalogue.trees.pointer(tenant.id)
     dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
     return {
         "version": __version__,
@@ -63,6 +64,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "warnings": [] if workers or of_one_process(services.settings) else [NO_WORKER],
         "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
+        "raptor": {"generation": tree.generation, "stale": tree.stale, "built_at": tree.built_at},
         # Over all tenants, so for the operator: what a tenant is told must not depend on others.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
     }

@@ -162,6 +162,13 @@ class Client:
         assert job["state"] == "succeeded", job
         return job
 
+    async def build_tree(self, **body: Any) -> dict[str, Any]:
+        """Build the tree over the passages and return the ended job."""
+        accepted = await self.data("POST", "/admin/raptor/rebuild", status=202, json=body)
+        job = await self.ended(accepted["job_id"])
+        assert job["state"] == "succeeded", job
+        return job
+
 
 @dataclass(slots=True)
 class World:
@@ -204,6 +211,7 @@ async def fill(client: Client, tenant: str) -> dict[str, dict[str, Any]]:
     ]
     documents = dict(zip(DOCUMENTS, await asyncio.gather(*uploads), strict=True))
     await client.rebuild()
+    await client.build_tree()
     return documents
 
 

@@ -20,7 +20,9 @@ async def fill(world: World, name: str) -> tuple[Client, str]:
     await client.upload(CELLAR, key="two")
     await client.upload(MAPS, key="three")
     await client.rebuild()
+    await client.build_tree()
     before = said(await responses(client))
+    assert {"/raptor.data[].name", "/raptor.data[].summary"} <= before.keys()
     held = {at for at in before if at.startswith("/communities.")}
     assert {"/communities.data[].name", "/communities.data[].keywords[]", "/communities.data[].summary"} <= held
     assert any(at.endswith(".themes[].name") for at in before), before
@@ -35,6 +37,7 @@ async def test_a_deleted_documents_words_are_nowhere(world: World) -> None:
     assert (await client.ended(accepted["job_id"]))["state"] == "succeeded"
     assert said(await responses(client)) == {}
     await client.rebuild(mode="incremental")
+    await client.build_tree()
     assert said(await responses(client)) == {}
     await assert_whole(client)
 
@@ -46,4 +49,5 @@ async def test_words_that_a_new_version_lacks_are_nowhere(world: World) -> None:
     assert said(await responses(client)) == {}
     await assert_whole(client)
     await client.rebuild(mode="incremental")
+    await client.build_tree()
     assert said(await responses(client)) == {}

@@ -109,6 +109,10 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "GET /communities/{community_id}": (Case("community"), Case("entity")),
     "POST /admin/communities/rebuild": NO_ID,
     "GET /admin/communities": NO_ID,
+    "GET /raptor": (Case("node", "cursor", query={"cursor": "{id}"}, status=422),),
+    "GET /raptor/{node_id}": (Case("node"), Case("community")),
+    "POST /admin/raptor/rebuild": NO_ID,
+    "GET /admin/raptor": NO_ID,
     "POST /admin/reconcile": NO_ID,
     "GET /admin/reconcile": NO_ID,
     "GET /status": (Case("tenant", "X-Tenant-Id", headers={"X-Tenant-Id": "{id}"}, status=403),),
@@ -160,6 +164,7 @@ async def ids(world: World) -> dict[str, str]:
         "chunk": chunk["id"],
         "job": tide["job_id"] or (await world.beta.data("GET", "/jobs", params={"document_id": tide["id"]}))[0]["id"],
         "community": (await world.beta.data("GET", "/communities"))[0]["id"],
+        "node": (await world.beta.data("GET", "/raptor"))[0]["id"],
         "tenant": world.beta.caller.tenant_id,
         "api_key": keys[0]["id"],
         "entity": entities["Brimwhistle Society"],
@@ -193,7 +198,7 @@ async def test_a_foreign_id_is_an_unknown_id(world: World, ids: dict[str, str], 
         assert json.loads(foreign[1])["data"]["facts"] == []
 
 
-_RIGHT = {"document_id": "document", "chunk_id": "chunk", "job_id": "job", "community_id": "community"}
+_RIGHT = {"document_id": "document", "chunk_id": "chunk", "job_id": "job", "community_id": "community", "node_id": "node"}
 
 
 def _readable() -> list[Any]:
@@ -272,7 +277,7 @@ async def test_deleting_in_one_tenant_changes_nothing_in_the_other(world: World)
 
 async def _searches(client: Client) -> list[str]:
     answers = []
-    for strategy in ("dense", "sparse", "hybrid", "graph", "community"):
+    for strategy in ("dense", "sparse", "hybrid", "graph", "community", "raptor"):
         response = await client.post("/search", {"query": "Who objected to the barrage?", "strategy": strategy, "limit": 20})
         answers.append(_comparable(response.text, "-"))
     return answers

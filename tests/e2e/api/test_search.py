@@ -48,7 +48,7 @@ async def test_each_strategy_answers_by_name_and_alias(world: World, name: str) 
     assert meta["strategy"] == canonical
     assert meta["methods_used"][0] == "graph" if canonical == "auto" else meta["methods_used"]
     assert meta.keys() >= {"methods_used", "fusion", "fallback_used", "fallback_reason", "processing_time_ms", "warnings"}
-    if canonical == "community":
+    if canonical in {"community", "global"}:
         assert data["themes"]
         assert {theme["type"] for theme in data["themes"]} == {"community"}
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -104,7 +104,7 @@ class World:
     queue: HeldQueue = field(default_factory=HeldQueue)
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
-    def service(self, model: LanguageModel | None = None) -> CommunityService:
+    def service(self, model: LanguageModel | None = None, *, patience_s: float = 0.0) -> CommunityService:
         return CommunityService(
             catalogue=self.catalogue,
             graph=self.graph,
@@ -113,6 +113,7 @@ class World:
             model=model or ExtractiveModel(self.embedder),
             queue=self.queue,
             retire_after_s=0,
+            patience_s=patience_s,
         )
 
     async def tenant(self, name: str) -> TenantId:
@@ -172,13 +173,14 @@ class World:
         return chunks
 
 
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+@asynccontextmanager
+async def opened(folder: Path) -> AsyncIterator[World]:
+    """Yield a world whose stores are in a folder."""
+    catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
     await catalogue.migrate()
-    graph = await SqliteGraphStore.open(tmp_path / "graph.db")
+    graph = await SqliteGraphStore.open(folder / "graph.db")
     vectors = await EdgeVectorStore.open(
-        tmp_path / "vectors",
+        folder / "vectors",
         dimensions=DIMENSIONS,
         embedder_fingerprint=HashedWords.fingerprint,
     )
@@ -186,6 +188,18 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     await vectors.close()
     await graph.close()
     await catalogue.close()
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    async with opened(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def open_world() -> Callable[[Path], AbstractAsyncContextManager[World]]:
+    """Return what opens a world in a folder, for tests that make one an example."""
+    return opened
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from agentic_rag_backend.retrieval.community import CommunityRetriever
 from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.themes import ThemeFinder
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
@@ -199,7 +200,7 @@ async def test_the_dual_level_hands_on_that_the_leg_failed(profiles: dict[str, C
     low: Any = profiles["neo4j"].retrievers.get("graph")
     both = DualLevel(
         GraphRetriever(replace(low._stores, leg=GraphLeg(Broken(hangs=False))), low._graphs),
-        CommunityRetriever(low._stores),
+        CommunityRetriever(ThemeFinder(low._stores)),
         DualLevelOptions(),
     )
     tenant = await profiles["neo4j"].catalogue.tenants.tenant(TENANT)

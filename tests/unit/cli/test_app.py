@@ -37,6 +37,8 @@ ALONE = {
     "import",
     "reindex",
     "migrate",
+    "build-graph",
+    "analyze-diversity",
     "status",
     "doctor",
     "config",

@@ -320,6 +320,23 @@ def test_starting_from_before_a_change_keeps_most_communities() -> None:
     assert sum(each.members in old for each in after.communities) > 0.9 * len(after.communities)
 
 
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.lists(st.integers(0, 30), min_size=25, max_size=25))
+def test_any_assignment_may_be_started_from(
+    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], labels: list[int]
+) -> None:
+    """Also one whose clusters do not hang together any more; what comes of it is about as good as from nothing."""
+    edges, entities, contexts = graph
+    options = DetectionOptions(min_size=1)
+    starting = {each: label for each, label in zip(entities, labels, strict=False) if label < 25}
+    found = detect(edges, entities=entities, options=options, contexts=contexts, starting=starting)
+    check_hierarchy(found, entities, options)
+    best = detect(edges, entities=entities, options=options, contexts=contexts).modularity
+    assert found.modularity >= 0.99 * best - 1e-9
+    turned = [edge(each.target_id, each.source_id, each.weight) for each in reversed(edges)]
+    assert shape(detect(turned, entities=entities, options=options, contexts=contexts, starting=starting)) == shape(found)
+
+
 def test_time_grows_with_edges_about_linearly() -> None:
     def seconds(groups: int) -> float:
         edges = planted(groups, 20)

@@ -9,7 +9,7 @@ from agentic_rag_backend.communities.detection import EntityName
 from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, merge_facts, telling_facts
 from agentic_rag_backend.communities.publication import embedded_text, searchable_text
 from agentic_rag_backend.communities.summaries import central_names, extractive_summary, keywords, rating
-from agentic_rag_backend.domain.graph import Label, Support
+from agentic_rag_backend.domain.graph import Label, Support, says
 
 
 def fact(statement: str, *entities: str, chunk: str = "c") -> Fact:
@@ -77,7 +77,7 @@ def test_summary_is_verbatim_and_its_sources_are_those_of_its_sentences() -> Non
     assert set(summary.sources) == {source for each in used for source in each.sources}
     assert {finding.statement for finding in summary.findings} <= {each.statement for each in FACTS}
     assert all(finding.sources for finding in summary.findings)
-    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@3", "f")
+    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@4", "f")
 
 
 def test_sentences_end_and_are_on_one_line() -> None:
@@ -105,6 +105,23 @@ def test_name_takes_the_entities_that_stand_out() -> None:
     assert named(central(("Halden Institute", 0.9), ("Mira Voss", 0.3), ("Tidal Array", 0.1))) == "Halden Institute and Mira Voss"
     assert named(central(("Halden Institute", 1.0))) == "Halden Institute"
     assert named(()) == ""
+
+
+def test_where_nothing_names_well_what_reads_well_does() -> None:
+    def kind(type: str, *names: str) -> tuple[CentralEntity, ...]:
+        return tuple(CentralEntity(name, name, type, 0.1) for name in names)
+
+    others = kind("other", "Scouts", "Tellers")
+    file = kind("work", "archive-of-the-sea-transcripts")
+    assert named((*file, *others)) == "Scouts and Tellers"
+    assert named((*file, *others, *kind("place", "Greenholm"))) == "Greenholm"
+    assert named(file) == "Archive of the sea transcripts"
+    assert named(kind("code", "feed-forward")) == "feed-forward"
+
+
+def test_a_file_read_as_words_is_still_said_by_its_passages() -> None:
+    (label,) = central_names((CentralEntity("f", "archive-of-the-sea-transcripts", "work", 1.0),))
+    assert says("archive-of-the-sea-transcripts", label.text)
 
 
 def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:
@@ -162,7 +179,7 @@ def test_a_theme_is_called_by_what_a_reader_knows() -> None:
         CentralEntity("h", "Halden Institute", "organisation", 0.2),
     )
     assert named(central) == "Halden Institute"
-    assert named(central[:1]) == "archive-of-the-sea-transcripts"
+    assert named(central[:1]) == "Archive of the sea transcripts"
 
 
 def test_prose_is_shown_without_marks_of_emphasis() -> None:

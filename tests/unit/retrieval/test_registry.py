@@ -8,6 +8,8 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.auto import Auto
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.community import CommunityRetriever
+from agentic_rag_backend.retrieval.corpus_wide import GlobalRetriever
+from agentic_rag_backend.retrieval.drift import Drift
 from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph import GraphRetriever
@@ -15,14 +17,17 @@ from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hybrid import Hybrid
 from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
 from agentic_rag_backend.retrieval.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 
 @pytest.fixture
 def registry() -> RetrieverRegistry:
     """Return a registry whose strategies are built but never asked."""
     nothing = cast("Any", None)
-    stores = Stores(nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing))
-    return RetrieverRegistry(Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions()))
+    stores = Stores(nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing)
+    return RetrieverRegistry(
+        Parts(stores, TenantGraphs(nothing, nothing, max_bytes=1), DualLevelOptions(), StructuredCalls(nothing))
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,6 +46,8 @@ def registry() -> RetrieverRegistry:
         ("local", "graph", GraphRetriever),
         ("community", "community", CommunityRetriever),
         ("dual_level", "dual_level", DualLevel),
+        ("global", "global", GlobalRetriever),
+        ("drift", "drift", Drift),
     ],
 )
 def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
@@ -87,6 +94,10 @@ def test_the_description_says_what_is_available(registry: RetrieverRegistry, swi
         ("community", {"level": 0}),
         ("community", {"level": 9}),
         ("dual_level", {"level": 1, "entities": ["Mira"]}),
+        ("community", {"budget_tokens": 200, "rate": "model", "max_calls": 32}),
+        ("global", {"budget_tokens": 100_000, "rate": "score", "max_calls": 1, "level": 0}),
+        ("drift", {"follow_ups": 0, "rate": "model"}),
+        ("drift", {"follow_ups": 8}),
     ],
 )
 def test_options_within_their_schema(name: str, options: dict[str, Any]) -> None:
@@ -123,6 +134,13 @@ def nested() -> list[Any]:
         ("graph", {"entities": nested()}, "at most 20 names"),
         ("graph", {"entities": ["x" * 513]}, "at most 512 characters; got 513"),
         ("dual_level", {"level": 10, "entities": []}, "got 10"),
+        ("global", {"budget_tokens": 199}, "options.budget_tokens must be an integer from 200 to 100000; got 199"),
+        ("global", {"max_calls": 33}, "from 1 to 32; got 33"),
+        ("global", {"max_calls": 0}, "from 1 to 32; got 0"),
+        ("global", {"follow_ups": 1}, "has no option 'follow_ups'"),
+        ("drift", {"follow_ups": 9}, "from 0 to 8; got 9"),
+        ("drift", {"rate": "cheap"}, "options.rate must be one of score, model; got 'cheap'"),
+        ("drift", {"rate": ["model"]}, "got ['model']"),
     ],
 )
 def test_options_outside_their_schema(name: str, options: dict[str, Any], message: str) -> None:

@@ -18,6 +18,7 @@ from agentic_rag_backend.api.routers import (
     health,
     jobs,
     metrics,
+    raptor,
     search,
     status,
     tenants,
@@ -50,7 +51,7 @@ def create_app(container: Container) -> FastAPI:
     )
     install_error_handlers(app)
     versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(known_parameters(BASE_PATH))])
-    for router in (documents, changes, jobs, search, answers, communities, admin, status, tenants, transfer):
+    for router in (documents, changes, jobs, search, answers, communities, raptor, admin, status, tenants, transfer):
         versioned.include_router(router.router)
     app.include_router(versioned)
     app.include_router(health.router)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.documents import Most, Watch
+from agentic_rag_backend.cli.documents import Most
 from agentic_rag_backend.cli.following import follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table
+
+RebuildWatch = Annotated[
+    bool,
+    typer.Option("--watch/--no-watch", "--watch-job/--no-watch-job", help="Show progress until the job has ended."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -53,10 +58,13 @@ async def rebuild(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what it would cost.")] = False,
     levels: Annotated[int | None, typer.Option("--levels", help="Depth of the hierarchy, 1 to 10.")] = None,
     resolution: Annotated[float | None, typer.Option("--resolution", help="Above 0 to 100; higher: more communities.")] = None,
-    watch_job: Watch = True,
+    summarize: Annotated[
+        bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
+    ] = True,
+    watch_job: RebuildWatch = True,
 ) -> None:
     """Find communities anew and write their summaries; readers keep the old ones meanwhile."""
-    body = {"mode": "full" if full else "incremental", "dry_run": dry_run, "levels": levels, "resolution": resolution}
+    body = rebuild_body(full=full, dry_run=dry_run, levels=levels, resolution=resolution, summarize=summarize)
     accepted = await session.client.post("/admin/communities/rebuild", body)
     if not watch_job:
         session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
@@ -70,3 +78,14 @@ async def rebuild(
         session.output.note(f"error: {why(job)}")
     if not succeeded(job):
         raise typer.Exit(1)
+
+
+def rebuild_body(*, full: bool, dry_run: bool, levels: int | None, resolution: float | None, summarize: bool) -> dict[str, Any]:
+    """Return the request of a rebuild."""
+    return {
+        "mode": "full" if full else "incremental",
+        "dry_run": dry_run,
+        "levels": levels,
+        "resolution": resolution,
+        "summarize": summarize,
+    }

@@ -50,7 +50,8 @@ def show_themes(output: Output, themes: Sequence[Mapping[str, Any]]) -> None:
     if themes:
         output.show("\nThemes", style="bold")
     for theme in themes:
-        output.show(f"  {theme['score']:.2f}  {theme['name']} ({theme['entity_count']} entities, level {theme['level']})")
+        held = f"{theme['passage_count']} passages" if theme["type"] == "raptor" else f"{theme['entity_count']} entities"
+        output.show(f"  {theme['score']:.2f}  {theme['name']} ({held}, level {theme['level']})")
         output.show(Padding(text(_excerpt(theme["summary"]), "dim"), (0, 0, 0, 8)))
 
 

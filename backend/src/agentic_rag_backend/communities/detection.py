@@ -21,14 +21,24 @@ import graspologic_native
 from agentic_rag_backend.communities.absorption import Context, Links, absorb, gather
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 
+METHOD = 1
+"""Raised with every change of how a graph is divided, so that what was divided otherwise is divided anew."""
 _SEED = 20_240_613
 _ITERATIONS = 2
 _MAX_ROUNDS = 50
 """Leiden is run two iterations at a time until nothing moves: on MuSiQue the modularity and stability of fifty, in a third of
 the time."""
+_LARGE, _LEAST_GAIN = 100_000, 1e-5
+"""Edges above which a round that gains less modularity than this is the last: thousands would follow that move a few nodes
+each, and a round takes seconds."""
 _MAX_HALVINGS = 6
 _DIVISIONS = (1.0, 2.0, 4.0)
 """Factors on the resolution that are tried until a cluster that is too large falls apart."""
+
+_COMPARED_WHOLE = 20_000
+"""Edges up to which an assignment that was continued is compared with a converged one."""
+_TOLERATED = 0.01
+"""Share of modularity that may be lost for the sake of communities that stay."""
 
 Members = list[int]
 
@@ -72,10 +82,14 @@ class DetectedCommunity:
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """The hierarchy, parents before their children, and the modularity of its ``base`` clusters (0 without edges)."""
+    """The hierarchy, parents before their children, and the modularity of its ``base`` clusters (0 without edges).
+
+    ``afresh`` says that it was found from nothing, ``starting`` or not.
+    """
 
     communities: tuple[DetectedCommunity, ...] = ()
     modularity: float = 0.0
+    afresh: bool = True
 
 
 def detect(
@@ -94,7 +108,8 @@ def detect(
         edges: undirected; several between the same two entities add up, loops are ignored.
         entities: every entity, by id.
         contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
-        starting: an earlier assignment of entities to clusters, from which Leiden starts; unknown entities start alone.
+        starting: an earlier assignment of entities to clusters, from which Leiden starts; unknown entities start alone. Where
+            the modularity that Leiden comes to is more than 1 % below that of beginning from nothing, the latter is taken.
 
     Raises:
         ValueError: a weight is not a finite number above 0, or an edge names an unknown entity.
@@ -102,7 +117,8 @@ def detect(
     if not entities:
         return Detection()
     graph = _Graph.build(edges, entities, contexts)
-    base = _base_clusters(graph, options, starting)
+    clusters, afresh = _partition(graph, options, starting)
+    base = _settled(graph, clusters, options)
     hierarchy = _Hierarchy(graph, options)
     for group in _coarsen(graph, base, options):
         if len(group) == 1:
@@ -111,7 +127,7 @@ def detect(
         root = hierarchy.put(sorted(member for cluster in group for member in cluster), level=0, parent=None, base=False)
         for cluster in group:
             hierarchy.add(cluster, level=1, parent=root, base=True)
-    return Detection(tuple(hierarchy.communities), _modularity(graph, base, options.resolution))
+    return Detection(tuple(hierarchy.communities), _modularity(graph, base, options.resolution), afresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +226,22 @@ class _Hierarchy:
             self.add(part, level=level + 1, parent=index, base=False)
 
 
-def _base_clusters(graph: _Graph, options: DetectionOptions, starting: Mapping[str, int] | None) -> list[Members]:
-    labels = {index: starting[each] for index, each in enumerate(graph.ids) if each in starting} if starting else None
-    clusters = _leiden(graph.edges, seed=_SEED, resolution=options.resolution, starting=labels)
+def _partition(graph: _Graph, options: DetectionOptions, starting: Mapping[str, int] | None) -> tuple[list[Members], bool]:
+    """Return Leiden's clusters of the whole graph, and whether they were found from nothing."""
+    if starting:
+        labels = {index: starting[each] for index, each in enumerate(graph.ids) if each in starting}
+        continued = _leiden(graph.edges, seed=_SEED, resolution=options.resolution, starting=labels)
+        # A large graph is all but converged after one round, and needs many more for the rest.
+        rounds = 1 if len(graph.edges) > _COMPARED_WHOLE else _MAX_ROUNDS
+        afresh = _leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds)
+        reached, possible = (_modularity(graph, each, options.resolution) for each in (continued, afresh))
+        if reached >= possible - _TOLERATED * abs(possible):
+            return continued, False
+    return _leiden(graph.edges, seed=_SEED, resolution=options.resolution), True
+
+
+def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) -> list[Members]:
+    """Return the clusters with every entity in one: small ones joined to others, or gathered by what they occur with."""
     clustered = {member for cluster in clusters for member in cluster}
     clusters += [[index] for index in range(len(graph.ids)) if index not in clustered]
     clusters = absorb(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)
@@ -271,7 +300,12 @@ def _seed_of(graph: _Graph, members: Members) -> int:
 
 
 def _leiden(
-    edges: Sequence[tuple[int, int, float]], *, seed: int, resolution: float, starting: Mapping[int, int] | None = None
+    edges: Sequence[tuple[int, int, float]],
+    *,
+    seed: int,
+    resolution: float,
+    starting: Mapping[int, int] | None = None,
+    rounds: int = _MAX_ROUNDS,
 ) -> list[Members]:
     """Return the clusters of the nodes that have edges, each sorted, in order; nodes without are absent."""
     if not edges:
@@ -282,20 +316,39 @@ def _leiden(
     if starting is not None:
         # a node that is new starts alone, under a label that no other has
         fresh = 1 + max(starting.values(), default=0)
-        assignment = _relabel({node: starting.get(node, fresh + node) for node in nodes}, nodes)
-    for _ in range(_MAX_ROUNDS):
+        assignment = _connected({node: starting.get(node, fresh + node) for node in nodes}, nodes, edges)
+    quality = -math.inf
+    for _ in range(rounds):
         begin = None if assignment is None else {str(node): label for node, label in assignment.items()}
-        _, found = graspologic_native.leiden(
+        reached, found = graspologic_native.leiden(
             named, starting_communities=begin, resolution=resolution, iterations=_ITERATIONS, seed=seed, trials=1
         )
         moved = _relabel({node: found[str(node)] for node in nodes}, nodes)
         if moved == assignment:
             break
         assignment = moved
+        if len(edges) > _LARGE and reached - quality < _LEAST_GAIN:
+            break
+        quality = reached
     clusters: dict[int, Members] = defaultdict(list)
     for node, label in (assignment or {}).items():
         clusters[label].append(node)
     return sorted(clusters.values())
+
+
+def _connected(assignment: Mapping[int, int], nodes: Sequence[int], edges: Sequence[tuple[int, int, float]]) -> dict[int, int]:
+    """Divide clusters into parts that hang together by edges: the engine panics on others, such as a deletion leaves."""
+    above = {node: node for node in nodes}
+
+    def top(node: int) -> int:
+        while above[node] != node:
+            above[node] = node = above[above[node]]
+        return node
+
+    for a, b, _ in edges:
+        if assignment[a] == assignment[b]:
+            above[top(b)] = top(a)
+    return _relabel({node: top(node) for node in nodes}, nodes)
 
 
 def _relabel(assignment: Mapping[int, int], nodes: Sequence[int]) -> dict[int, int]:

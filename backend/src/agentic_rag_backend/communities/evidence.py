@@ -27,7 +27,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CentralEntity:
-    """A member and its share in [0, 1] of the weight of all relationships inside the community.
+    """A member and its share in [0, 1] of the weight of all relationships inside the community, or of all mentions without any.
 
     The first of ``passages`` says its name and is one that the community's fingerprint changes with; the others mention it.
     """

@@ -127,6 +127,10 @@ class EvidenceGatherer:
         return self._weights.get((source, target) if source < target else (target, source), 0.0)
 
     def _central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
+        if not community.inside:
+            # nothing joins them but what mentions them: whoever is mentioned most is what they are about
+            mentioned = [(member, member, float(len(self._knowledge.mentions.get(member, ())))) for member in community.members]
+            return central_entities(community.members, self._knowledge.entities, mentioned, limit=len(community.members))
         pairs = {(min(e.source_id, e.target_id), max(e.source_id, e.target_id)) for e in community.inside}
         weights = [(low, high, self._weights.get((low, high), 0.0)) for low, high in sorted(pairs)]
         return central_entities(community.members, self._knowledge.entities, weights, limit=len(community.members))

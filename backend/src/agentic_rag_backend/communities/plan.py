@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.communities.detection import DetectedCommunity, Detection
+from agentic_rag_backend.communities.identity import community_ids
 from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, fingerprint
-from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId
 
@@ -37,12 +37,11 @@ class PlannedCommunity:
         )
 
 
-def plan_communities(tenant: TenantId, detection: Detection, knowledge: VisibleKnowledge) -> list[PlannedCommunity]:
-    """Return the communities, parents before children.
-
-    The id is that of the set of members, wherever in the hierarchy it stands: an unchanged community keeps it.
-    """
-    ids = [stable_id("community", tenant, *sorted(each.members)) for each in detection.communities]
+def plan_communities(
+    tenant: TenantId, detection: Detection, knowledge: VisibleKnowledge, previous: Sequence[Community] = ()
+) -> list[PlannedCommunity]:
+    """Return the communities, parents before children, with the ids of those of ``previous`` that they continue."""
+    ids = community_ids(tenant, detection.communities, previous)
     inside = _edges_inside(detection, knowledge.edges)
     return [
         PlannedCommunity(
@@ -75,6 +74,7 @@ def previous_detection(communities: Sequence[Community], details: Mapping[str, o
             for each in ordered
         ),
         float(modularity) if isinstance(modularity, int | float) else 0.0,
+        afresh=details.get("mode") == "full",
     )
 
 

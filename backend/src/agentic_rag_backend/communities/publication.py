@@ -100,11 +100,13 @@ class Publisher:
         """Return the vectors of communities whose text is the one that was embedded for the current generation."""
         if previous.generation == 0 or previous.details.get("written_under") != draft.details.get("written_under"):
             return {}
-        old = {each.id: each.fingerprint for each in await self._graph.communities(tenant, previous.generation)}
-        same = [
-            each.id for each in draft.planned if old.get(each.id) == each.fingerprint and each.fingerprint not in draft.rewritten
-        ]
-        points = {community_point_id(each, previous.generation): each for each in same}
+        old = {each.fingerprint: each.id for each in await self._graph.communities(tenant, previous.generation)}
+        same = {
+            each.id: old[each.fingerprint]
+            for each in draft.planned
+            if each.fingerprint in old and each.fingerprint not in draft.rewritten
+        }
+        points = {community_point_id(before, previous.generation): id for id, before in same.items()}
         found = await self._vectors.vectors(tenant, Collection.NODES, list(points))
         return {points[point]: vector for point, vector in found.items()}
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.detection import DetectionOptions, detect
+from agentic_rag_backend.communities.basis import Standing, basis
+from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.gathering import EvidenceGatherer
 from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.communities.options import RebuildOptions
@@ -19,7 +20,7 @@ from agentic_rag_backend.communities.publication import Draft, Publisher
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.domain.graph import CommunitySummary, WeightedEdge
+from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, CommunityPointer
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -59,6 +60,8 @@ class _Reading:
     planned: list[PlannedCommunity]
     modularity: float
     digest: str
+    basis: str
+    afresh: bool
 
 
 class Rebuilder:
@@ -72,6 +75,7 @@ class Rebuilder:
         reader: CommunityReader,
         summariser: Summariser,
         publisher: Publisher,
+        standing: Standing,
         detection: DetectionOptions,
     ) -> None:
         self._catalogue = catalogue
@@ -79,15 +83,22 @@ class Rebuilder:
         self._reader = reader
         self._summariser = summariser
         self._publisher = publisher
+        self._standing = standing
         self._detection = detection
 
     async def run(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any]:
         """Do what ``options`` ask and return the result: counts per level, summaries written and reused, tokens, modularity.
 
+        Where nothing has changed since the current generation was built, an incremental rebuild leaves it as it is.
+
         Raises:
             Cancelled: the job was asked to stop; the old generation stays.
         """
         tally = Tally()
+        if options.mode == "incremental" and not options.dry_run:
+            unchanged = await self._unchanged(tenant, options, report)
+            if unchanged is not None:
+                return unchanged
         reading = await self._read(tenant, options, report, tally)
         if options.dry_run:
             return await self._estimate(tenant, options, reading, report)
@@ -108,42 +119,60 @@ class Rebuilder:
         tally.stages_ms["publish"] = _since(started)
         return {"generation": generation, **public_details(draft.details), "stages_ms": tally.stages_ms}
 
+    async def _unchanged(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any] | None:
+        """Return the result of a rebuild that has nothing to do, or None where there may be something."""
+        await report("compare", 0, 1)
+        started = time.perf_counter()
+        pointer = await self._catalogue.communities.pointer(tenant)
+        if not await self._standing.holds(tenant, pointer, await self._basis(tenant, options)):
+            return None
+        nothing = {"summaries_written": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        return {
+            "generation": pointer.generation,
+            **public_details(pointer.details),
+            **nothing,
+            "summaries_reused": pointer.details["communities"],
+            "unchanged": True,
+            "stages_ms": {"compare": _since(started)},
+        }
+
+    async def _basis(self, tenant: TenantId, options: RebuildOptions) -> str:
+        revision = await self._graph.revision(tenant)
+        return basis(revision, options, options.detection(self._detection), self._summariser.keys)
+
     async def _read(self, tenant: TenantId, options: RebuildOptions, report: Report, tally: Tally) -> _Reading:
         await report("read", 0, 1)
         started = time.perf_counter()
         # read first: whatever changes after this makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
+        built_from = await self._basis(tenant, options)
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
         knowledge = await read_visible(self._graph, tenant, versions)
         tally.stages_ms["read"] = _since(started)
         await report("detect", 0, 1)
         started = time.perf_counter()
-        detection_options = options.detection(self._detection)
-        edges = weighted_edges(knowledge)
-        digest = graph_digest(knowledge, detection_options)
-        if options.mode == "incremental" and previous and pointer.details.get("graph") == digest:
-            detection = previous_detection(previous, pointer.details)
-        else:
-            detection = await asyncio.to_thread(
-                detect,
-                edges,
-                entities=knowledge.entities,
-                options=detection_options,
-                contexts=contexts(knowledge),
-                starting=previous_assignment(previous, pointer.details) if options.mode == "incremental" else None,
-            )
-        planned = await asyncio.to_thread(plan_communities, tenant, detection, knowledge)
+        found = await asyncio.to_thread(
+            _detected,
+            knowledge,
+            options.detection(self._detection),
+            previous=previous,
+            details=pointer.details,
+            incremental=options.mode == "incremental",
+        )
+        planned = await asyncio.to_thread(plan_communities, tenant, found.detection, knowledge, previous)
         tally.stages_ms["detect"] = _since(started)
         return _Reading(
             state_version=state_version,
             pointer=pointer,
             versions=versions,
             knowledge=knowledge,
-            edges=edges,
+            edges=found.edges,
             planned=planned,
-            modularity=detection.modularity,
-            digest=digest,
+            modularity=found.detection.modularity,
+            digest=found.digest,
+            basis=built_from,
+            afresh=found.detection.afresh,
         )
 
     async def _summarise(
@@ -232,7 +261,7 @@ class Rebuilder:
         under = {(each.prompt_version, each.model) for each in summaries.values()}
         order = [key for key in self._summariser.keys if key in under] + sorted(under - set(self._summariser.keys))
         return {
-            "mode": options.mode,
+            "mode": "full" if reading.afresh else "incremental",
             "communities": len(reading.planned),
             "levels": _levels(reading.planned),
             "entities": len(reading.knowledge.entities),
@@ -245,18 +274,49 @@ class Rebuilder:
             "completion_tokens": tally.usage.completion_tokens,
             "modularity": round(reading.modularity, 4),
             "graph": reading.digest,
+            "basis": reading.basis,
             "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
             "written_under": [list(key) for key in order],
         }
 
 
-_INTERNAL = frozenset({"graph", "coarse", "written_under"})
+_INTERNAL = frozenset({"graph", "basis", "coarse", "written_under"})
 """Details that only the next rebuild and the readers need."""
 
 
 def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
     """Return what of a generation's details a user is shown."""
     return {name: value for name, value in details.items() if name not in _INTERNAL}
+
+
+@dataclass(frozen=True, slots=True)
+class _Detected:
+    edges: list[WeightedEdge]
+    digest: str
+    detection: Detection
+
+
+def _detected(
+    knowledge: VisibleKnowledge,
+    options: DetectionOptions,
+    *,
+    previous: Sequence[Community],
+    details: Mapping[str, Any],
+    incremental: bool,
+) -> _Detected:
+    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on the graph of before does not divide it."""
+    edges = weighted_edges(knowledge)
+    digest = graph_digest(knowledge, options)
+    if incremental and previous and details.get("graph") == digest:
+        return _Detected(edges, digest, previous_detection(previous, details))
+    detection = detect(
+        edges,
+        entities=knowledge.entities,
+        options=options,
+        contexts=contexts(knowledge),
+        starting=previous_assignment(previous, details) if incremental else None,
+    )
+    return _Detected(edges, digest, detection)
 
 
 async def _all(tasks: Sequence[asyncio.Future[Written]], look: Callable[[], Awaitable[None]]) -> list[Written]:

@@ -7,10 +7,13 @@ from typing import Any
 
 import structlog
 
+from agentic_rag_backend.communities.basis import Standing
 from agentic_rag_backend.communities.detection import DetectionOptions
 from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.patience import Patience
 from agentic_rag_backend.communities.publication import Publisher
 from agentic_rag_backend.communities.rebuild import Cancelled, Rebuilder, public_details
+from agentic_rag_backend.communities.restoration import Restorer
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -37,6 +40,7 @@ class CommunityService:
         detection: how finely graphs are divided, unless a rebuild asks otherwise.
         model_name: the model that writes summaries; None: the model's own default.
         retire_after_s: seconds the old generation stays after the flip, for readers that have begun with it.
+        patience_s: seconds for which a rebuild waits for a store that does not answer, before it fails.
     """
 
     def __init__(
@@ -51,9 +55,11 @@ class CommunityService:
         detection: DetectionOptions | None = None,
         model_name: str | None = None,
         retire_after_s: float = 1.0,
+        patience_s: float = 0.0,
     ) -> None:
         self._catalogue = catalogue
         self._queue = queue
+        self._patience = Patience(patience_s)
         self._reader = CommunityReader(documents=catalogue.documents, communities=catalogue.communities, graph=graph)
         self._rebuilder = Rebuilder(
             catalogue=catalogue,
@@ -66,6 +72,10 @@ class CommunityService:
                 vectors=vectors,
                 embedder=embedder,
                 retire_after_s=retire_after_s,
+            ),
+            standing=Standing(
+                reader=self._reader,
+                restorer=Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder),
             ),
             detection=detection or DetectionOptions(),
         )
@@ -141,24 +151,30 @@ class CommunityService:
         """Run the job and record how it ended: one of the three places where any exception is caught."""
         jobs = self._catalogue.jobs
 
-        async def report(stage: str, done: int, total: int) -> None:
-            if await jobs.progress(tenant, job.id, stage=stage, done=done, total=total):
+        async def report(stage: str, done: int, total: int, message: str = "") -> None:
+            if await jobs.progress(tenant, job.id, stage=stage, done=done, total=total, message=message):
                 raise Cancelled
+
+        async def say(message: str) -> None:
+            await report("wait", 0, 1, message)
+
+        async def finish(state: JobState, **outcome: Any) -> None:
+            await self._patience.persist(lambda: jobs.finish(tenant, job.id, state, **outcome))
 
         try:
             options = RebuildOptions.from_arguments(job.arguments)
-            result = await self._rebuilder.run(tenant, options, report)
+            result = await self._patience.persist(lambda: self._rebuilder.run(tenant, options, report), say)
         except Cancelled:
-            await jobs.finish(tenant, job.id, JobState.CANCELLED)
+            await finish(JobState.CANCELLED)
         except AgenticRagError as error:
             _log.warning("rebuild_failed", tenant=str(tenant), job_id=job.id, code=error.code, reason=error.message)
-            await jobs.finish(tenant, job.id, JobState.FAILED, error={"code": error.code, "message": error.message})
+            await finish(JobState.FAILED, error={"code": error.code, "message": error.message})
         except Exception:  # noqa: BLE001
             _log.exception("rebuild_failed", tenant=str(tenant), job_id=job.id)
             error_of = {"code": AgenticRagError.code, "message": "the rebuild failed by an error of this program; see its log"}
-            await jobs.finish(tenant, job.id, JobState.FAILED, error=error_of)
+            await finish(JobState.FAILED, error=error_of)
         else:
-            await jobs.finish(tenant, job.id, JobState.SUCCEEDED, result=result)
+            await finish(JobState.SUCCEEDED, result=result)
 
 
 def _position(cursor: str | None) -> int:

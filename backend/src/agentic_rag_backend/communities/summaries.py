@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, S
 from agentic_rag_backend.domain.words import words
 
 EXTRACTIVE_MODEL = "extractive"
-EXTRACTIVE_VERSION = "extractive@3"
+EXTRACTIVE_VERSION = "extractive@4"
 
 MAX_KEYWORDS = 8
 MAX_FINDINGS = 8
@@ -63,11 +63,12 @@ def extractive_summary(evidence: Evidence, term_weights: Mapping[str, float]) ->
 def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
     """Return the one to three most central names.
 
-    Titles of documents, file names, code and things of no known kind are taken only where nothing better is there.
+    Things of no known kind are taken only where nothing better is there, titles of documents, file names and code only where
+    not even those are.
     """
     chosen: list[Label] = []
-    plain = [entity for entity in entities if _names_well(entity)]
-    entities = plain or entities
+    pools = ([entity for entity in entities if suits(entity)] for suits in (_names_well, _reads_well))
+    entities = next(filter(None, pools), entities)
     for entity in entities:
         if len(chosen) == 3 or (len(chosen) > 1 and entity.share < _MIN_SHARE * entities[0].share):
             break
@@ -117,18 +118,28 @@ def rating(passages: int) -> float:
 
 
 def _name(entity: CentralEntity) -> Label:
-    return Label(" ".join(entity.name.split()), entity.passages)
+    name = " ".join(entity.name.split())
+    if "-" in name and " " not in name and name == name.casefold() and entity.type != "code":
+        # a file's name is read as words; those who look whether a passage says it do so, too
+        name = name.replace("-", " ").strip()
+        name = name[:1].upper() + name[1:]
+    return Label(name, entity.passages)
 
 
 def _names_well(entity: CentralEntity) -> bool:
-    """Tell whether a reader would call a theme by this name: short, of a known kind, no date, no code and no file."""
+    """Tell whether a reader would call a theme by this name: as `_reads_well`, and of a known kind."""
+    return _reads_well(entity) and (entity.type != "other" or len(entity.name.split()) > 1)
+
+
+def _reads_well(entity: CentralEntity) -> bool:
+    """Tell whether a name is short, capitalised and of letters: no date, no code and no file."""
     words = entity.name.split()
     spelled = entity.name.replace(" ", "").replace("'", "").replace("’", "").replace("-", "").replace(".", "").replace("&", "")
     return (
         len(words) <= _LONGEST_NAME
         and spelled.isalpha()
         and entity.name[:1].isupper()
-        and (entity.type not in ("date", "code", "other") or len(words) > 1)
+        and (entity.type not in ("date", "code") or len(words) > 1)
     )
 
 

@@ -69,13 +69,21 @@ class Summariser:
         model: the model; an extractive one is never called.
         model_name: the model asked; None: the model's own default.
         budget_tokens: most prompt tokens of one summary, estimated at four characters each.
+        prompt: the built-in prompt that it is asked by.
     """
 
-    def __init__(self, model: LanguageModel, *, model_name: str | None = None, budget_tokens: int = 4_000) -> None:
+    def __init__(
+        self,
+        model: LanguageModel,
+        *,
+        model_name: str | None = None,
+        budget_tokens: int = 4_000,
+        prompt: str = "community_summary",
+    ) -> None:
         self._model = model
         self._asked = model_name
         self._budget_tokens = budget_tokens
-        self._prompt: Prompt = built_in("community_summary")
+        self._prompt: Prompt = built_in(prompt)
 
     @property
     def generative(self) -> bool:

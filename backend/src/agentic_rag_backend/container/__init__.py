@@ -20,9 +20,20 @@ from agentic_rag_backend.container.housekeeping import (
     make_reconciler,
     sweep_originals,
 )
-from agentic_rag_backend.container.options import answer_options, detection_options, dual_level_options, fast_model, features_of
+from agentic_rag_backend.container.options import (
+    answer_options,
+    detection_options,
+    dual_level_options,
+    fast_calls,
+    fast_model,
+    features_of,
+    global_answer_options,
+    theme_options,
+)
+from agentic_rag_backend.container.raptor import make_raptor
 from agentic_rag_backend.container.transfer import make_transfer
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
@@ -36,6 +47,7 @@ from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
+from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
@@ -78,6 +90,7 @@ class Container:
     ingestion: IngestionService
     reconciler: Reconciler
     communities: CommunityService
+    raptor: RaptorService
     transfer: TransferService
     retrievers: RetrieverRegistry
     answers: AnswerService
@@ -133,6 +146,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         drain_s=settings.worker_drain_s,
     )
     communities = _communities(settings, adapters, queue)
+    raptor = make_raptor(settings, adapters, queue)
     tokenizer = open_tokenizer(settings)
     ingestion = _ingestion(settings, adapters, queue, tokenizer)
     for name, (queue_name, workflow) in ingestion.workflows().items():
@@ -151,7 +165,10 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.
     queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
     queue.register(IMPORT, QueueName.PREPARE, transfer.import_v1)
-    retrievers = RetrieverRegistry(Parts(_readable(settings, adapters), graphs, dual_level_options(settings)))
+    calls = fast_calls(settings, adapters.model)
+    retrievers = RetrieverRegistry(
+        Parts(_readable(settings, adapters), graphs, dual_level_options(settings), calls, theme_options(settings))
+    )
     return Container(
         settings=settings,
         catalogue=catalogue,
@@ -170,11 +187,21 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         ingestion=ingestion,
         reconciler=reconciler,
         communities=communities,
+        raptor=raptor,
         transfer=transfer,
         reindex_due=adapters.reindex_due,
         retrievers=retrievers,
         answers=AnswerService(
-            retrievers=retrievers, model=adapters.model, documents=catalogue.documents, options=answer_options(settings)
+            retrievers=retrievers,
+            model=adapters.model,
+            documents=catalogue.documents,
+            options=answer_options(settings),
+            global_answers=GlobalAnswers(
+                calls=calls,
+                embedder=adapters.embedder,
+                documents=catalogue.documents,
+                options=global_answer_options(settings),
+            ),
         ),
     )
 
@@ -183,11 +210,13 @@ def _household(container: Container) -> Household:
     return Household(
         reconciler=container.reconciler,
         communities=container.communities,
+        raptor=container.raptor,
         catalogue=container.catalogue,
         queue=container.queue,
         features=container.features,
         reconcile_interval_s=container.settings.reconcile_interval_s,
         rebuild_delay_s=container.settings.community_rebuild_delay_s,
+        update_delay_s=container.settings.raptor_update_delay_s,
     )
 
 
@@ -213,6 +242,7 @@ def _communities(settings: Settings, adapters: Adapters, queue: JobQueue) -> Com
         queue=queue,
         detection=detection_options(settings),
         model_name=fast_model(settings),
+        patience_s=settings.job_patience_s,
     )
 
 
@@ -240,6 +270,7 @@ def _readable(settings: Settings, adapters: Adapters) -> Stores:
     return Stores(
         documents=adapters.catalogue.documents,
         communities=adapters.catalogue.communities,
+        trees=adapters.catalogue.trees,
         vectors=adapters.vectors,
         graph=adapters.graph,
         embedder=adapters.embedder,

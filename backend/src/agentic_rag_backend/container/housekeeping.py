@@ -30,9 +30,12 @@ from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.raptor.schedule import TreeSchedule
+from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
+from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, Features
+from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE, Features
 from agentic_rag_backend.tenancy.service import Erase, TenantService
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
 
@@ -42,6 +45,7 @@ FIRST_WORKFLOW = {
     JobKind.REBUILD: REBUILD,
     JobKind.RECONCILE: RECONCILE,
     JobKind.IMPORT: IMPORT,
+    JobKind.RAPTOR: RAPTOR,
 }
 """The workflow that a job of each kind begins with."""
 _KEYS_SWEPT_EVERY_S = 600.0
@@ -109,19 +113,26 @@ class Household:
     Args:
         reconcile_interval_s: seconds between two comparisons of a tenant's stores; 0: never.
         rebuild_delay_s: quiet seconds between a change of documents and the rebuild of communities.
+        update_delay_s: likewise, until the tree over passages takes it in.
     """
 
     reconciler: Reconciler
     communities: CommunityService
+    raptor: RaptorService
     catalogue: Catalogue
     queue: JobQueue
     features: Features
     reconcile_interval_s: float
     rebuild_delay_s: float
+    update_delay_s: float
 
     def begin(self, stack: AsyncExitStack) -> None:
         """Begin all of it; it ends when ``stack`` is left."""
-        running = {"idempotency-keys": self._sweep_keys(), "community-rebuilds": self._rebuilds().run(self.queue.leads)}
+        running = {
+            "idempotency-keys": self._sweep_keys(),
+            "community-rebuilds": self._rebuilds().run(self.queue.leads),
+            "raptor-updates": self._updates().run(self.queue.leads),
+        }
         if self.reconcile_interval_s:
             comparisons = Schedule(self.reconciler, self.catalogue.tenants, interval_s=self.reconcile_interval_s)
             running["reconciliation"] = comparisons.run(self.queue.leads)
@@ -136,6 +147,14 @@ class Household:
             self.communities.request_rebuild,
             delay_s=self.rebuild_delay_s,
             wanted=lambda flags: self.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
+        )
+
+    def _updates(self) -> TreeSchedule:
+        return TreeSchedule(
+            self.catalogue,
+            self.raptor.request_build,
+            delay_s=self.update_delay_s,
+            wanted=lambda flags: self.features.enabled(RAPTOR_AUTO_UPDATE, flags),
         )
 
     async def _sweep_keys(self) -> None:

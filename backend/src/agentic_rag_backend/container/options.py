@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Literal
 
 from agentic_rag_backend.communities.detection import DetectionOptions
+from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
+from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
+from agentic_rag_backend.retrieval.community import CommunityOptions
+from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions
+from agentic_rag_backend.retrieval.drift import DriftOptions
 from agentic_rag_backend.retrieval.dual_level import DualLevelOptions, choose_weights
+from agentic_rag_backend.retrieval.registry import ThemeOptions
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, Features, FlagDefault
+from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, RAPTOR_AUTO_UPDATE, Features, FlagDefault
 
 
 def fast_model(settings: Settings) -> str | None:
@@ -42,6 +49,22 @@ def dual_level_options(settings: Settings) -> DualLevelOptions:
     )
 
 
+def theme_options(settings: Settings) -> ThemeOptions:
+    """Return how much of the themes is read, and what the language model may be asked about them."""
+    return ThemeOptions(
+        community=CommunityOptions(budget_tokens=settings.theme_budget_tokens),
+        corpus_wide=GlobalOptions(budget_tokens=settings.global_budget_tokens, max_calls=settings.global_max_calls),
+        drift=DriftOptions(
+            follow_ups=settings.drift_follow_ups, budget_tokens=settings.theme_budget_tokens, max_calls=settings.drift_max_calls
+        ),
+    )
+
+
+def fast_calls(settings: Settings, model: LanguageModel) -> StructuredCalls:
+    """Return the calls of the cheap model while a question waits for them."""
+    return StructuredCalls(model, fast_model(settings), timeout_s=settings.theme_model_timeout_s)
+
+
 def answer_options(settings: Settings) -> AnswerOptions:
     """Return how answers are written; a prompt that cannot work is refused here, before anything is served."""
     prompt_file = settings.dual_level_prompt_file
@@ -54,9 +77,24 @@ def answer_options(settings: Settings) -> AnswerOptions:
     )
 
 
+def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
+    """Return how corpus-wide answers are made of partial ones."""
+    usual = answer_options(settings)
+    return GlobalAnswerOptions(
+        budget_tokens=settings.global_budget_tokens,
+        max_calls=settings.global_max_calls,
+        context_tokens=usual.context_tokens,
+        max_tokens=usual.max_tokens,
+        temperature=usual.dual_level_temperature,
+        model=usual.dual_level_model,
+        min_confidence=usual.min_confidence,
+    )
+
+
 _FLAGS = {
     DUAL_LEVEL: ("dual_level_retrieval_enabled", "dual-level retrieval: chunks and communities in parallel"),
     COMMUNITY_AUTO_REBUILD: ("community_auto_rebuild", "rebuild communities after documents changed"),
+    RAPTOR_AUTO_UPDATE: ("raptor_auto_update", "the tree over passages takes in what changed by itself"),
 }
 
 

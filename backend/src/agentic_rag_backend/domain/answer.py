@@ -7,22 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentic_rag_backend.domain.query import Retrieval
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens a language model was asked to read and wrote; zeros where no model was called."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    calls: int = 0
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.calls + other.calls,
-        )
+from agentic_rag_backend.domain.usage import Usage as Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +36,7 @@ class Answer:
     confidence: float
     grounded: bool
     retrieval: Retrieval
-    usage: Usage = Usage()
+    usage: Usage = field(default_factory=Usage)
     generator: str = "attributed"
     model: str = "extractive"
     dropped: tuple[str, ...] = ()

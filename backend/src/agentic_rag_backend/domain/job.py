@@ -15,6 +15,7 @@ class JobKind(StrEnum):
     REBUILD = "rebuild"
     RECONCILE = "reconcile"
     IMPORT = "import"
+    RAPTOR = "raptor"
 
 
 class JobState(StrEnum):

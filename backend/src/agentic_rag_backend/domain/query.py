@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.graph import Finding
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
+from agentic_rag_backend.domain.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,11 @@ class FactHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeHit:
-    """A community found. ``findings`` hold only statements whose chunks are visible now."""
+    """A community found, or a node of the tree over passages. ``findings`` hold only statements whose chunks are visible now;
+    ``rating`` in [0, 10] says how well documented it is, or what a model thought of it.
+
+    Of a node, ``passage_count`` are the passages below it and ``representatives`` those nearest to the question.
+    """
 
     id: str
     name: str
@@ -105,6 +110,10 @@ class ThemeHit:
     generation: int
     score: float
     findings: tuple[Finding, ...] = ()
+    rating: float = 0.0
+    kind: Literal["community", "raptor"] = "community"
+    passage_count: int | None = None
+    representatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,4 +144,6 @@ class Retrieval:
     weights: LevelWeights | None = None
     relevance: float = 0.0
     """How well the best evidence answers the question, in [0, 1]; comparable between questions, unlike a hit's score."""
+    usage: Usage = field(default_factory=Usage)
+    """Of the language model, where a strategy asks one to retrieve."""
     trace: Trace

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import orjson
 
+from agentic_rag_backend.errors import InvalidRequest
+
 ENVIRONMENT_VARIABLE = "AGENTIC_RAG_EVAL_DATA"
 
 
@@ -48,9 +50,7 @@ def evaluation_data(beside: Path) -> Path | None:
 
 def load_question_set(folder: Path) -> QuestionSet:
     """Read ``corpus.jsonl`` and ``questions.jsonl`` of a folder."""
-    passages = tuple(
-        Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(folder / "corpus.jsonl")
-    )
+    passages = load_passages(folder / "corpus.jsonl")
     questions = tuple(
         LabelledQuestion(
             id=str(row["id"]), question=row["question"], answer=row.get("answer", ""), gold=tuple(row.get("gold", ()))
@@ -58,6 +58,27 @@ def load_question_set(folder: Path) -> QuestionSet:
         for row in _rows(folder / "questions.jsonl")
     )
     return QuestionSet(folder.name, passages, questions)
+
+
+def load_passages(file: Path) -> tuple[Passage, ...]:
+    """Read the passages of a JSON Lines file; one without a title has its id for one."""
+    return tuple(Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(file))
+
+
+def load_questions(path: Path) -> tuple[str, ...]:
+    """Return the questions of a JSON Lines file, or of ``questions.jsonl`` in a folder; other fields are not looked at.
+
+    Raises:
+        InvalidRequest: there is no such file, or a line of it is no JSON object with a ``question``.
+    """
+    file = path / "questions.jsonl" if path.is_dir() else path
+    try:
+        asked = tuple(row["question"] for row in _rows(file))
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError) as error:
+        raise InvalidRequest(f"{file} does not hold a JSON object with a question on each line: {error!r}") from None
+    if not all(isinstance(each, str) and each.strip() for each in asked):
+        raise InvalidRequest(f"{file} holds a question that is empty or no text")
+    return asked
 
 
 def _rows(path: Path) -> list[dict[str, str]]:

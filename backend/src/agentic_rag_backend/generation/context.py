@@ -59,9 +59,9 @@ class Context:
     themes: tuple[ThemeOutline, ...] = ()
 
 
-def theme_chunk_ids(retrieval: Retrieval) -> tuple[str, ...]:
+def theme_chunk_ids(retrieval: Retrieval, *, most: int = MOST_FINDINGS_A_THEME) -> tuple[str, ...]:
     """Return the chunks that the themes' findings rest on; the caller looks them up, which leaves only visible ones."""
-    findings = (finding for theme in retrieval.themes for finding in theme.findings[:MOST_FINDINGS_A_THEME])
+    findings = (finding for theme in retrieval.themes for finding in theme.findings[:most])
     ids = (source.chunk_id for finding in findings for source in finding.sources)
     return tuple(dict.fromkeys(ids))
 
@@ -87,7 +87,7 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
 
 def _low_passages(retrieval: Retrieval, weight: float) -> list[Passage]:
     top = max((hit.score for hit in retrieval.hits), default=0.0) or 1.0
-    return [_passage(hit.visible, 0, len(hit.visible.chunk.text), weight * hit.score / top) for hit in retrieval.hits]
+    return [passage_of(hit.visible, 0, len(hit.visible.chunk.text), weight * hit.score / top) for hit in retrieval.hits]
 
 
 def _high_passages(
@@ -97,16 +97,24 @@ def _high_passages(
     passages: list[Passage] = []
     outlines = tuple(ThemeOutline(theme.name, theme.summary) for theme in themes)
     for theme in themes:
-        score = weight * theme.score / top
-        for finding in theme.findings[:MOST_FINDINGS_A_THEME]:
-            held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
-            said = (_said_in(finding.statement, chunk, score) for chunk in held)
-            found = next((passage for passage in said if passage is not None), None)
-            if found is not None:
-                passages.append(found)
-                score *= LATER_FINDING
+        passages += theme_passages(theme, visible, weight * theme.score / top)
     passages.sort(key=lambda passage: -passage.score)
     return passages, outlines
+
+
+def theme_passages(
+    theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, most: int = MOST_FINDINGS_A_THEME
+) -> list[Passage]:
+    """Return the sentences that say the theme's first ``most`` findings, falling from ``score``; only visible chunks say any."""
+    passages: list[Passage] = []
+    for finding in theme.findings[:most]:
+        held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
+        said = (_said_in(finding.statement, chunk, score) for chunk in held)
+        found = next((passage for passage in said if passage is not None), None)
+        if found is not None:
+            passages.append(found)
+            score *= LATER_FINDING
+    return passages
 
 
 def _said_in(statement: str, chunk: VisibleChunk, score: float) -> Passage | None:
@@ -121,10 +129,11 @@ def _said_in(statement: str, chunk: VisibleChunk, score: float) -> Passage | Non
             best = (overlap, sentence.start, sentence.end)
     if best[0] < MIN_FINDING_OVERLAP:
         return None
-    return _passage(chunk, best[1], best[2], score, theme=True)
+    return passage_of(chunk, best[1], best[2], score, theme=True)
 
 
-def _passage(visible: VisibleChunk, start: int, end: int, score: float, *, theme: bool = False) -> Passage:
+def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, theme: bool = False) -> Passage:
+    """Return a span of a chunk as a passage that has no number yet."""
     chunk = visible.chunk
     return Passage(
         marker=0,

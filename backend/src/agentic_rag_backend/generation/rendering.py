@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.generation.context import Context
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message
@@ -24,6 +24,11 @@ def render(prompt: Prompt, question: str, context: Context, history: Sequence[Me
         "question": fence("question", question),
         "refusal": NOT_ANSWERED,
     }
+    return with_history(prompt, values, history)
+
+
+def with_history(prompt: Prompt, values: Mapping[str, str], history: Sequence[Message] = ()) -> tuple[Message, ...]:
+    """Return the prompt's turns with what of the conversation fits between them; untrusted ``values`` come fenced."""
     system, user = prompt.render(values)
     turns = [turn for turn in _recent(history) if turn.role != "system"]
     opening = [Message("system", system)] if system else []

@@ -6,13 +6,10 @@ import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
 
 from agentic_rag_backend.domain.answer import Answer, Usage
-from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.questions import Asked, asked_for
-from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.words import content_forms
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.generation.attributed import AttributedGenerator
@@ -27,10 +24,12 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
+from agentic_rag_backend.generation.brief import Brief, Refusal, Writing
 from agentic_rag_backend.generation.claims import Claim, ClaimReader
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
 from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
 from agentic_rag_backend.generation.draft import Draft
+from agentic_rag_backend.generation.global_answers import GlobalAnswers, HydratesChunks
 from agentic_rag_backend.generation.rendering import render
 from agentic_rag_backend.generation.standard import StandardGenerator
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest
@@ -42,14 +41,10 @@ PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
 """What a prompt of an answer may contain, and of that what it must."""
 MOST_HISTORY = 20
 _REFUSAL = content_forms(NOT_ANSWERED)
-Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_claim_held"]
-"""Why an answer was refused; ``Answer.details["refusal"]``."""
-
-
-class HydratesChunks(Protocol):
-    """The part of `DocumentCatalogue` that answers need."""
-
-    async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]: ...
+GLOBAL = "global"
+"""The strategy whose answers are made of partial answers."""
+EXTRACTIVE = "extractive"
+"""What an answer that no model wrote names as its model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +78,7 @@ class _Plan:
     model: str | None = None
     temperature: float | None = None
     both_levels: bool = False
+    strategy: str = ""
     started: float = field(default_factory=time.perf_counter)
 
 
@@ -104,8 +100,15 @@ class AnswerService:
     """
 
     def __init__(
-        self, *, retrievers: FindsRetrievers, model: LanguageModel, documents: HydratesChunks, options: AnswerOptions
+        self,
+        *,
+        retrievers: FindsRetrievers,
+        model: LanguageModel,
+        documents: HydratesChunks,
+        options: AnswerOptions,
+        global_answers: GlobalAnswers | None = None,
     ) -> None:
+        self._global = global_answers
         self._retrievers = retrievers
         self._model = model
         self._documents = documents
@@ -130,7 +133,7 @@ class AnswerService:
             InvalidRequest: unknown strategy or generator, or too long a history.
             ModelUnavailable: the language model failed; retrieval alone still works.
         """
-        plan = self._plan(query, generator, history, citation_style)
+        plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
         return await self._finished(plan, await self._retrievers.get(strategy).retrieve(query))
 
     async def synthesise(
@@ -170,7 +173,7 @@ class AnswerService:
         A refusal has no citations; its sentence comes as a token. An error of ours ends the stream as an `ErrorEvent`.
         """
         try:
-            plan = self._plan(query, generator, history, citation_style)
+            plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
             retrieval = await self._retrievers.get(strategy).retrieve(query)
             yield RetrievalEvent(retrieval)
             async with aclosing(self._events(plan, retrieval)) as events:
@@ -197,36 +200,46 @@ class AnswerService:
         raise AssertionError("an answer's events end with the answer")
 
     async def _events(self, plan: _Plan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
-        context = await self._context(plan.query, retrieval)
-        texts = [f"{passage.title} {passage.text}" for passage in context.passages]
-        answerable = _answerable(plan.query.text, retrieval, texts) if texts else 0.0
-        draft = Draft(plan.generator.judge_for(context.passages), plan.style)
-        if not texts or answerable < self._options.min_confidence:
-            refusal: Refusal = "below_confidence" if texts else "nothing_found"
-            for event in _refused(plan, retrieval, draft, _Ending(refusal, answerable)):
+        brief = await self._brief(plan, retrieval)
+        draft = Draft(plan.generator.judge_for(brief.context.passages), plan.style)
+        if brief.refusal is not None:
+            for event in _refused(plan, brief.retrieval, draft, _Ending(brief.refusal, brief.answerable, brief.usage)):
                 yield event
             return
-        request = self._request(plan, retrieval, context)
-        reader, usage = ClaimReader(), Usage()
-        async with aclosing(self._model.stream(request)) as deltas:
+        reader, spent, writing = ClaimReader(), Usage(), Writing(self._model, brief)
+        async with aclosing(writing.deltas()) as deltas:
             async for delta in deltas:
-                usage = delta.usage or usage
+                spent = delta.usage or spent
                 for event in draft.add(claim for claim in reader.feed(delta.text) if not _is_refusal(claim)):
                     yield event
         rest = reader.finish()
         refuses = _is_refusal(Claim(reader.text, ())) or any(_is_refusal(claim) for claim in rest)
         for event in draft.add(claim for claim in rest if not _is_refusal(claim)):
             yield event
-        model = request.model or self._model.name
+        usage, model = brief.usage + spent, writing.model or EXTRACTIVE
         if not draft.kept:
             ending = _Ending("model_refused" if refuses else "no_claim_held", 0.0, usage, model)
-            for event in _refused(plan, retrieval, draft, ending):
+            for event in _refused(plan, writing.retrieval, draft, ending):
                 yield event
             return
         # A sentence that failed lowers the confidence of the others, but what was checked and sent is not taken back.
-        sure = max(confidence(answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
+        sure = max(confidence(brief.answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
         yield UsageEvent(usage)
-        yield DoneEvent(_made(plan, retrieval, draft, _Ending(None, sure, usage, model)))
+        yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, usage, model)))
+
+    async def _brief(self, plan: _Plan, retrieval: Retrieval) -> Brief:
+        """Return how the answer is to be written: from the passages found, or from partial answers."""
+        if plan.strategy == GLOBAL and self._global is not None:
+            return await self._global.brief(plan.query, retrieval, plan.history)
+        context = await self._context(plan.query, retrieval)
+        texts = [f"{passage.title} {passage.text}" for passage in context.passages]
+        answerable = _answerable(plan.query.text, retrieval, texts) if texts else 0.0
+        brief = Brief(retrieval=retrieval, context=context, answerable=answerable, usage=retrieval.usage)
+        if not texts:
+            return replace(brief, refusal="nothing_found")
+        if answerable < self._options.min_confidence:
+            return replace(brief, refusal="below_confidence")
+        return replace(brief, request=self._request(plan, retrieval, context))
 
     async def _context(self, query: Query, retrieval: Retrieval) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}

@@ -11,6 +11,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.runs import Run, Stopped, Unfinished
 from agentic_rag_backend.jobs.turns import confirm_turn
+from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
@@ -23,6 +24,7 @@ class Deletion:
     documents: DocumentCatalogue
     blobs: BlobStore
     nodes: KnowledgeNodes
+    tree: TreeMemory
 
     async def run(self, run: Run) -> None:
         """Remove vectors, knowledge, originals and rows, look whether anything is left, and finish with the receipt."""
@@ -36,6 +38,9 @@ class Deletion:
         run.stage = "graph"
         await confirm_turn()
         await self.nodes.remove(tenant, document_id, up_to_version=last)
+        run.stage = "tree"
+        await confirm_turn()
+        await self.tree.forget(tenant, document_id)
         await self.nodes.vectors.flush()
         # Originals go before the rows that name them: in the other order an interruption would leave them for ever.
         run.stage = "originals"
@@ -62,6 +67,7 @@ class Deletion:
         return {
             "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             **asdict(knowledge),
+            "summaries": len(await self.tree.resting_on(tenant, document_id)),
             "originals": len(keys) - len(await self.blobs.missing(tenant, keys)),
             "rows": dict(await self.documents.remains(tenant, document_id)),
         }

@@ -37,6 +37,8 @@ from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.raptor.forgetting import TreeMemory
+from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
@@ -136,7 +138,8 @@ class IngestionService:
         )
         commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes)
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
-        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes)
+        tree = TreeMemory(documents, catalogue.trees, NodePoints(vectors, embedder))
+        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, tree=tree)
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""

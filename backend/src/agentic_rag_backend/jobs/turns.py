@@ -32,10 +32,12 @@ RETRY_S = 1.0
 
 
 class Turn(StrEnum):
-    """``commit``: the tenant's commits, deletes and what mends its stores; ``rebuild``: rebuilds of its communities."""
+    """``commit``: the tenant's commits, deletes and what mends its stores; ``rebuild``: rebuilds of its communities;
+    ``raptor``: builds of its tree."""
 
     COMMIT = "commit"
     REBUILD = "rebuild"
+    RAPTOR = "raptor"
 
 
 class Lessee(Protocol):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,23 +9,51 @@ from typing import Any
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.auto import Auto
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.community import CommunityRetriever
+from agentic_rag_backend.retrieval.community import CommunityOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions, GlobalRetriever
+from agentic_rag_backend.retrieval.drift import Drift, DriftOptions
 from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hybrid import FUSIONS, Hybrid
+from agentic_rag_backend.retrieval.options import (
+    BUDGET_TOKENS,
+    ENTITIES,
+    FOLLOW_UPS,
+    INCLUDE_SUMMARIES,
+    LEVEL,
+    MAX_CALLS,
+    RATE,
+    TREE_LEVELS,
+    check_option,
+)
+from agentic_rag_backend.retrieval.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.theme_rating import ThemeRater
+from agentic_rag_backend.retrieval.themes import ThemeFinder
 
 DUAL_LEVEL = "dual_level"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThemeOptions:
+    """What a deployment says of the strategies that read themes."""
+
+    community: CommunityOptions = field(default_factory=CommunityOptions)
+    corpus_wide: GlobalOptions = field(default_factory=GlobalOptions)
+    drift: DriftOptions = field(default_factory=DriftOptions)
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What strategies are built from."""
+    """What strategies are built from. ``calls`` ask the cheap model, where a strategy may ask one to retrieve."""
 
     stores: Stores
     graphs: TenantGraphs
     dual_level: DualLevelOptions
+    calls: StructuredCalls
+    themes: ThemeOptions = field(default_factory=ThemeOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +70,23 @@ def _graph(parts: Parts) -> Retriever:
     return GraphRetriever(parts.stores, parts.graphs)
 
 
+def _finder(parts: Parts) -> ThemeFinder:
+    return ThemeFinder(parts.stores, ThemeRater(parts.calls))
+
+
+def _community(parts: Parts) -> Retriever:
+    return CommunityRetriever(_finder(parts), parts.themes.community)
+
+
 def _dual_level(parts: Parts) -> Retriever:
-    return DualLevel(_graph(parts), CommunityRetriever(parts.stores), parts.dual_level)
+    return DualLevel(_graph(parts), _community(parts), parts.dual_level)
 
 
-_ENTITIES = {
-    "type": "array",
-    "items": {"type": "string", "maxLength": 512},
-    "maxItems": 20,
-    "description": "names or ids to start from",
-}
-_LEVEL = {"type": "integer", "minimum": 0, "maximum": 9, "description": "keep communities of one level; 0 is the coarsest"}
+def _drift(parts: Parts) -> Retriever:
+    return Drift(_finder(parts), Hybrid(parts.stores, parts.graphs), parts.calls, parts.themes.drift)
+
+
+_THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 STRATEGIES: Mapping[str, Strategy] = {
     "auto": Strategy("dual_level where it is switched on, graph otherwise", lambda p: Auto(_graph(p), _dual_level(p))),
@@ -70,11 +103,31 @@ STRATEGIES: Mapping[str, Strategy] = {
         "hybrid seeds, personalised PageRank over chunks and entities, a second hop, facts",
         _graph,
         ("graphrag", "local"),
-        {"entities": _ENTITIES},
+        {"entities": ENTITIES},
     ),
-    "community": Strategy("themes: summaries of communities", lambda p: CommunityRetriever(p.stores), options={"level": _LEVEL}),
+    "community": Strategy("themes: summaries of communities, none within another", _community, options=_THEMES),
     DUAL_LEVEL: Strategy(
-        "graph and community in parallel, blended by weight", _dual_level, options={"entities": _ENTITIES, "level": _LEVEL}
+        "graph and community in parallel, blended by weight", _dual_level, options={"entities": ENTITIES, **_THEMES}
+    ),
+    "global": Strategy(
+        "themes of the whole corpus within a budget; answers are made of partial answers, each scored (map and reduce)",
+        lambda p: GlobalRetriever(_finder(p), p.themes.corpus_wide),
+        options=_THEMES,
+    ),
+    "drift": Strategy(
+        "themes, follow-up questions that they raise, and a local search for each in parallel, merged",
+        _drift,
+        options={"follow_ups": FOLLOW_UPS, **_THEMES},
+    ),
+    "raptor": Strategy(
+        "passages and summaries of clusters of them, in one tree: all levels at once, or from the roots down",
+        lambda p: RaptorRetriever(p.stores, p.graphs),
+        options={
+            "levels": TREE_LEVELS,
+            "search": {"type": "string", "enum": list(SEARCHES), "default": SEARCHES[0]},
+            "order": {"type": "string", "enum": list(ORDERS), "default": ORDERS[0]},
+            "include_summaries": INCLUDE_SUMMARIES,
+        },
     ),
 }
 
@@ -132,19 +185,4 @@ def check_options(name: str, options: Mapping[str, Any]) -> None:
         schema = known.get(option)
         if schema is None:
             raise InvalidRequest(f"strategy {name!r} has no option {option[:80]!r}; it has {', '.join(known) or 'none'}")
-        if option == "fusion" and value not in schema["enum"]:
-            raise InvalidRequest(f"options.fusion must be one of {', '.join(schema['enum'])}; got {_shown(value)}")
-        if option == "level" and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= schema["maximum"]):
-            raise InvalidRequest(f"options.level must be an integer from 0 to {schema['maximum']}; got {_shown(value)}")
-        if option == "entities" and not (
-            isinstance(value, list) and len(value) <= schema["maxItems"] and all(isinstance(item, str) for item in value)
-        ):
-            raise InvalidRequest(f"options.entities must be a list of at most {schema['maxItems']} names; got {_shown(value)}")
-        if option == "entities" and any(len(item) > schema["items"]["maxLength"] for item in value):
-            longest, limit = max(map(len, value)), schema["items"]["maxLength"]
-            raise InvalidRequest(f"options.entities: a name has at most {limit} characters; got {longest}")
-
-
-def _shown(value: Any) -> str:
-    # Not repr: a value may be nested deeper than Python follows.
-    return reprlib.repr(value)[:80]
+        check_option(option, value, schema)

@@ -10,6 +10,7 @@ from agentic_rag_backend.errors import InvalidRequest
 
 DUAL_LEVEL = "DUAL_LEVEL_RETRIEVAL_ENABLED"
 COMMUNITY_AUTO_REBUILD = "COMMUNITY_AUTO_REBUILD"
+RAPTOR_AUTO_UPDATE = "RAPTOR_AUTO_UPDATE"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,12 +25,14 @@ from agentic_rag_backend.stores.catalogue.base import (
     JobCatalogue,
     TenantDirectory,
 )
+from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
 from agentic_rag_backend.testing import (
     catalogue_directory,
     catalogue_documents,
     catalogue_results,
     catalogue_revisions,
     catalogue_standings,
+    catalogue_trees,
     catalogue_visibility,
 )
 from agentic_rag_backend.testing.catalogue_directory import SUMMARY
@@ -54,8 +56,8 @@ STAGED = submission("staged").document_id
 WANTED = [(item.chunk, item.recipe or "") for item in prepared(STAGED, 1, TEXT)]
 CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
 OTHER_SECRET = "cc" * 32
-UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate", "rebuilds_due"}
-"""Methods of the tenant directory that come before any tenant, or look at all of them."""
+UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate", "rebuilds_due", "due"}
+"""Methods of the tenant directory, and of trees, that come before any tenant, or look at all of them."""
 
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
@@ -107,11 +109,25 @@ OPERATIONS: dict[str, Operation] = {
     "communities.pointer": lambda c, t, _: c.communities.pointer(t),
     "communities.summaries": lambda c, t, _: c.communities.summaries(t, ["f1"], prompt_version="v1", model="extractive"),
     "communities.drop_summaries": lambda c, t, _: c.communities.drop_summaries(t, keep=[]),
+    "trees.pointer": lambda c, t, _: c.trees.pointer(t),
+    "trees.nodes": lambda c, t, _: c.trees.nodes(t, 1),
+    "trees.above": lambda c, t, _: c.trees.above(t, 1, ["chunk 1"]),
+    "trees.resting_on": lambda c, t, _: c.trees.resting_on(t, 1, "paper 1"),
+    "trees.generations": lambda c, t, _: c.trees.generations(t),
+    "trees.summaries": lambda c, t, _: c.trees.summaries(t, [catalogue_trees.KEY]),
+    "trees.drop_summaries": lambda c, t, _: c.trees.drop_summaries(t, keep=[]),
+    "trees.delete_generations": lambda c, t, _: c.trees.delete_generations(t, keep=99),
     # From here on they leave something of their own behind, or return what they were given.
     "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
     "communities.publish_generation": lambda c, t, _: c.communities.publish_generation(t, 1, built_from=9, details={"of": "B"}),
     "communities.rebuild_asked": lambda c, t, _: c.communities.rebuild_asked(t),
     "communities.save_summaries": lambda c, t, _: c.communities.save_summaries(t, []),
+    "trees.next_generation": lambda c, t, _: c.trees.next_generation(t),
+    "trees.write_nodes": lambda c, t, _: _written(c, t),
+    "trees.publish": lambda c, t, _: _published(c, t),
+    "trees.change": lambda c, t, _: _changed(c, t),
+    "trees.asked": lambda c, t, _: c.trees.asked(t),
+    "trees.save_summaries": lambda c, t, _: c.trees.save_summaries(t, []),
     "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
     "documents.mended": lambda c, t, _: c.documents.mended(t, VISIBLE, knowledge=True),
     "documents.submit": lambda c, t, _: c.documents.submit(t, submission("visible", "other text"), nothing),
@@ -182,6 +198,7 @@ CHECKS: tuple[Check, ...] = (
     *catalogue_standings.CHECKS,
     *catalogue_visibility.CHECKS,
     *catalogue_directory.CHECKS,
+    *catalogue_trees.CHECKS,
 )
 BY_NAME: dict[str, Check] = {check.__name__: check for check in CHECKS}
 
@@ -193,14 +210,31 @@ def _equal_methods() -> None:
         "jobs": JobCatalogue,
         "tenants": TenantDirectory,
         "communities": CommunityCatalogue,
+        "trees": TreeCatalogue,
     }
     methods = {
         f"{noun}.{name}"
         for noun, port in ports.items()
         for name, _ in inspect.getmembers(port, inspect.isfunction)
-        if not name.startswith("_") and not (noun == "tenants" and name in UNSCOPED)
+        if not name.startswith("_") and not (noun in ("tenants", "trees") and name in UNSCOPED)
     }
     equal(sorted(OPERATIONS), sorted(methods))
+
+
+async def _written(catalogue: Catalogue, owner: TenantId) -> None:
+    """Write beside the current tree."""
+    await catalogue.trees.write_nodes(owner, await catalogue.trees.next_generation(owner), catalogue_trees.TREE)
+
+
+async def _published(catalogue: Catalogue, owner: TenantId) -> None:
+    """Make an empty tree current."""
+    await catalogue.trees.publish(owner, await catalogue.trees.next_generation(owner), built_from=9, details={"of": "B"})
+
+
+async def _changed(catalogue: Catalogue, owner: TenantId) -> None:
+    """Change the current tree."""
+    current = (await catalogue.trees.pointer(owner)).generation
+    await catalogue.trees.change(owner, current, written=[catalogue_trees.LEAF], removed=["root"], built_from=9, details={})
 
 
 def _is_nothing(found: Any) -> bool:
@@ -227,6 +261,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
     await catalogue.communities.save_summaries(owner, [SUMMARY])
     generation = await catalogue.communities.next_generation(owner)
     await catalogue.communities.publish_generation(owner, generation, built_from=0, details={"of": "A"})
+    await catalogue_trees.grow(catalogue, owner)
     return {"deleted": deleted.id, "ended": ended.id, "open": opened.id, "key": key.id}
 
 
@@ -242,6 +277,7 @@ async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -
     names += ("documents.blob_keys", "documents.visible_versions", "documents.visibility")
     names += ("jobs.jobs", "tenants.tenant", "tenants.keys")
     names += ("tenants.flags", "communities.pointer", "communities.summaries")
+    names += ("trees.pointer", "trees.nodes", "trees.summaries", "trees.generations")
     found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in names]
     staged = await catalogue.documents.prepared(owner, STAGED, 1)
     kept = [(item.chunk, item.extraction, np.asarray(item.vector).tolist()) for item in staged]

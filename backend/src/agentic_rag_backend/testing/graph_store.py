@@ -115,6 +115,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "all_said": lambda store, tenant: _said(store.all_said(tenant)),
     "all_relationships": lambda store, tenant: _everything(store.all_relationships(tenant)),
     "all_versions": lambda store, tenant: _everything(store.all_versions(tenant)),
+    "revision": lambda store, tenant: store.revision(tenant),
     "counts": lambda store, tenant: store.counts(tenant),
     "mention_counts": lambda store, tenant: store.mention_counts(tenant, ENTITIES),
     "write_communities": lambda store, tenant: store.write_communities(tenant, 1, [community("x", 1, ["Ada"])]),
@@ -442,6 +443,29 @@ async def a_write_is_whole_or_not_at_all(store: GraphStore) -> None:
         raise AssertionError("knowledge with a bad row was accepted")
 
 
+async def a_revision_is_of_one_state_of_knowledge(store: GraphStore) -> None:
+    """It is another one after every document written or removed, and the same for as long as none is."""
+    seen = [await store.revision(A)]
+    _equal(seen, [""])
+    changes: tuple[Callable[[], Awaitable[object]], ...] = (
+        lambda: store.write_document(A, ONE),
+        lambda: store.write_document(A, TWO),
+        lambda: store.delete_document(A, "two", up_to_version=1),
+        lambda: store.write_document(A, TWO),
+        lambda: store.delete_tenant(A),
+        lambda: store.write_document(A, ONE),
+    )
+    for number, change in enumerate(changes):
+        await change()
+        seen.append(await store.revision(A))
+        _true(bool(seen[-1]) is (number != 4), "a revision where nothing is, or none where something is")
+        await store.write_document(B, ONE)
+        await store.write_communities(A, 1, [COMMUNITY])
+        await store.delete_generations(A, below=9)
+        _equal(await store.revision(A), seen[-1])
+    _equal(len({each for each in seen if each}), 5)
+
+
 async def generations_stand_side_by_side(store: GraphStore) -> None:
     """Writing a generation replaces it alone; old ones go when told."""
     small, large = community("small", 1, ["Ada"]), community("large", 1, ["Acme", "Bolt"])
@@ -513,6 +537,7 @@ CHECKS: tuple[Check, ...] = (
     a_version_is_taken_back,
     order_does_not_matter,
     a_write_is_whole_or_not_at_all,
+    a_revision_is_of_one_state_of_knowledge,
     generations_stand_side_by_side,
     a_tenant_is_removed_whole,
     strange_text_is_stored,

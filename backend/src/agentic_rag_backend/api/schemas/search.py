@@ -190,7 +190,9 @@ class FactView(View):
 
 
 class ThemeView(View):
-    type: Literal["community"] = "community"
+    """A community, or a node of the tree over passages; ``entity_count`` is a community's, ``passage_count`` a node's."""
+
+    type: Literal["community", "raptor"] = "community"
     id: str
     name: str
     summary: str
@@ -199,6 +201,8 @@ class ThemeView(View):
     score: float
     weighted_score: float | None = None
     level: int
+    passage_count: int | None = None
+    representatives: list[str] = Field(default_factory=list, description="its passages nearest to the question")
 
     @classmethod
     def of(cls, theme: ThemeHit, weight: float | None = None) -> ThemeView:
@@ -212,6 +216,9 @@ class ThemeView(View):
             score=theme.score,
             weighted_score=None if weight is None else theme.score * weight,
             level=theme.level,
+            type=theme.kind,
+            passage_count=theme.passage_count,
+            representatives=list(theme.representatives),
         )
 
 

@@ -88,6 +88,7 @@ class StatusView(View):
     counts: dict[str, int]
     state_version: int
     communities: CommunitiesStatus
+    raptor: CommunitiesStatus
     vector_indexes: list[VectorIndexStatus] | None
     reconciliation: LastReconciliation | None
     workers: WorkersStatus

@@ -32,6 +32,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.liveness import Fence
+from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
 
 Enqueue = Callable[[Connection, TenantId, Job], None]
 """Puts a job on its durable queue, through the open transaction it is given (a synchronous connection of it)."""
@@ -508,6 +509,9 @@ class Catalogue(Protocol):
 
     @property
     def communities(self) -> CommunityCatalogue: ...
+
+    @property
+    def trees(self) -> TreeCatalogue: ...
 
     @property
     def idempotency(self) -> IdempotencyKeys: ...

@@ -16,6 +16,7 @@ from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, 
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
 from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
+from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
 
 
@@ -28,6 +29,7 @@ class SqlCatalogue:
         self.jobs = SqlJobs(database)
         self.tenants = SqlTenants(database)
         self.communities = SqlCommunities(database)
+        self.trees = SqlTrees(database)
         self.idempotency = SqlIdempotencyKeys(database)
         self.transfer = SqlTransfer(database)
         self.workers = SqlWorkers(database)

@@ -247,6 +247,69 @@ community_summaries = Table(
     Column("written_at", UtcDateTime, nullable=False),
 )
 
+# The tree over a tenant's passages: generations beside one another, of which the pointer names one.
+raptor_pointers = Table(
+    "raptor_pointers",
+    metadata,
+    _tenant(),
+    Column("generation", Integer, nullable=False),
+    Column("last_generation", Integer, nullable=False),
+    Column("built_from", Integer, nullable=False),
+    Column("built_at", UtcDateTime),
+    Column("details", Json, nullable=False),
+    # When it was last asked by itself to take in what changed.
+    Column("asked_at", UtcDateTime),
+)
+
+raptor_nodes = Table(
+    "raptor_nodes",
+    metadata,
+    _tenant(),
+    Column("generation", Integer, primary_key=True),
+    Column("id", String, primary_key=True),
+    Column("level", Integer, nullable=False),
+    Column("fingerprint", String, nullable=False),
+    Column("size", Integer, nullable=False),
+    # Which of the summaries of the fingerprint is the node's.
+    Column("prompt_version", String, nullable=False),
+    Column("model", String, nullable=False),
+    # Its vector's id; another one as soon as children or summary are.
+    Column("point_id", String, nullable=False),
+)
+Index("ix_raptor_nodes_point", raptor_nodes.c.tenant_id, raptor_nodes.c.point_id)
+
+# A node's children: passages at level 1, with their documents, and nodes above.
+raptor_links = Table(
+    "raptor_links",
+    metadata,
+    _tenant(),
+    Column("generation", Integer, primary_key=True),
+    Column("node_id", String, primary_key=True),
+    Column("ordinal", Integer, primary_key=True),
+    Column("child_id", String, nullable=False),
+    Column("document_id", String),
+)
+Index("ix_raptor_links_child", raptor_links.c.tenant_id, raptor_links.c.child_id)
+Index("ix_raptor_links_document", raptor_links.c.tenant_id, raptor_links.c.document_id)
+
+raptor_summaries = Table(
+    "raptor_summaries",
+    metadata,
+    _tenant(),
+    Column("fingerprint", String, primary_key=True),
+    Column("prompt_version", String, primary_key=True),
+    Column("model", String, primary_key=True),
+    Column("title", Json),
+    Column("names", Json, nullable=False),
+    Column("keywords", Json, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("findings", Json, nullable=False),
+    Column("sources", Json, nullable=False),
+    Column("rating", Float, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("written_at", UtcDateTime, nullable=False),
+)
+
 # Processes that work on jobs, where there may be several; silence is what another process observes of `beats`.
 workers = Table(
     "workers",

@@ -105,6 +105,12 @@ class KnowledgeStore(Protocol):
         Of some documents if given. Versions that say nothing are among those written.
         """
 
+    async def revision(self, tenant: TenantId) -> str:
+        """Return what `write_document` and `delete_document` replace by a value that never was, in their transaction.
+
+        Where it is equal at two moments, the tenant's knowledge was not written between them. Empty where none is held.
+        """
+
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count what the tenant has."""
 

@@ -114,7 +114,7 @@ class Neo4jGraphStore:
         key = {"tenant": tenant.value, **{name: version[name] for name in ("version_uuid", "prefix")}}
 
         async def work(transaction: Transaction) -> None:
-            await transaction.run(_CYPHER["lock_tenant"], key)
+            await transaction.run(_CYPHER["lock_knowledge"], key)
             await transaction.run(_CYPHER["add_version"], {**key, **version})
             for name, found in said.items():
                 await _add(transaction, name, {**key, "rows": found})
@@ -209,6 +209,11 @@ class Neo4jGraphStore:
         if document_ids is None:
             return self._every_version(tenant)
         return self._versions_of(tenant, sorted(set(document_ids)))
+
+    async def revision(self, tenant: TenantId) -> str:
+        """Return a value that every write of knowledge replaces; empty where there was none."""
+        found = await self._rows("revision", tenant)
+        return (found[0]["revision"] or "") if found else ""
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count what the tenant has."""

@@ -103,6 +103,7 @@ class SqliteGraphStore:
             connection.executemany(_SQL["add_relationship_support"], supports)
             written = {"tenant": tenant.value, "document": knowledge.document_id, "version": knowledge.version}
             connection.execute(_SQL["record_version"], written)
+            connection.execute(_SQL["renew_revision"], written)
 
         await self._connections.write(work)
 
@@ -112,6 +113,7 @@ class SqliteGraphStore:
         said = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
 
         def work(connection: sqlite3.Connection) -> GraphDeletion:
+            connection.execute(_SQL["change_revision"], said)
             entities = {row[0] for row in connection.execute(_SQL["touched_entities"], said)}
             touched = [row[0] for row in connection.execute(_SQL["touched_relationships"], said)]
             mentions = connection.execute(_SQL["delete_mentions"], said).rowcount
@@ -213,6 +215,11 @@ class SqliteGraphStore:
             return self._every_version(scope)
         return self._versions_of(scope, sorted(set(document_ids)))
 
+    async def revision(self, tenant: TenantId) -> str:
+        """Return a value that every write of knowledge replaces; empty where there was none."""
+        found = await self._rows("revision", {"tenant": require_tenant(tenant).value})
+        return str(found[0][0]) if found else ""
+
     async def counts(self, tenant: TenantId) -> GraphCounts:
         """Count what the tenant has."""
         ((entities, relationships, mentions),) = await self._rows("counts", {"tenant": require_tenant(tenant).value})
@@ -283,6 +290,7 @@ class SqliteGraphStore:
         key = {"tenant": require_tenant(tenant).value}
 
         def work(connection: sqlite3.Connection) -> int:
+            connection.execute(_SQL["delete_tenant_revision"], key)
             return sum(connection.execute(_SQL[f"delete_tenant_{table}"], key).rowcount for table in _TENANT_TABLES)
 
         return await self._connections.write(work)

@@ -15,7 +15,7 @@ _NAMES = {
     ".cypher": re.compile(r"^// name: (\w+)$", re.MULTILINE),
 }
 
-MIGRATIONS = ("0001_knowledge.sql",)
+MIGRATIONS = ("0001_knowledge.sql", "0002_revisions.sql")
 """Applied in this order; the schema's version is how many of them a file has."""
 
 

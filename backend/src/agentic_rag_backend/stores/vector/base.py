@@ -30,7 +30,7 @@ Vector = NDArray[np.float32]
 
 
 class Collection(StrEnum):
-    """``chunks`` holds passages; ``nodes`` entities, facts and communities, told apart by `NodeKind`."""
+    """``chunks`` holds passages; ``nodes`` facts, communities and nodes of trees, told apart by `NodeKind`."""
 
     CHUNKS = "chunks"
     NODES = "nodes"
@@ -41,6 +41,7 @@ class NodeKind(StrEnum):
     ENTITY = "entity"
     FACT = "fact"
     COMMUNITY = "community"
+    RAPTOR = "raptor"
 
 
 def filterable(metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None) -> dict[str, Any]:

@@ -86,3 +86,9 @@ DELETE FROM entities WHERE tenant = :tenant;
 
 -- name: delete_tenant_written_versions
 DELETE FROM written_versions WHERE tenant = :tenant;
+
+-- name: delete_tenant_revision
+DELETE FROM knowledge_revisions WHERE tenant = :tenant;
+
+-- name: change_revision
+UPDATE knowledge_revisions SET revision = hex(randomblob(16)) WHERE tenant = :tenant;

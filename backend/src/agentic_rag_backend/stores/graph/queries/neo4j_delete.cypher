@@ -1,7 +1,7 @@
 // name: said_by_versions
 // Locks the tenant too; nobody has what a tenant that never wrote holds.
 MATCH (t:Tenant {group_id: $tenant})
-SET t.writes = t.writes + 1
+SET t.writes = t.writes + 1, t.revision = randomUUID()
 WITH t
 RETURN
     COLLECT { MATCH ()-[m:MENTIONS]->(e:Entity) USING INDEX SEEK m:MENTIONS(group_id, position) WHERE m.group_id = $tenant AND m.position >= $from AND m.position < $to

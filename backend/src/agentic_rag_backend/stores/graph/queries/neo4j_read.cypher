@@ -157,3 +157,7 @@ RETURN
     COUNT { MATCH (e:Entity) USING INDEX SEEK e:Entity(group_id, id) WHERE e.group_id = $tenant AND e.id IS NOT NULL } AS entities,
     COUNT { MATCH ()-[r:RELATES_TO]->() USING INDEX SEEK r:RELATES_TO(group_id, id) WHERE r.group_id = $tenant AND r.id IS NOT NULL } AS relationships,
     COUNT { MATCH ()-[m:MENTIONS]->() USING INDEX SEEK m:MENTIONS(group_id, position) WHERE m.group_id = $tenant AND m.position IS NOT NULL } AS mentions;
+
+// name: revision
+MATCH (t:Tenant {group_id: $tenant})
+RETURN t.revision AS revision;

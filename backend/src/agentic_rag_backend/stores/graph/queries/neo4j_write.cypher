@@ -3,6 +3,11 @@
 MERGE (t:Tenant {group_id: $tenant})
 SET t.writes = coalesce(t.writes, 0) + 1;
 
+// name: lock_knowledge
+// As `lock_tenant`, for what changes knowledge.
+MERGE (t:Tenant {group_id: $tenant})
+SET t.writes = coalesce(t.writes, 0) + 1, t.revision = randomUUID();
+
 // name: add_version
 MERGE (d:Document {uuid: $document_uuid, group_id: $tenant})
 ON CREATE SET d.id = $document, d.created_at = datetime()

@@ -116,3 +116,6 @@ SELECT
     (SELECT COUNT(*) FROM entities WHERE tenant = :tenant),
     (SELECT COUNT(*) FROM relationships WHERE tenant = :tenant),
     (SELECT COUNT(*) FROM mentions WHERE tenant = :tenant);
+
+-- name: revision
+SELECT revision FROM knowledge_revisions WHERE tenant = :tenant;

@@ -41,3 +41,7 @@ VALUES (:tenant, :document, :version,
         WHERE tenant = :tenant AND document_id = :document AND version = :version))
 ON CONFLICT DO UPDATE SET names = excluded.names, mentions = excluded.mentions, sentences = excluded.sentences
 WHERE names <> excluded.names OR mentions <> excluded.mentions OR sentences <> excluded.sentences;
+
+-- name: renew_revision
+INSERT INTO knowledge_revisions (tenant, revision) VALUES (:tenant, hex(randomblob(16)))
+ON CONFLICT DO UPDATE SET revision = excluded.revision;

@@ -223,6 +223,64 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant_id", "document_id", "version", "ordinal", name=op.f("pk_prepared_chunks")),
     )
     op.create_table(
+        "raptor_pointers",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("last_generation", sa.Integer(), nullable=False),
+        sa.Column("built_from", sa.Integer(), nullable=False),
+        sa.Column("built_at", UtcDateTime(timezone=True), nullable=True),
+        sa.Column("details", Json(), nullable=False),
+        sa.Column("asked_at", UtcDateTime(timezone=True), nullable=True),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_raptor_pointers_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", name=op.f("pk_raptor_pointers")),
+    )
+    op.create_table(
+        "raptor_nodes",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("level", sa.Integer(), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("prompt_version", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("point_id", sa.String(), nullable=False),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_raptor_nodes_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "generation", "id", name=op.f("pk_raptor_nodes")),
+    )
+    op.create_index("ix_raptor_nodes_point", "raptor_nodes", ["tenant_id", "point_id"], unique=False)
+    op.create_table(
+        "raptor_links",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("generation", sa.Integer(), nullable=False),
+        sa.Column("node_id", sa.String(), nullable=False),
+        sa.Column("ordinal", sa.Integer(), nullable=False),
+        sa.Column("child_id", sa.String(), nullable=False),
+        sa.Column("document_id", sa.String(), nullable=True),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_raptor_links_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "generation", "node_id", "ordinal", name=op.f("pk_raptor_links")),
+    )
+    op.create_index("ix_raptor_links_child", "raptor_links", ["tenant_id", "child_id"], unique=False)
+    op.create_index("ix_raptor_links_document", "raptor_links", ["tenant_id", "document_id"], unique=False)
+    op.create_table(
+        "raptor_summaries",
+        sa.Column("tenant_id", sa.String(), nullable=False),
+        sa.Column("fingerprint", sa.String(), nullable=False),
+        sa.Column("prompt_version", sa.String(), nullable=False),
+        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("title", Json(), nullable=True),
+        sa.Column("names", Json(), nullable=False),
+        sa.Column("keywords", Json(), nullable=False),
+        sa.Column("summary", sa.Text(), nullable=False),
+        sa.Column("findings", Json(), nullable=False),
+        sa.Column("sources", Json(), nullable=False),
+        sa.Column("rating", sa.Float(), nullable=False),
+        sa.Column("tokens", sa.Integer(), nullable=False),
+        sa.Column("written_at", UtcDateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["tenant_id"], ["tenants.tenant_id"], name=op.f("fk_raptor_summaries_tenants")),
+        sa.PrimaryKeyConstraint("tenant_id", "fingerprint", "prompt_version", "model", name=op.f("pk_raptor_summaries")),
+    )
+    op.create_table(
         "workers",
         sa.Column("executor_id", sa.String(), nullable=False),
         sa.Column("beats", sa.Integer(), nullable=False),
@@ -271,6 +329,10 @@ def downgrade() -> None:
     op.drop_table("workflow_runs")
     op.drop_table("leases")
     op.drop_table("workers")
+    op.drop_table("raptor_summaries")
+    op.drop_table("raptor_links")
+    op.drop_table("raptor_nodes")
+    op.drop_table("raptor_pointers")
     op.drop_table("prepared_chunks")
     op.drop_table("chunks")
     op.drop_index("ix_document_versions_blob", table_name="document_versions")

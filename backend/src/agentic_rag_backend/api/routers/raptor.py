@@ -1,0 +1,53 @@
+"""The tree over a tenant's passages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+
+from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
+from agentic_rag_backend.api.idempotency import IdempotentRoute
+from agentic_rag_backend.api.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
+from agentic_rag_backend.api.schemas.raptor import BuildBody, NodeOut, TreeStatus
+from agentic_rag_backend.raptor.options import BuildOptions
+
+router = APIRouter(tags=["raptor"], route_class=IdempotentRoute)
+
+
+@router.get("/raptor", response_model=ListEnvelope[NodeOut], summary="List the tree's nodes")
+async def list_nodes(
+    request: Request,
+    services: Services,
+    caller: Reader,
+    level: Annotated[int | None, Query(ge=1, le=10, description="1 are the clusters of passages")] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> dict[str, Any]:
+    """List the current tree's nodes by level and falling size."""
+    page = await services.raptor.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
+    return listed(request, [NodeOut.of(view) for view in page.items], page.next_cursor)
+
+
+@router.get("/raptor/{node_id}", response_model=Envelope[NodeOut], summary="Look at a node of the tree")
+async def get_node(request: Request, services: Services, caller: Reader, node_id: str) -> dict[str, Any]:
+    """Return a node of the current tree."""
+    return enveloped(request, NodeOut.of(await services.raptor.get(caller.tenant.id, node_id)))
+
+
+@router.post("/admin/raptor/rebuild", status_code=202, response_model=Envelope[JobAccepted], summary="Build the tree")
+async def rebuild(request: Request, services: Services, caller: Administrator, body: BuildBody | None = None) -> dict[str, Any]:
+    """Queue a build, or join the one under way; readers keep the current tree until the new one is whole."""
+    options = BuildOptions(**body.model_dump()) if body is not None else BuildOptions()
+    job = await services.raptor.request_build(caller.tenant.id, options)
+    return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
+
+
+@router.get("/admin/raptor", response_model=Envelope[TreeStatus], summary="State of the tree")
+async def tree_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
+    """Return generation, staleness, the last job and the figures of the last build."""
+    status = dict(await services.raptor.status(caller.tenant.id))
+    last = status.pop("last_job")
+    return enveloped(request, TreeStatus(last_job=JobView.of(last) if last else None, **status))

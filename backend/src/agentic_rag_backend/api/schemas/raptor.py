@@ -1,0 +1,79 @@
+"""The tree over passages and its builds."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
+from agentic_rag_backend.api.schemas.communities import FindingView, SourceView
+from agentic_rag_backend.api.schemas.jobs import JobView
+from agentic_rag_backend.raptor.views import NodeView
+
+
+class BuildBody(Body):
+    """A build; what is left out is the deployment's setting."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [{"mode": "full", "dry_run": False}]})
+
+    mode: Literal["incremental", "full"] = "incremental"
+    summarize: Switch = Field(True, description="false: only extractive summaries, no model call")
+    dry_run: Switch = Field(False, description="estimate model calls and tokens, change nothing")
+    max_levels: Whole | None = Field(None, ge=1, le=10, description="levels of summaries above the passages")
+    cluster_size: Whole | None = Field(None, ge=2, le=100, description="children of a node, about")
+    max_clusters_per_level: Whole | None = Field(None, ge=1, le=1_000_000)
+    method: Literal["mixture", "kmeans"] | None = None
+
+
+class NodeOut(View):
+    """A node of the tree; what rests on passages that are no longer visible is withheld."""
+
+    id: str
+    name: str
+    summary: str
+    keywords: list[str]
+    findings: list[FindingView]
+    level: int
+    passage_count: int
+    children: list[str]
+    generation: int
+    sources: list[SourceView]
+    stale: bool
+    written_by: str
+
+    @classmethod
+    def of(cls, view: NodeView) -> NodeOut:
+        """Return the response for a node."""
+        return cls(
+            id=view.id,
+            name=view.name,
+            summary=view.summary,
+            keywords=list(view.keywords),
+            findings=[
+                FindingView(
+                    statement=finding.statement,
+                    sources=[SourceView(document_id=each.document_id, chunk_id=each.chunk_id) for each in finding.sources],
+                )
+                for finding in view.findings
+            ],
+            level=view.level,
+            passage_count=view.size,
+            children=list(view.children),
+            generation=view.generation,
+            sources=[SourceView(document_id=each.document_id, chunk_id=each.chunk_id) for each in view.sources],
+            stale=view.stale,
+            written_by=view.written_by,
+        )
+
+
+class TreeStatus(View):
+    """Where the tree stands; figures of the last build beside it."""
+
+    model_config = ConfigDict(extra="allow")
+
+    generation: int
+    stale: bool
+    built_at: datetime | None
+    last_job: JobView | None

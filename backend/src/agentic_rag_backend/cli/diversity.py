@@ -1,0 +1,200 @@
+"""``analyze-diversity``: how varied the results of strategies are over many questions, and what communities there are."""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from agentic_rag_backend.cli.command import EVERYTHING, Session, command
+from agentic_rag_backend.cli.output import Output, console, fields, table
+from agentic_rag_backend.errors import Forbidden, InvalidRequest
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.evaluation.diversity import Listing
+
+COMPARED = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")
+"""Strategies compared where none is named, as far as they are available: those that ask no model."""
+_MOST_QUESTIONS = 10_000
+
+Dataset = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset", metavar="PATH_OR_NAME", help="Questions: a JSON Lines file, a folder with questions.jsonl, or one's name."
+    ),
+]
+NumQueries = Annotated[int, typer.Option("--num-queries", min=2, max=_MOST_QUESTIONS, help="Questions asked of each strategy.")]
+Strategies = Annotated[str | None, typer.Option("--strategies", metavar="NAME,…", help="Strategies to compare, comma-separated.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Results a question.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    command(app, "analyze-diversity")(analyze_diversity)
+
+
+async def analyze_diversity(
+    session: Session,
+    dataset: Dataset = None,
+    num_queries: NumQueries = 50,
+    strategies: Strategies = None,
+    limit: Limit = 5,
+) -> None:
+    """Measure how varied results are: distinct documents, communities and entities, identical and similar results.
+
+    Without --dataset the questions are about the communities and documents that are there.
+    """
+    from agentic_rag_backend.evaluation.diversity import diversity
+
+    client = session.client
+    chosen = await _strategies(client, strategies)
+    communities = await client.every("/communities", limit=EVERYTHING)
+    asked = _from_dataset(dataset) if dataset is not None else await _from_tenant(client, communities)
+    questions = _spread(asked, num_queries)
+    if len(questions) < 2:
+        raise InvalidRequest(f"there are {len(questions)} questions to ask; at least 2 are needed: name some with --dataset")
+    totals = await _totals(client, communities)
+    measured = {}
+    for strategy in chosen:
+        listings = await _ask(session, strategy, questions, limit)
+        measured[strategy] = diversity(listings, totals).as_result()
+    result = {
+        "dataset": dataset,
+        "questions": len(questions),
+        "limit": limit,
+        "strategies": measured,
+        "communities": await _communities(client, communities),
+    }
+    if session.output.as_json:
+        session.output.result(result)
+    else:
+        _show(session.output, result)
+
+
+async def _strategies(client: Client, given: str | None) -> list[str]:
+    available = {each["name"] for each in await client.get("/strategies") if each["available"]}
+    if given is None:
+        return [name for name in COMPARED if name in available]
+    named = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+    if not named:
+        raise InvalidRequest("--strategies names none")
+    return named
+
+
+def _from_dataset(named: str) -> Sequence[str]:
+    """Return the questions of a file or folder, or of the evaluation data of that name.
+
+    Raises:
+        InvalidRequest: there is none.
+    """
+    from agentic_rag_backend.evaluation.datasets import evaluation_data, load_questions
+
+    path = Path(named)
+    if not path.exists() and path.name == named and (data := evaluation_data(Path.cwd().parent)) is not None:
+        path = data / named
+    return load_questions(path)
+
+
+async def _from_tenant(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return questions about what there is: each community by its name, each document by its title."""
+    documents = await client.every("/documents", limit=_MOST_QUESTIONS)
+    about = [each["name"] for each in communities] + [each["title"] for each in documents]
+    return [f"What is said about {name}?" for name in dict.fromkeys(about) if name]
+
+
+def _spread(questions: Sequence[str], count: int) -> list[str]:
+    """Return ``count`` of the questions, evenly over all of them, so that the same are asked again."""
+    distinct = list(dict.fromkeys(questions))
+    if len(distinct) <= count:
+        return distinct
+    return [distinct[number * len(distinct) // count] for number in range(count)]
+
+
+async def _totals(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, int | None]:
+    counts = (await client.get("/status")).get("counts", {})
+    return {
+        "documents": counts.get("documents"),
+        "entities": counts.get("entities"),
+        "communities": len(communities) or None,
+    }
+
+
+async def _ask(session: Session, strategy: str, questions: Sequence[str], limit: int) -> list[Listing]:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    found = []
+    with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(strategy, total=len(questions))
+        for question in questions:
+            body = {"query": question, "strategy": strategy, "limit": limit}
+            found.append(_listing(await session.client.post("/search", body)))
+            progress.advance(task)
+    return found
+
+
+def _listing(found: Mapping[str, Any]) -> Listing:
+    from agentic_rag_backend.evaluation.diversity import Listing
+
+    results = found["results"]
+    return Listing(
+        ids=tuple(each["id"] for each in results),
+        documents=tuple(each["document_id"] for each in results),
+        texts=tuple(each["content"] for each in results),
+        communities=tuple(each["id"] for each in found["themes"]),
+        entities=tuple(entity["id"] for each in results for entity in each["entities"]),
+    )
+
+
+async def _communities(client: Client, communities: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return sizes by level, coverage, modularity and staleness of the current generation."""
+    from agentic_rag_backend.evaluation.diversity import sizes
+
+    counts: defaultdict[int, list[int]] = defaultdict(list)
+    for each in communities:
+        counts[each["level"]].append(each["entity_count"])
+    held = {"communities": len(communities), "sizes": sizes(counts)}
+    try:
+        state = await client.get("/admin/communities")
+    except Forbidden:
+        # A key that only reads is not shown how the generation was built.
+        state = (await client.get("/status"))["communities"]
+    told = ("generation", "stale", "built_at", "coverage", "modularity", "mode")
+    return {**held, **{name: state[name] for name in told if name in state}}
+
+
+def _show(output: Output, result: Mapping[str, Any]) -> None:
+    columns = ["strategy", "#diversity", "#identical pairs", "#similarity", "#unanswered"]
+    columns += [f"#{name} {kind}" for name in ("documents", "communities", "entities") for kind in ("distinct", "of all")]
+    rows = [
+        [
+            name,
+            _share(each["diversity_ratio"]),
+            _share(each["identical_pairs"]),
+            _share(each["intra_list_similarity"]),
+            f"{each['unanswered']} of {each['questions']}",
+            *(
+                cell
+                for of in ("documents", "communities", "entities")
+                for cell in (f"{each[of]['distinct']} in {each[of]['places']}", _share(each[of]["coverage"]))
+            ),
+        ]
+        for name, each in result["strategies"].items()
+    ]
+    output.show(table(columns, rows, title=f"{result['questions']} questions, {result['limit']} results each"))
+    communities = dict(result["communities"])
+    levels = communities.pop("sizes")
+    output.show("", fields(communities))
+    if levels:
+        figures = ("communities", "min", "median", "mean", "max")
+        rows = [[level, *(of[name] for name in figures)] for level, of in levels.items()]
+        output.show("", table(["level", *(f"#{name}" for name in figures)], rows))
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"

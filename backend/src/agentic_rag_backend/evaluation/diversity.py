@@ -1,0 +1,144 @@
+"""How varied results are over many questions: plain functions of what was returned."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import mean, median
+from typing import Any
+
+from agentic_rag_backend.domain.words import content_forms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What one question got, a place of ``ids``, ``documents`` and ``texts`` a result; communities and entities beside them."""
+
+    ids: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    communities: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct:
+    """How many different things stood in how many places, and how many there are in all (None: not known)."""
+
+    distinct: int
+    places: int
+    total: int | None = None
+
+    @property
+    def ratio(self) -> float:
+        """Different ones ÷ places, in [0, 1]; 0.0 without a place."""
+        return self.distinct / self.places if self.places else 0.0
+
+    @property
+    def coverage(self) -> float | None:
+        """Different ones ÷ all there are, in [0, 1]; None where that is not known or nothing is there."""
+        return min(1.0, self.distinct / self.total) if self.total else None
+
+    def as_result(self) -> dict[str, Any]:
+        """Return the figures by name."""
+        return {
+            "distinct": self.distinct,
+            "places": self.places,
+            "ratio": round(self.ratio, 4),
+            "coverage": None if self.coverage is None else round(self.coverage, 4),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diversity:
+    """How varied the results of one strategy are.
+
+    ``identical_pairs`` is the share of pairs of questions, both with results, that got the same results in any order;
+    ``intra_list_similarity`` the mean cosine of the words of two results of one list (Ziegler et al., "Improving recommendation
+    lists through topic diversification", 2005), over the lists with two or more; both in [0, 1], None without such a pair.
+    """
+
+    questions: int
+    unanswered: int
+    documents: Distinct
+    communities: Distinct
+    entities: Distinct
+    identical_pairs: float | None
+    intra_list_similarity: float | None
+
+    @property
+    def ratio(self) -> float:
+        """The diversity ratio: distinct documents ÷ results of all questions."""
+        return self.documents.ratio
+
+    def as_result(self) -> dict[str, Any]:
+        """Return the figures by name, shares rounded to four places."""
+        return {
+            "questions": self.questions,
+            "unanswered": self.unanswered,
+            "diversity_ratio": round(self.ratio, 4),
+            "identical_pairs": _rounded(self.identical_pairs),
+            "intra_list_similarity": _rounded(self.intra_list_similarity),
+            "documents": self.documents.as_result(),
+            "communities": self.communities.as_result(),
+            "entities": self.entities.as_result(),
+        }
+
+
+def diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> Diversity:
+    """Measure what many questions got of one strategy.
+
+    Args:
+        listings: one a question.
+        totals: how many ``documents``, ``communities`` and ``entities`` there are.
+    """
+
+    def distinct(name: str, found: Iterable[tuple[str, ...]]) -> Distinct:
+        places = [each for listed in found for each in listed]
+        return Distinct(distinct=len(set(places)), places=len(places), total=totals.get(name))
+
+    similar = [each for each in map(_similarity, listings) if each is not None]
+    return Diversity(
+        questions=len(listings),
+        unanswered=sum(not (each.ids or each.communities) for each in listings),
+        documents=distinct("documents", (each.documents for each in listings)),
+        communities=distinct("communities", (each.communities for each in listings)),
+        entities=distinct("entities", (each.entities for each in listings)),
+        identical_pairs=_identical_pairs(listings),
+        intra_list_similarity=mean(similar) if similar else None,
+    )
+
+
+def sizes(entity_counts: Mapping[int, Sequence[int]]) -> dict[str, dict[str, float]]:
+    """Return count, least, median, mean and largest number of members of communities, by level."""
+    return {
+        str(level): {
+            "communities": len(counts),
+            "min": min(counts),
+            "median": median(counts),
+            "mean": round(mean(counts), 2),
+            "max": max(counts),
+        }
+        for level, counts in sorted(entity_counts.items())
+        if counts
+    }
+
+
+def _identical_pairs(listings: Sequence[Listing]) -> float | None:
+    """Return the share of equal pairs, counted by equal sets: linear in questions."""
+    found = Counter(frozenset((*each.ids, *each.communities)) for each in listings if each.ids or each.communities)
+    pairs = math.comb(found.total(), 2)
+    return sum(math.comb(count, 2) for count in found.values()) / pairs if pairs else None
+
+
+def _similarity(listing: Listing) -> float | None:
+    forms = [content_forms(text) for text in listing.texts]
+    pairs = [(one, other) for one, other in combinations(forms, 2) if one and other]
+    return mean(len(one & other) / math.sqrt(len(one) * len(other)) for one, other in pairs) if pairs else None
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)

@@ -1,0 +1,100 @@
+"""What an answer is written from, once everything is known that comes before the writing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import structlog
+
+from agentic_rag_backend.domain.query import Retrieval, Trace
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.generation.context import Context
+from agentic_rag_backend.models.llm.base import LanguageModel, ModelDelta, ModelRequest
+
+log = structlog.get_logger(__name__)
+
+Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_claim_held"]
+"""Why an answer was refused; ``Answer.details["refusal"]``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """How an answer is to be written.
+
+    Args:
+        retrieval: what was found, with the trace of all that was done.
+        context: its passages are numbered; an answer rests on nothing else.
+        answerable: chance in [0, 1] that they answer the question.
+        refusal: why nothing is to be written.
+        request: what the model is asked; None: ``text`` is the answer.
+        text: sentences with markers, written without the model; where there is a request, what stands in for a model that
+            fails before its first word.
+        usage: of the model so far.
+    """
+
+    retrieval: Retrieval
+    context: Context
+    answerable: float
+    refusal: Refusal | None = None
+    request: ModelRequest | None = None
+    text: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+class Writing:
+    """Has an answer written; `retrieval` says afterwards whether the model failed to."""
+
+    def __init__(self, model: LanguageModel, brief: Brief) -> None:
+        self._model = model
+        self._brief = brief
+        self.retrieval = brief.retrieval
+        self.model: str | None = None
+
+    async def deltas(self) -> AsyncGenerator[ModelDelta, None]:
+        """Yield the text as it is written.
+
+        Raises:
+            ModelUnavailable: the model failed, and something of it was sent or nothing stands in for it.
+        """
+        request, begun = self._brief.request, False
+        if request is not None:
+            self.model = request.model or self._model.name
+            try:
+                async with aclosing(self._model.stream(request)) as deltas:
+                    async for delta in deltas:
+                        begun = begun or bool(delta.text.strip())
+                        yield delta
+                return
+            except ModelUnavailable as error:
+                if begun or not self._brief.text:
+                    raise
+                log.warning("answer_without_model", prompt=request.prompt, code=error.code, reason=error.message)
+                self.retrieval = failed(self.retrieval, f"the model did not write the answer: {error.code}")
+                yield ModelDelta("", Usage(calls=1))
+        yield ModelDelta(self._brief.text)
+
+
+def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:
+    """Return the retrieval with further reasons in its trace."""
+    if not reasons:
+        return retrieval
+    trace = retrieval.trace
+    told = [trace.fallback_reason] if trace.fallback_reason else []
+    return replace(
+        retrieval,
+        trace=replace(
+            trace,
+            fallback_used=True,
+            fallback_reason="; ".join([*told, *reasons]),
+            failures=(*trace.failures, *reasons),
+        ),
+    )
+
+
+def with_details(trace: Trace, **details: object) -> Trace:
+    """Return the trace with further details."""
+    return replace(trace, details={**trace.details, **details})

@@ -1,0 +1,219 @@
+"""Answers to corpus-wide questions: partial answers from themes, scored; those that help are merged into one answer.
+
+Map: `partial_answers` by the cheap model, or `overview` where there is none or every call of it failed. Reduce: one call of
+the answer's own model over the best points and the passages behind them. Where no point is left, the answer is a refusal and
+no further call is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.brief import Brief, failed, with_details
+from agentic_rag_backend.generation.confidence import account_answerability, breadth
+from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
+from agentic_rag_backend.generation.overview import overview
+from agentic_rag_backend.generation.partial_answers import (
+    BEST_SCORE,
+    MOST_FINDINGS,
+    PartialAnswers,
+    Point,
+    ToldTheme,
+    partial_answers,
+    tell,
+)
+from agentic_rag_backend.generation.rendering import with_history
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.corpus_wide import about_everything
+from agentic_rag_backend.retrieval.selection import text_tokens
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
+
+BEST_POINTS = 5
+"""Points whose scores make the confidence."""
+STAND_IN_POINTS = 8
+"""Points that are the answer where the model fails to write it."""
+
+
+class HydratesChunks(Protocol):
+    """The part of `DocumentCatalogue` that answers need."""
+
+    async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GlobalAnswerOptions:
+    """Defaults of a deployment.
+
+    Args:
+        budget_tokens: of themes and passages that partial answers are made from.
+        max_calls: of the model, in all of a request.
+        context_tokens: of the points and passages that the answer is written from.
+        max_tokens: of the answer.
+        model: that writes the answer; None: the model's own default.
+    """
+
+    budget_tokens: int = 12_000
+    max_calls: int = 8
+    context_tokens: int = 3_000
+    max_tokens: int = 1024
+    temperature: float = 0.0
+    model: str | None = None
+    min_confidence: float = 0.35
+
+
+class GlobalAnswers:
+    """Prepares answers from themes; see the module."""
+
+    def __init__(
+        self, *, calls: StructuredCalls, embedder: Embedder, documents: HydratesChunks, options: GlobalAnswerOptions
+    ) -> None:
+        self._calls = calls
+        self._embedder = embedder
+        self._documents = documents
+        self._options = options
+
+    async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
+        """Make partial answers of the themes found and say how the answer is to be written from them."""
+        ids = theme_chunk_ids(retrieval, most=MOST_FINDINGS)
+        visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
+        budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
+        told = tell(retrieval.themes, visible, budget_tokens=budget)
+        # What rating the themes took is gone; one call is kept for the answer.
+        spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
+        of_all = about_everything(query.text)
+        partial, by_model = await self._partial(query.text, told, spending)
+        if not by_model:
+            plain = await overview(query.text, retrieval.themes, visible, self._embedder, of_all=of_all)
+            partial = replace(plain, calls=partial.calls, failed=partial.failed)
+        reasons = _reasons(partial, by_model=by_model and bool(told), possible=self._calls.possible)
+        points, context = _within(partial.points, self._options.context_tokens)
+        answerable = _answerable(points, by_model=by_model)
+        details = _details(told, partial, points, by_model=by_model)
+        traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
+        brief = Brief(
+            retrieval=failed(traced, *reasons),
+            context=context,
+            answerable=answerable,
+            text=stand_in(points),
+            usage=retrieval.usage + spending.usage,
+        )
+        if not points:
+            return replace(brief, answerable=0.0, refusal="nothing_found")
+        if not by_model:
+            refused = not of_all and answerable < self._options.min_confidence
+            return replace(brief, refusal="below_confidence" if refused else None)
+        if self._allowed(query) <= retrieval.usage.calls + spending.begun:
+            return brief
+        return replace(brief, request=self._request(query.text, points, context, history))
+
+    def _allowed(self, query: Query) -> int:
+        return int(query.options.get("max_calls", self._options.max_calls))
+
+    async def _partial(self, question: str, told: Sequence[ToldTheme], spending: Spending) -> tuple[PartialAnswers, bool]:
+        """Return the model's partial answers, and whether there is a model that wrote any."""
+        if not self._calls.possible or not spending.left:
+            return PartialAnswers(()), False
+        found = await partial_answers(question, told, self._calls, spending)
+        return found, not found.calls or len(found.failed) < found.calls
+
+    def _request(self, question: str, points: Sequence[Point], context: Context, history: Sequence[Message]) -> ModelRequest:
+        prompt = built_in("global_answer")
+        lines = [f"{' '.join(point.statement.split())} (passages {_numbers(point)})" for point in points]
+        values = {
+            "points": fence("points", "\n".join(f"- {line}" for line in lines)),
+            "passages": "\n".join(
+                fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title})
+                for passage in context.passages
+            ),
+            "question": fence("question", question),
+            "refusal": NOT_ANSWERED,
+        }
+        return ModelRequest(
+            prompt=prompt.id,
+            messages=with_history(prompt, values, history),
+            question=question,
+            evidence=tuple(passage.evidence() for passage in context.passages),
+            model=self._options.model,
+            temperature=self._options.temperature,
+            max_tokens=self._options.max_tokens,
+        )
+
+
+def stand_in(points: Sequence[Point]) -> str:
+    """Return the best points as an answer: checked sentences with the numbers of their passages."""
+    sentences = (
+        f"{_ended(point.statement)} {''.join(f'[{passage.marker}]' for passage in point.passages)}"
+        for point in points[:STAND_IN_POINTS]
+    )
+    return " ".join(sentences)
+
+
+def _ended(statement: str) -> str:
+    return statement if statement.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？") else f"{statement}."
+
+
+def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], Context]:
+    """Return the best points whose text and passages fit, each passage numbered once, from 1."""
+    kept: list[Point] = []
+    numbers: dict[tuple[str, int], Passage] = {}
+    left = budget_tokens
+    for point in points:
+        fresh = [passage for passage in point.passages if (passage.chunk_id, passage.start_char) not in numbers]
+        size = text_tokens([point.statement, *(passage.text for passage in fresh)])
+        if kept and size > left:
+            break
+        left -= size
+        for passage in fresh:
+            numbers[passage.chunk_id, passage.start_char] = replace(
+                passage, marker=len(numbers) + 1, score=point.score / BEST_SCORE
+            )
+        cited = dict.fromkeys((passage.chunk_id, passage.start_char) for passage in point.passages)
+        kept.append(replace(point, passages=tuple(numbers[place] for place in cited)))
+    return kept, Context(tuple(numbers.values()))
+
+
+def _answerable(points: Sequence[Point], *, by_model: bool) -> float:
+    if not points:
+        return 0.0
+    scores = [point.score / BEST_SCORE for point in points]
+    if by_model:
+        best = sorted(scores, reverse=True)[:BEST_POINTS]
+        return sum(best) / len(best)
+    return account_answerability(breadth(scores))
+
+
+def _numbers(point: Point) -> str:
+    return ", ".join(str(passage.marker) for passage in point.passages)
+
+
+def _reasons(partial: PartialAnswers, *, by_model: bool, possible: bool) -> list[str]:
+    counts = Counter(partial.failed)
+    reasons = [f"{count} of {partial.calls} partial answers failed: {code}" for code, count in counts.items()]
+    if possible and not by_model and partial.calls:
+        reasons.append("the answer was put together without the model")
+    return reasons
+
+
+def _details(
+    told: Sequence[ToldTheme], partial: PartialAnswers, used: Sequence[Point], *, by_model: bool
+) -> Mapping[str, object]:
+    return {
+        "written_by": "model" if by_model else "extractive",
+        "themes": len(told),
+        "passages": sum(len(each.passages) for each in told),
+        "tokens": sum(each.tokens for each in told),
+        "calls": partial.calls,
+        "failed": len(partial.failed),
+        "points": len(partial.points),
+        "zero": partial.zero,
+        "unsupported": partial.unsupported,
+        "used": len(used),
+    }

@@ -1,0 +1,182 @@
+"""Partial answers: what a few themes contribute to a corpus-wide question, each scored, each resting on passages.
+
+The map half of map and reduce (after GraphRAG's global search, Edge et al. 2024), with two differences: a statement is kept
+only if the passages that it names say it, and themes are packed into as few calls as their tokens need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.query import ThemeHit
+from agentic_rag_backend.generation.citations import CitationChecker
+from agentic_rag_backend.generation.claims import MOST_MARKERS, Claim, read_claims
+from agentic_rag_backend.generation.context import Passage, theme_passages
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.selection import text_tokens
+from agentic_rag_backend.retrieval.structured_calls import (
+    Spending,
+    StructuredCalls,
+    StructuredReply,
+    line_in,
+    number_in,
+    objects_in,
+)
+
+MAP_TOKENS = 3_000
+"""Of themes and passages that one call reads, unless calls are too few for all of them."""
+MOST_FINDINGS = 8
+MOST_POINTS = 6
+BEST_SCORE = 100.0
+_LONGEST_STATEMENT = 600
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "points": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "statement": {"type": "string"},
+                    "sources": {"type": "array", "items": {"type": "integer"}},
+                    "score": {"type": "number"},
+                },
+                "required": ["statement", "sources", "score"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["points"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToldTheme:
+    """A theme and the sentences of documents behind it; ``tokens`` of both."""
+
+    theme: ThemeHit
+    passages: tuple[Passage, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One statement of a partial answer with the passages that say it; ``score`` above 0, at most 100."""
+
+    statement: str
+    passages: tuple[Passage, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class PartialAnswers:
+    """The points, best first, and what became of the others."""
+
+    points: tuple[Point, ...]
+    calls: int = 0
+    failed: tuple[str, ...] = ()
+    zero: int = 0
+    unsupported: int = 0
+
+
+def tell(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, budget_tokens: int) -> list[ToldTheme]:
+    """Return themes with their passages, best first, while their tokens fit; a passage that two share is the first one's."""
+    told: list[ToldTheme] = []
+    seen: set[tuple[str, int]] = set()
+    left = budget_tokens
+    for theme in themes:
+        found = [
+            passage
+            for passage in theme_passages(theme, visible, theme.score, most=MOST_FINDINGS)
+            if (passage.chunk_id, passage.start_char) not in seen
+        ]
+        passages: list[Passage] = []
+        tokens = text_tokens([theme.name, theme.summary])
+        for passage in found:
+            size = text_tokens([passage.title, passage.text])
+            if tokens + size <= left:
+                passages.append(passage)
+                tokens += size
+        if passages:
+            told.append(ToldTheme(theme, tuple(passages), tokens))
+            seen |= {(passage.chunk_id, passage.start_char) for passage in passages}
+            left -= tokens
+    return told
+
+
+def pack(told: Sequence[ToldTheme], *, most: int) -> list[list[ToldTheme]]:
+    """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each."""
+    total = sum(each.tokens for each in told)
+    count = max(1, min(most, -(-total // MAP_TOKENS), len(told)))
+    bundles: list[list[ToldTheme]] = [[]]
+    before = 0
+    for each in told:
+        if bundles[-1] and len(bundles) < count and before >= total * len(bundles) / count:
+            bundles.append([])
+        bundles[-1].append(each)
+        before += each.tokens
+    return bundles if told else []
+
+
+async def partial_answers(question: str, told: Sequence[ToldTheme], calls: StructuredCalls, spending: Spending) -> PartialAnswers:
+    """Have the model write partial answers, a call for each bundle, all at the same time; at most ``spending.left``."""
+    bundles = pack(told, most=spending.left) if spending.left else []
+    spending.begin(len(bundles))
+    numbered = [_numbered(bundle) for bundle in bundles]
+    replies = await asyncio.gather(
+        *(_ask(question, bundle, passages, calls) for bundle, passages in zip(bundles, numbered, strict=True))
+    )
+    points: list[Point] = []
+    failed: list[str] = []
+    zero = unsupported = 0
+    for passages, reply in zip(numbered, replies, strict=True):
+        spending.ended(reply)
+        if reply.parsed is None:
+            failed.append(reply.failure or "")
+            continue
+        checker = CitationChecker(passages)
+        for item in objects_in(reply.parsed, "points")[:MOST_POINTS]:
+            score = number_in(item, "score", low=0, high=BEST_SCORE) or 0.0
+            if score <= 0:
+                zero += 1
+                continue
+            point = _checked(item, score, checker)
+            unsupported += point is None
+            points += [point] if point is not None else []
+    order = sorted(range(len(points)), key=lambda number: (-points[number].score, number))
+    return PartialAnswers(tuple(points[number] for number in order), len(bundles), tuple(failed), zero, unsupported)
+
+
+def _numbered(bundle: Sequence[ToldTheme]) -> list[Passage]:
+    passages = [passage for told in bundle for passage in told.passages]
+    return [replace(passage, marker=number) for number, passage in enumerate(passages, 1)]
+
+
+async def _ask(
+    question: str, bundle: Sequence[ToldTheme], passages: Sequence[Passage], calls: StructuredCalls
+) -> StructuredReply:
+    values = {
+        "themes": "\n".join(fence("theme", told.theme.summary, attributes={"name": told.theme.name}) for told in bundle),
+        "passages": "\n".join(
+            fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title}) for passage in passages
+        ),
+        "question": fence("question", question),
+    }
+    return await calls.ask(built_in("global_map"), values, _SCHEMA, max_tokens=900)
+
+
+def _checked(item: Mapping[str, Any], score: float, checker: CitationChecker) -> Point | None:
+    """Return the point, or None where no passage says it."""
+    # A marker inside the statement would pass for one of ours.
+    claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
+    statement = " ".join(claim.text for claim in claims)
+    given = item.get("sources")
+    listed = given if isinstance(given, list) else []
+    sources = [number for number in listed if isinstance(number, int) and not isinstance(number, bool)]
+    supports = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MOST_MARKERS]))
+    return Point(statement, tuple(support.passage for support in supports), score) if supports else None

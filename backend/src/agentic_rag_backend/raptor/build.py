@@ -1,0 +1,200 @@
+"""Build a tenant's tree, or take in what changed since: cluster, summarise, embed, and show all of it at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor.growth import GrowingTree
+from agentic_rag_backend.raptor.insertion import Insertion, difference, searched
+from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
+from agentic_rag_backend.raptor.plan import plan_tree
+from agentic_rag_backend.raptor.publication import TreePublisher
+from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.raptor.writing import NodeWriter, Report, Tally
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.trees import TreePointer
+
+MOST_CHANGED = 0.3
+"""Share of a tree's passages that may have come or gone since it was clustered as a whole; beyond, it is again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """What a build will make.
+
+    ``written`` are nodes to be written, ``before`` the tree as it is by node; ``removed`` go. ``whole``: nothing of the old
+    tree stays, but the summaries of equal clusters. ``changed`` counts passages that came and went since the last such build.
+    """
+
+    whole: bool
+    built_from: int
+    written: list[TreeNode]
+    before: dict[str, TreeNode] = field(default_factory=dict)
+    kept: dict[str, TreeNode] = field(default_factory=dict)
+    removed: list[str] = field(default_factory=list)
+    changed: int = 0
+
+
+class TreeBuilder:
+    """Runs one build after another; see `RaptorService` for who calls it."""
+
+    def __init__(
+        self,
+        *,
+        catalogue: Catalogue,
+        passages: PassageReader,
+        writer: NodeWriter,
+        publisher: TreePublisher,
+        options: TreeOptions,
+    ) -> None:
+        self._catalogue = catalogue
+        self._passages = passages
+        self._writer = writer
+        self._publisher = publisher
+        self._options = options
+
+    async def run(self, tenant: TenantId, asked: BuildOptions, report: Report) -> dict[str, Any]:
+        """Do what is asked and return the result: nodes per level, summaries written and reused, tokens, times.
+
+        An exception of ``report`` ends it; the tree stays as it was.
+        """
+        options = asked.tree(self._options)
+        times: dict[str, float] = {}
+        started = time.perf_counter()
+        plan = await self._plan(tenant, asked, options, report)
+        times["cluster"] = _since(started)
+        if asked.dry_run:
+            return await self._estimate(tenant, asked, plan, report)
+        started = time.perf_counter()
+        signed, tally = await self._writer.write(tenant, plan.written, plan.kept, by_model=asked.summarize, report=report)
+        times["summarise"] = _since(started)
+        details = _details(options, plan, tally)
+        started = time.perf_counter()
+        if plan.whole:
+            generation = await self._publisher.publish(tenant, signed, built_from=plan.built_from, details=details, report=report)
+        else:
+            generation = (await self._catalogue.trees.pointer(tenant)).generation
+            await self._publisher.change(
+                tenant,
+                generation,
+                signed,
+                before=plan.before,
+                removed=plan.removed,
+                built_from=plan.built_from,
+                details=details,
+                report=report,
+            )
+        times["publish"] = _since(started)
+        return {
+            "generation": generation,
+            **public_details(details),
+            "rewritten": sorted(tally.rewritten)[:_LISTED],
+            "stages_ms": times,
+        }
+
+    async def _plan(self, tenant: TenantId, asked: BuildOptions, options: TreeOptions, report: Report) -> _Plan:
+        await report("read", 0, 1)
+        pointer = await self._catalogue.trees.pointer(tenant)
+        if asked.mode == "incremental" and pointer.generation and pointer.details.get("options") == asdict(options):
+            grown = await self._grow(tenant, pointer, options, report)
+            if grown is not None:
+                return grown
+        # Read first: whatever changes after this makes the tree stale, never silently complete.
+        built_from = (await self._catalogue.tenants.tenant(tenant)).state_version
+        versions = await self._catalogue.documents.visible_versions(tenant)
+        leaves = await self._passages.leaves(tenant, versions)
+        await report("cluster", 0, 1)
+        nodes = await asyncio.to_thread(plan_tree, tenant, leaves, options)
+        return _Plan(whole=True, built_from=built_from, written=nodes)
+
+    async def _grow(self, tenant: TenantId, pointer: TreePointer, options: TreeOptions, report: Report) -> _Plan | None:
+        """Return the tree with what changed taken in and out; None where it is better built anew."""
+        seen = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
+        nodes = await self._catalogue.trees.nodes(tenant, pointer.generation)
+        tree = GrowingTree(tenant, nodes)
+        held = len(tree.passages())
+        changes = await difference(self._passages, tenant, tree, seen)
+        changed = int(pointer.details.get("changed", 0)) + len(changes)
+        if not held or changed > MOST_CHANGED * held:
+            return None
+        await report("cluster", 0, 1)
+        new = await self._passages.among(tenant, changes.new)
+        insertion = Insertion(tenant, self._passages, tree, searched(tenant, nodes), options)
+        await insertion.apply(changes.gone, new)
+        grown = tree.grown()
+        if not tree.height:
+            return None
+        return _Plan(
+            whole=False,
+            built_from=seen.state_version,
+            written=grown.written,
+            before={node.id: node for node in nodes},
+            kept=tree.unchanged(),
+            removed=grown.removed,
+            changed=changed,
+        )
+
+    async def _estimate(self, tenant: TenantId, asked: BuildOptions, plan: _Plan, report: Report) -> dict[str, Any]:
+        """Return what a build would cost; changes nothing."""
+        missing, usage = await self._writer.estimate(tenant, plan.written, by_model=asked.summarize, report=report)
+        nodes = [*plan.written, *plan.kept.values()]
+        return {
+            "dry_run": True,
+            "mode": _mode(plan),
+            "nodes": len(nodes),
+            "levels": _levels(nodes),
+            "summaries_to_write": missing,
+            "summaries_reused": len(plan.written) - missing,
+            "model_calls": usage.calls,
+            "prompt_tokens": usage.prompt_tokens,
+            "completion_tokens": usage.completion_tokens,
+        }
+
+
+_LISTED = 100
+"""Nodes that a job's result names."""
+_INTERNAL = frozenset({"options", "changed"})
+
+
+def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a generation's details a user is shown."""
+    return {name: value for name, value in details.items() if name not in _INTERNAL}
+
+
+def _details(options: TreeOptions, plan: _Plan, tally: Tally) -> dict[str, Any]:
+    nodes = [*plan.written, *plan.kept.values()]
+    return {
+        "mode": _mode(plan),
+        "nodes": len(nodes),
+        "levels": _levels(nodes),
+        "passages": len({chunk for node in nodes if node.level == 1 for chunk in node.children}),
+        "nodes_changed": len(plan.written),
+        "summaries_written": tally.written,
+        "summaries_reused": tally.reused,
+        "summaries_failed": tally.failed,
+        "model_calls": tally.usage.calls,
+        "prompt_tokens": tally.usage.prompt_tokens,
+        "completion_tokens": tally.usage.completion_tokens,
+        "options": asdict(options),
+        "changed": plan.changed,
+    }
+
+
+def _mode(plan: _Plan) -> str:
+    return "full" if plan.whole else "incremental"
+
+
+def _levels(nodes: Sequence[TreeNode]) -> dict[str, int]:
+    counts = Counter(node.level for node in nodes)
+    return {str(level): counts[level] for level in sorted(counts)}
+
+
+def _since(started: float) -> float:
+    return round(1000 * (time.perf_counter() - started), 1)

@@ -1,0 +1,93 @@
+"""What the summary of a node is written from: sentences of its passages, or what was found about its children."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, merge_facts, telling_facts
+from agentic_rag_backend.communities.labels import spread
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.domain.words import content_forms
+
+_TELLING = 12
+_TERMS = 24
+_NAMES = 3
+_LONGEST = 300
+"""Characters of a passage that is one sentence or none, such as code."""
+
+
+def leaf_evidence(node: TreeNode, passages: Sequence[VisibleChunk], weights: Mapping[str, float]) -> Evidence:
+    """Return the sentences of the passages: first the most telling ones, then the others in the order of reading."""
+    return _evidence(node, [fact for passage in passages for fact in _facts(passage)], weights)
+
+
+def inner_evidence(node: TreeNode, children: Sequence[CommunitySummary], weights: Mapping[str, float]) -> Evidence:
+    """Return what was found about the children, and their summaries."""
+    found = [_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
+    return replace(_evidence(node, found, weights), children=tuple(children))
+
+
+def leaf_names(passages: Sequence[VisibleChunk]) -> tuple[Label, ...]:
+    """Return what the passages' documents are called, those of most passages first."""
+    held: defaultdict[str, list[Support]] = defaultdict(list)
+    for passage in passages:
+        if title := " ".join(passage.document_title.split()):
+            held[title].append(_support(passage))
+    return _most({title: tuple(supports) for title, supports in held.items()})
+
+
+def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
+    """Return what most of the children are called by."""
+    held: defaultdict[str, list[Support]] = defaultdict(list)
+    for child in children:
+        for label in child.names:
+            held[label.text] += label.sources
+    return _most({text: tuple(dict.fromkeys(supports)) for text, supports in held.items()})
+
+
+def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> Evidence:
+    merged = merge_facts(facts)
+    telling = telling_facts(merged, _terms(merged, weights), limit=_TELLING)
+    first = {fact.statement for fact in telling}
+    return Evidence(
+        fingerprint=node.fingerprint,
+        entity_count=0,
+        entities=(),
+        facts=(*telling, *(fact for fact in merged if fact.statement not in first)),
+        passages=node.size,
+    )
+
+
+def _terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[CentralEntity]:
+    """Return the words that several of the facts say and few others do; telling facts are those that cover them."""
+    counts = Counter(form for fact in facts for form in fact.entity_ids)
+    rarest = max(weights.values(), default=1.0)
+    value = {form: (count - 1) * weights.get(form, rarest) for form, count in counts.items() if count > 1}
+    best = sorted(value, key=lambda form: (-value[form], form))[:_TERMS]
+    total = sum(value[form] for form in best) or 1.0
+    return [CentralEntity(form, form, "word", value[form] / total) for form in best]
+
+
+def _facts(passage: VisibleChunk) -> Iterable[Fact]:
+    text = passage.chunk.text
+    sentences = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
+    said = [sentence for sentence in sentences if sentence] or [" ".join(text.split())[:_LONGEST]]
+    return (_fact(sentence, (_support(passage),)) for sentence in said)
+
+
+def _fact(statement: str, sources: tuple[Support, ...]) -> Fact:
+    return Fact(statement, sources, content_forms(statement))
+
+
+def _support(passage: VisibleChunk) -> Support:
+    return Support(passage.chunk.document_id, passage.chunk.version, passage.chunk.id)
+
+
+def _most(held: Mapping[str, tuple[Support, ...]]) -> tuple[Label, ...]:
+    order = sorted(held, key=lambda text: (-len(held[text]), text))
+    return tuple(Label(text, spread(held[text])) for text in order[:_NAMES])

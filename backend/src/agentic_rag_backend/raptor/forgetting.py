@@ -1,0 +1,91 @@
+"""Take the words of a document out of a tree at once, before it is built again: no summary keeps them, and no vector."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.writing import key_of
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
+from agentic_rag_backend.stores.vector.base import Collection
+
+_PAGE = 500
+_BATCH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class TreeMemory:
+    """What the current tree says, in catalogue and vectors, as far as visible passages still say it.
+
+    What a node loses here it gets again, from other passages, when the tree is built or takes in what changed.
+    """
+
+    documents: DocumentCatalogue
+    trees: TreeCatalogue
+    points: NodePoints
+
+    async def resting_on(self, tenant: TenantId, document_id: str) -> list[str]:
+        """Return the ids of the nodes that have passages of a document, and of all above them."""
+        generation = (await self.trees.pointer(tenant)).generation
+        found: set[str] = set()
+        level = set(await self.trees.resting_on(tenant, generation, document_id)) if generation else set()
+        while level:
+            found |= level
+            above = await self.trees.above(tenant, generation, sorted(level))
+            level = {parent for parents in above.values() for parent in parents} - found
+        return sorted(found)
+
+    async def forget(self, tenant: TenantId, document_id: str) -> int:
+        """Take out what rests on a document whose passages are not visible any more; repeatable. Return how many nodes do."""
+        ids = await self.resting_on(tenant, document_id)
+        generation = (await self.trees.pointer(tenant)).generation
+        for start in range(0, len(ids), _PAGE):
+            nodes = await self.trees.nodes(tenant, generation, ids=ids[start : start + _PAGE])
+            summaries = await self.told(tenant, nodes)
+            await self.trees.save_summaries(tenant, list(summaries.values()))
+            told = [node for node in nodes if node.id in summaries and searchable(summaries[node.id])]
+            silent = [node.point_id(tenant) for node in nodes if node not in told]
+            if silent:
+                await self.points.vectors.delete(tenant, Collection.NODES, silent)
+            for first in range(0, len(told), _BATCH):
+                await self.points.write(tenant, told[first : first + _BATCH], summaries)
+        return len(ids)
+
+    async def told(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
+        """Return the summaries of nodes, by node, without what rests on passages that are not visible."""
+        held = await self.trees.summaries(tenant, [key_of(node) for node in nodes])
+        visible = await self.documents.hydrate(tenant, supporting_chunks(held.values())) if held else {}
+        further = further_chunks(held.values(), visible)
+        visible |= await self.documents.hydrate(tenant, further) if further else {}
+        return {node.id: visible_summary(held[key_of(node)], visible) for node in nodes if key_of(node) in held}
+
+    async def missing(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[TreeNode]:
+        """Return those nodes that have something to say and no point to be found by."""
+        found: list[TreeNode] = []
+        for start in range(0, len(nodes), _PAGE):
+            batch = nodes[start : start + _PAGE]
+            there = await self.points.held(tenant, [node.point_id(tenant) for node in batch])
+            lacking = [node for node in batch if node.point_id(tenant) not in there]
+            told = await self.told(tenant, lacking) if lacking else {}
+            found += [node for node in lacking if node.id in told and searchable(told[node.id])]
+        return found
+
+    async def restore(self, tenant: TenantId, missing: Sequence[TreeNode]) -> list[str]:
+        """Write the points of ``missing`` anew and return their ids; no model is asked."""
+        written: list[str] = []
+        for start in range(0, len(missing), _BATCH):
+            batch = missing[start : start + _BATCH]
+            told = await self.told(tenant, batch)
+            written += await self.points.write(tenant, [node for node in batch if node.id in told], told)
+        return written
+
+
+def searchable(summary: CommunitySummary) -> bool:
+    """Tell whether there is anything left to find a node by."""
+    return bool(summary.summary or summary.findings)

@@ -1,0 +1,188 @@
+"""A tree that passages are taken into and out of: what is not on the way from them to the root stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
+from agentic_rag_backend.raptor.plan import new_node_id
+
+
+@dataclass(slots=True)
+class _Node:
+    level: int
+    children: list[str]
+    documents: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What became of a tree: nodes to be written anew, children before parents, and those that are no more."""
+
+    written: list[TreeNode]
+    removed: list[str]
+
+
+class GrowingTree:
+    """A tree in memory, in a state between two that readers see. Linear in its nodes; no vectors, no clock, no chance."""
+
+    def __init__(self, tenant: TenantId, nodes: Iterable[TreeNode]) -> None:
+        self._tenant = tenant
+        self._before = {node.id: node for node in nodes}
+        self._nodes = {node.id: _Node(node.level, list(node.children), list(node.documents)) for node in self._before.values()}
+        self._parents: dict[str, set[str]] = {}
+        for id, node in self._nodes.items():
+            for child in node.children:
+                self._parents.setdefault(child, set()).add(id)
+        self._touched: set[str] = set()
+
+    @property
+    def height(self) -> int:
+        """The highest level that has nodes, 0 of an empty tree."""
+        return max((node.level for node in self._nodes.values()), default=0)
+
+    def level(self, level: int) -> list[str]:
+        """Return the ids of a level's nodes, sorted."""
+        return sorted(id for id, node in self._nodes.items() if node.level == level)
+
+    def roots(self) -> list[str]:
+        """Return the ids of the highest level's nodes."""
+        return self.level(self.height)
+
+    def children(self, id: str) -> tuple[str, ...]:
+        """Return a node's children."""
+        return tuple(self._nodes[id].children)
+
+    def passages(self) -> dict[str, str]:
+        """Return the document of every passage in the tree."""
+        return {
+            chunk: document
+            for node in self._nodes.values()
+            if node.level == 1
+            for chunk, document in zip(node.children, node.documents, strict=True)
+        }
+
+    def below(self, id: str) -> list[str]:
+        """Return the passages below a node, or the passage itself, each once, sorted."""
+        if id not in self._nodes:
+            return [id]
+        held = {id}
+        for _ in range(self._nodes[id].level):
+            held = {child for each in held for child in self._nodes[each].children}
+        return sorted(held)
+
+    def oversized(self, level: int, ceiling: int) -> list[str]:
+        """Return the nodes of a level that have changed and have more children than ``ceiling``."""
+        return [id for id in self.level(level) if id in self._touched and len(self._nodes[id].children) > ceiling]
+
+    def take_in(self, chunk_id: str, document_id: str, node_id: str) -> None:
+        """Put a passage into a node of level 1."""
+        node = self._nodes[node_id]
+        node.children.append(chunk_id)
+        node.documents.append(document_id)
+        self._parents.setdefault(chunk_id, set()).add(node_id)
+        self._touched.add(node_id)
+
+    def take_out(self, chunk_id: str) -> None:
+        """Remove a passage from every node; nodes that lose their last child go."""
+        for node_id in sorted(self._parents.pop(chunk_id, ())):
+            node = self._nodes[node_id]
+            place = node.children.index(chunk_id)
+            del node.children[place], node.documents[place]
+            self._changed_or_empty(node_id)
+
+    def divide(self, id: str, parts: Sequence[Sequence[int]]) -> list[str]:
+        """Divide a node by places of its children; the largest part keeps the id. Return the ids of the others.
+
+        Where the node had parents, they have the new nodes, too.
+        """
+        node = self._nodes[id]
+        children, documents = node.children, node.documents
+        order = sorted(parts, key=lambda part: (-len(part), part[0]))
+        made: list[str] = []
+        for number, part in enumerate(order):
+            own = [children[place] for place in part]
+            papers = [documents[place] for place in part] if documents else []
+            if number == 0:
+                node.children, node.documents = own, papers
+            else:
+                made.append(self.add(node.level, own, papers))
+        for child in children:
+            if child not in node.children:
+                self._parents[child].discard(id)
+        for parent in sorted(self._parents.get(id, ())):
+            self._nodes[parent].children += made
+            for each in made:
+                self._parents.setdefault(each, set()).add(parent)
+            self._touched.add(parent)
+        self._touched.add(id)
+        return made
+
+    def add(self, level: int, children: Sequence[str], documents: Sequence[str] = ()) -> str:
+        """Make a node without parents; return its id."""
+        id = new_node_id(self._tenant, level, children)
+        while id in self._nodes:  # a node keeps its id while its children change, so another one may have had these
+            id = new_node_id(self._tenant, level, [id])
+        self._nodes[id] = _Node(level, list(children), list(documents))
+        for child in children:
+            self._parents.setdefault(child, set()).add(id)
+        self._touched.add(id)
+        return id
+
+    def grown(self) -> Grown:
+        """Return what is to be written: changed nodes and all above them."""
+        self._lower()
+        dirty = {id for id in self._touched if id in self._nodes}
+        waiting = list(dirty)
+        while waiting:
+            above = self._parents.get(waiting.pop(), set()) - dirty
+            dirty |= above
+            waiting.extend(above)
+        fingerprints = {id: node.fingerprint for id, node in self._before.items() if id not in dirty}
+        written: list[TreeNode] = []
+        for id in sorted(dirty, key=lambda id: (self._nodes[id].level, id)):
+            node = self._nodes[id]
+            if node.level == 1:
+                fingerprint = leaf_fingerprint(node.children)
+            else:
+                fingerprint = inner_fingerprint(node.level, (fingerprints[child] for child in node.children))
+            fingerprints[id] = fingerprint
+            written.append(
+                TreeNode(
+                    id=id,
+                    level=node.level,
+                    children=tuple(node.children),
+                    documents=tuple(node.documents),
+                    fingerprint=fingerprint,
+                    size=len(self.below(id)),
+                )
+            )
+        return Grown(written, sorted(self._before.keys() - self._nodes.keys()))
+
+    def unchanged(self) -> dict[str, TreeNode]:
+        """Return the nodes that stay as they were, by id."""
+        dirty = {node.id for node in self.grown().written}
+        return {id: node for id, node in self._before.items() if id in self._nodes and id not in dirty}
+
+    def _changed_or_empty(self, id: str) -> None:
+        if self._nodes[id].children:
+            self._touched.add(id)
+            return
+        del self._nodes[id]
+        self._touched.discard(id)
+        for parent in sorted(self._parents.pop(id, ())):
+            self._nodes[parent].children.remove(id)
+            self._changed_or_empty(parent)
+
+    def _lower(self) -> None:
+        """Remove roots that have nothing to gather: a single root over a single node says what that says."""
+        while self.height > 1:
+            roots = self.roots()
+            only = [id for id in roots if len(self._nodes[id].children) == 1]
+            if len(roots) != 1 or not only:
+                return
+            (child,) = self._nodes[only[0]].children
+            del self._nodes[only[0]]
+            self._parents[child].discard(only[0])

@@ -1,0 +1,133 @@
+"""Take into a tree what changed since it was built: new passages join their nearest clusters, those that went leave theirs.
+
+Only the nodes on the way from these to the root change. A node that has grown too large is divided; should its parent then be
+too large, that is, too. The peers of this tree are built anew for every document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from agentic_rag_backend.domain.filters import Comparison
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor.clustering import Vectors, centre, cluster, split
+from agentic_rag_backend.raptor.growth import GrowingTree
+from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.raptor.plan import Leaves
+from agentic_rag_backend.raptor.publication import LEVEL
+from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.stores.catalogue.base import Visibility
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
+
+_CANDIDATES = 12
+"""Clusters, by their summaries, whose centres a new passage is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Passages that a tree lacks, and those that it has and that are not visible any more."""
+
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.new) + len(self.gone)
+
+
+async def difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree, seen: Visibility) -> Difference:
+    """Compare a tree with what is visible: documents that changed since it was built, or all where that is not known."""
+    held: dict[str, set[str]] = {}
+    for chunk, document in tree.passages().items():
+        held.setdefault(document, set()).add(chunk)
+    visible = sorted(document for document, version in seen.versions.items() if version)
+    looked_at = set(seen.versions) | (set(held) if seen.whole else set())
+    shown = await reader.chunk_ids(tenant, visible)
+    new: list[str] = []
+    gone: list[str] = []
+    for document in sorted(looked_at):
+        now, before = shown.get(document, []), held.get(document, set())
+        new += [chunk for chunk in now if chunk not in before]
+        gone += sorted(before - set(now))
+    return Difference(tuple(new), tuple(gone))
+
+
+@dataclass(slots=True)
+class Insertion:
+    """Changes one tree; holds the vectors that it has looked at.
+
+    Args:
+        points: the nodes of level 1 that are searched for, by the id of their vectors.
+    """
+
+    tenant: TenantId
+    reader: PassageReader
+    tree: GrowingTree
+    points: Mapping[str, str]
+    options: TreeOptions
+    _vectors: dict[str, Vector] = field(default_factory=dict)
+
+    async def apply(self, gone: Sequence[str], new: Leaves) -> None:
+        """Take out, take in, and divide what has become too large."""
+        for chunk in gone:
+            self.tree.take_out(chunk)
+        self._vectors.update(zip(new.ids, new.vectors, strict=True))
+        for chunk, document, vector in zip(new.ids, new.documents, new.vectors, strict=True):
+            node = await self._nearest(vector)
+            if node is None:
+                self.tree.add(1, [chunk], [document])
+            else:
+                self.tree.take_in(chunk, document, node)
+        level = 1
+        while level <= self.tree.height:
+            waiting = self.tree.oversized(level, self.options.ceiling)
+            while waiting:
+                id = waiting.pop()
+                await self._divide(id)
+                waiting = self.tree.oversized(level, self.options.ceiling)
+            level += 1
+        await self._raise()
+
+    async def _nearest(self, vector: Vector) -> str | None:
+        """Return the cluster whose centre is nearest, among those whose summaries are."""
+        alive = set(self.tree.level(1))
+        search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=_CANDIDATES, filter=Comparison(LEVEL, "eq", 1))
+        legs = (await self.reader.vectors.search(self.tenant, Collection.NODES, [search]))[0]
+        found = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
+        fresh = sorted(alive - set(self.points.values()))  # made since: nothing finds them yet
+        best, score = None, -np.inf
+        for id in dict.fromkeys([*(found or sorted(alive)), *fresh]):
+            near = float(vector @ centre(await self._stacked(self.tree.children(id))))
+            if near > score:
+                best, score = id, near
+        return best
+
+    async def _divide(self, id: str) -> None:
+        centres = [centre(await self._stacked(self.tree.below(child))) for child in self.tree.children(id)]
+        self.tree.divide(id, split(np.stack(centres), self.options))
+
+    async def _raise(self) -> None:
+        """Gather roots that have become too many, as long as there may be another level."""
+        while (height := self.tree.height) and height < self.options.max_levels:
+            roots = self.tree.roots()
+            if len(roots) < 2:
+                return
+            centres = np.stack([centre(await self._stacked(self.tree.below(id))) for id in roots])
+            for group in cluster(centres, self.options):
+                self.tree.add(height + 1, [roots[place] for place in group])
+
+    async def _stacked(self, chunk_ids: Sequence[str]) -> Vectors:
+        missing = [id for id in chunk_ids if id not in self._vectors]
+        if missing:
+            self._vectors |= await self.reader.of(self.tenant, missing)
+        held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
+        # A vector may have got lost, which is the reconciler's affair: what is left decides, or nothing does.
+        return np.stack(held) if held else np.zeros((1, self.reader.dimensions), np.float32)
+
+
+def searched(tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, str]:
+    """Return the nodes of level 1 by the id of their vectors."""
+    return {node.point_id(tenant): node.id for node in nodes if node.level == 1}

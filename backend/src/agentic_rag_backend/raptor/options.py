@@ -1,0 +1,85 @@
+"""How a tree is built, and what a build may be asked to do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from agentic_rag_backend.errors import InvalidRequest
+
+MODES = ("incremental", "full")
+METHODS = ("mixture", "kmeans")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeOptions:
+    """The shape of a tree.
+
+    ``max_levels`` counts levels of summaries above the passages (1–10). ``cluster_size`` is the number of children that a
+    node has about (2–100); one of more than twice that is divided. ``max_clusters_per_level`` bounds the nodes of a level,
+    and so the model calls of a build; clusters are larger then. ``method`` is ``mixture`` or ``kmeans``.
+    """
+
+    max_levels: int = 3
+    cluster_size: int = 10
+    max_clusters_per_level: int = 5_000
+    method: str = "mixture"
+
+    @property
+    def ceiling(self) -> int:
+        """The children from which on a node is divided, when it grows."""
+        return 2 * self.cluster_size
+
+    @property
+    def floor(self) -> int:
+        """The children below which a cluster is joined to its nearest sibling."""
+        return max(2, self.cluster_size // 4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """One build; None leaves the service's default.
+
+    ``incremental`` takes in and out what changed since the current tree, ``full`` clusters everything anew.
+    ``summarize``: whether a model may be called; ``dry_run`` only counts what it would cost.
+
+    Raises:
+        InvalidRequest: a value is outside its limits.
+    """
+
+    mode: str = "incremental"
+    summarize: bool = True
+    dry_run: bool = False
+    max_levels: int | None = None
+    cluster_size: int | None = None
+    max_clusters_per_level: int | None = None
+    method: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise InvalidRequest(f"mode must be one of {', '.join(MODES)}; got {str(self.mode)[:60]!r}")
+        if self.method is not None and self.method not in METHODS:
+            raise InvalidRequest(f"method must be one of {', '.join(METHODS)}; got {str(self.method)[:60]!r}")
+        for name, low, high in (("max_levels", 1, 10), ("cluster_size", 2, 100), ("max_clusters_per_level", 1, 1_000_000)):
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise InvalidRequest(f"{name} must be between {low} and {high}; got {value}")
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what the job's row keeps."""
+        return asdict(self)
+
+    @classmethod
+    def from_arguments(cls, arguments: Mapping[str, Any]) -> BuildOptions:
+        """Return what `arguments` made; a row of an older release may lack a name."""
+        return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
+
+    def tree(self, default: TreeOptions) -> TreeOptions:
+        """Return the default with what was asked for in its place."""
+        return TreeOptions(
+            max_levels=self.max_levels or default.max_levels,
+            cluster_size=self.cluster_size or default.cluster_size,
+            max_clusters_per_level=self.max_clusters_per_level or default.max_clusters_per_level,
+            method=self.method or default.method,
+        )

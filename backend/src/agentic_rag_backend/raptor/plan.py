@@ -1,0 +1,77 @@
+"""From passages to the tree over them: clusters of passages, clusters of those clusters' centres, and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from agentic_rag_backend.domain.document import stable_id
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
+from agentic_rag_backend.raptor.clustering import Vectors, centre, cluster
+from agentic_rag_backend.raptor.options import TreeOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """Passages in an order of their texts: chunk ids, their documents, and their vectors, shape (n, d)."""
+
+    ids: tuple[str, ...]
+    documents: tuple[str, ...]
+    vectors: Vectors
+
+
+def plan_tree(tenant: TenantId, leaves: Leaves, options: TreeOptions) -> list[TreeNode]:
+    """Return the nodes, children before their parents; each level has fewer than the one below it.
+
+    A level is divided by the centres of the passages below its nodes, not by the embeddings of their summaries as in the
+    paper: the tree is then the same whoever writes, and what a build will cost is known before it begins. Nodes have the ids
+    of their sets of children.
+    """
+    nodes: list[TreeNode] = []
+    below: list[TreeNode] = []
+    members: list[tuple[int, ...]] = []
+    centres = leaves.vectors
+    for level in range(1, options.max_levels + 1):
+        groups = cluster(centres, options)
+        members = [_rows(group, members) for group in groups]
+        made = [_node(tenant, level, group, leaves, below) for group in groups]
+        made = [replace(node, size=len(rows)) for node, rows in zip(made, members, strict=True)]
+        nodes += made
+        below = made
+        if len(made) < 2:
+            break
+        centres = np.stack([centre(leaves.vectors[list(rows)]) for rows in members])
+    return nodes
+
+
+def new_node_id(tenant: TenantId, level: int, children: Sequence[str]) -> str:
+    """Return the id of a node that is made of these children."""
+    return stable_id("raptor-node", tenant, level, *sorted(children))
+
+
+def _node(tenant: TenantId, level: int, group: tuple[int, ...], leaves: Leaves, below: Sequence[TreeNode]) -> TreeNode:
+    if level == 1:
+        children = tuple(leaves.ids[row] for row in group)
+        documents = tuple(leaves.documents[row] for row in group)
+        fingerprint = leaf_fingerprint(children)
+    else:
+        children, documents = tuple(below[row].id for row in group), ()
+        fingerprint = inner_fingerprint(level, (below[row].fingerprint for row in group))
+    return TreeNode(
+        id=new_node_id(tenant, level, children),
+        level=level,
+        children=children,
+        documents=documents,
+        fingerprint=fingerprint,
+        size=len(group),
+    )
+
+
+def _rows(group: tuple[int, ...], members: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """Return the passages below a group of children, each once."""
+    if not members:
+        return group
+    return tuple(sorted({row for child in group for row in members[child]}))

@@ -1,0 +1,195 @@
+"""Put a tree, or what changed of one, in place: vectors first, which nobody sees, then the rows that refer to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.raptor.writing import Report, Signed
+from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+
+_log = structlog.get_logger(__name__)
+
+LEVEL = "level"
+"""The field of a point by which a search keeps to levels."""
+_BATCH = 32
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class NodePoints:
+    """Writes and removes the vectors of nodes."""
+
+    vectors: VectorStore
+    embedder: Embedder
+
+    async def write(self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]) -> list[str]:
+        """Write a point for each node, by its summary; return their ids."""
+        if not nodes:
+            return []
+        dense = await self.embedder.embed([embedded_text(summaries[node.id]) for node in nodes])
+        points = [
+            VectorPoint(
+                id=node.point_id(tenant),
+                kind=NodeKind.RAPTOR,
+                dense=vector,
+                text=searchable_text(summaries[node.id]),
+                metadata={LEVEL: node.level},
+            )
+            for node, vector in zip(nodes, dense, strict=True)
+        ]
+        await self.vectors.upsert(tenant, Collection.NODES, points)
+        return [point.id for point in points]
+
+    async def held(self, tenant: TenantId, ids: Sequence[str]) -> set[str]:
+        """Return those of ``ids`` that there are points of."""
+        found: set[str] = set()
+        for start in range(0, len(ids), _PAGE):
+            pages = self.vectors.points(tenant, Collection.NODES, ids=ids[start : start + _PAGE])
+            found |= {point.id async for page in pages for point in page}
+        return found
+
+    async def keep(self, tenant: TenantId, ids: set[str]) -> int:
+        """Remove every other node's point; return how many."""
+        pages = self.vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR)
+        strangers = [point.id async for page in pages for point in page if point.id not in ids]
+        return await self.vectors.delete(tenant, Collection.NODES, strangers) if strangers else 0
+
+
+@dataclass(frozen=True, slots=True)
+class TreePublisher:
+    """Makes trees current.
+
+    Args:
+        retire_after_s: seconds the old generation stays after the flip, for the readers that have begun with it.
+    """
+
+    trees: TreeCatalogue
+    points: NodePoints
+    retire_after_s: float = 1.0
+
+    async def publish(
+        self, tenant: TenantId, signed: Signed, *, built_from: int, details: Mapping[str, Any], report: Report
+    ) -> int:
+        """Write a generation beside the current one and flip the pointer; whatever fails before leaves the old one."""
+        generation = await self.trees.next_generation(tenant)
+        written: list[str] = []
+        nodes = signed.nodes
+        try:
+            for start in range(0, len(nodes), _PAGE):
+                await confirm_turn()
+                await self.trees.write_nodes(tenant, generation, nodes[start : start + _PAGE])
+            await self._embed(tenant, nodes, signed.summaries, written, report)
+            await report("publish", len(nodes), len(nodes))
+            await self.points.vectors.flush()
+            await self.trees.publish(tenant, generation, built_from=built_from, details=details, fence=fence_here())
+        except BaseException:
+            await asyncio.shield(self._withdraw(tenant, generation, written))
+            raise
+        await asyncio.sleep(self.retire_after_s)
+        await confirm_turn()
+        await self.points.keep(tenant, {node.point_id(tenant) for node in nodes})
+        await self.trees.delete_generations(tenant, keep=generation)
+        await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in nodes])
+        return generation
+
+    async def change(
+        self,
+        tenant: TenantId,
+        generation: int,
+        signed: Signed,
+        *,
+        before: Mapping[str, TreeNode],
+        removed: Sequence[str],
+        built_from: int,
+        details: Mapping[str, Any],
+        report: Report,
+    ) -> None:
+        """Replace nodes of the current generation: readers see all of it or nothing.
+
+        Args:
+            before: the tree as it is, by node.
+            removed: the nodes that there are no more.
+        """
+        written: list[str] = []
+        try:
+            await self._embed(tenant, signed.nodes, signed.summaries, written, report)
+            await report("publish", len(signed.nodes), len(signed.nodes))
+            await self.points.vectors.flush()
+            await self.trees.change(
+                tenant,
+                generation,
+                written=signed.nodes,
+                removed=removed,
+                built_from=built_from,
+                details=details,
+                fence=fence_here(),
+            )
+        except BaseException:
+            await asyncio.shield(self._forget(tenant, generation, written))
+            raise
+        now = {node.point_id(tenant) for node in signed.nodes}
+        gone = [before[id] for id in {*removed, *(node.id for node in signed.nodes)} if id in before]
+        old = sorted({node.point_id(tenant) for node in gone} - now)
+        await asyncio.sleep(self.retire_after_s)
+        await confirm_turn()
+        if old:
+            await self.points.vectors.delete(tenant, Collection.NODES, old)
+        kept = {id: node for id, node in before.items() if id not in set(removed)} | {node.id: node for node in signed.nodes}
+        await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in kept.values()])
+
+    async def _embed(
+        self,
+        tenant: TenantId,
+        nodes: Sequence[TreeNode],
+        summaries: Mapping[str, CommunitySummary],
+        written: list[str],
+        report: Report,
+    ) -> None:
+        held = await self.points.held(tenant, [node.point_id(tenant) for node in nodes])
+        fresh = [node for node in nodes if node.point_id(tenant) not in held]
+        for start in range(0, len(fresh), _BATCH):
+            await report("embed", start, len(fresh))
+            await confirm_turn()
+            written += await self.points.write(tenant, fresh[start : start + _BATCH], summaries)
+
+    async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+        """Remove what was written of a generation that did not become current; what cannot be goes with the next build."""
+        try:
+            current = (await self.trees.pointer(tenant)).generation
+            if current != generation:
+                await self._forget(tenant, current, points)
+                await self.trees.delete_generations(tenant, keep=current)
+        except AgenticRagError as error:
+            _log.warning("raptor_generation_left", tenant=str(tenant), generation=generation, reason=error.message)
+
+    async def _forget(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
+        """Remove those points that no node of the current generation refers to."""
+        try:
+            used = await self.trees.nodes(tenant, generation, point_ids=points)
+            unused = sorted(set(points) - {node.point_id(tenant) for node in used})
+            if unused:
+                await self.points.vectors.delete(tenant, Collection.NODES, unused)
+        except AgenticRagError as error:
+            _log.warning("raptor_vectors_left", tenant=str(tenant), count=len(points), reason=error.message)
+
+
+def embedded_text(summary: CommunitySummary) -> str:
+    """Return what the vector of a node is made from."""
+    return f"{summary.name}. {summary.summary}"
+
+
+def searchable_text(summary: CommunitySummary) -> str:
+    """Return the words that a node is found by: name, prose and keywords."""
+    return f"{summary.name}. {summary.summary} {', '.join(summary.keyword_texts)}"

@@ -1,0 +1,71 @@
+"""Read the passages that a tree stands on, in an order that follows from their texts alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.words import content_forms, inverse_frequency
+from agentic_rag_backend.raptor.plan import Leaves
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorStore
+
+_PAGE = 500
+_SAMPLED = 1_000
+"""Passages from which it is learnt how common words are."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassageReader:
+    """Reads visible passages and their vectors; a passage without a vector, which the embedder refused, takes no part."""
+
+    documents: DocumentCatalogue
+    vectors: VectorStore
+    dimensions: int
+
+    async def leaves(self, tenant: TenantId, versions: Iterable[str]) -> Leaves:
+        """Return the visible passages of those documents."""
+        ids = [id for held in (await self.chunk_ids(tenant, sorted(versions))).values() for id in held]
+        return await self.among(tenant, ids)
+
+    async def chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the ids of the visible passages of each of those documents that has any."""
+        found: dict[str, list[str]] = {}
+        for start in range(0, len(document_ids), _PAGE):
+            found |= await self.documents.visible_chunk_ids(tenant, document_ids[start : start + _PAGE])
+        return found
+
+    async def among(self, tenant: TenantId, ids: Sequence[str]) -> Leaves:
+        """Return those passages among ``ids`` that are visible and have a vector."""
+        rows: list[tuple[str, str, str, str]] = []
+        for start in range(0, len(ids), _PAGE):
+            visible = await self.documents.hydrate(tenant, ids[start : start + _PAGE])
+            rows += [(each.chunk.content_hash, each.document_title, id, each.chunk.document_id) for id, each in visible.items()]
+        rows.sort()
+        vectors = await self.of(tenant, [id for _, _, id, _ in rows])
+        held = [(id, document) for _, _, id, document in rows if id in vectors]
+        matrix = np.stack([vectors[id] for id, _ in held]) if held else np.zeros((0, self.dimensions), np.float32)
+        return Leaves(tuple(id for id, _ in held), tuple(document for _, document in held), matrix)
+
+    async def of(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Vector]:
+        """Return the vectors of passages."""
+        found: dict[str, Vector] = {}
+        for start in range(0, len(ids), _PAGE):
+            found |= await self.vectors.vectors(tenant, Collection.CHUNKS, ids[start : start + _PAGE])
+        return found
+
+    async def texts(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, VisibleChunk]:
+        """Return the passages as they are shown now."""
+        found: dict[str, VisibleChunk] = {}
+        for start in range(0, len(ids), _PAGE):
+            found |= await self.documents.hydrate(tenant, ids[start : start + _PAGE])
+        return found
+
+    async def term_weights(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, float]:
+        """Return how rare each word is among a bounded number of the passages."""
+        sampled = await self.texts(tenant, ids[:_SAMPLED])
+        return inverse_frequency(content_forms(sampled[id].chunk.text) for id in sorted(sampled))

@@ -1,0 +1,199 @@
+"""Write the summaries of nodes, those below before those above, and nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from agentic_rag_backend.communities.evidence import Evidence
+from agentic_rag_backend.communities.writing import Summariser, Written
+from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.graph import CommunitySummary, Label
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor.evidence import inner_evidence, inner_names, leaf_evidence, leaf_names
+from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.stores.catalogue.trees import SummaryKey, TreeCatalogue
+
+Report = Callable[[str, int, int], Awaitable[None]]
+"""Records (stage, done, total); raises where the job was asked to stop."""
+
+_BATCH = 32
+_LOOK_AGAIN_S = 0.5
+
+
+@dataclass(slots=True)
+class Tally:
+    """What writing did."""
+
+    written: int = 0
+    reused: int = 0
+    failed: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """Nodes that say which summary is theirs, and those summaries by node."""
+
+    nodes: list[TreeNode]
+    summaries: dict[str, CommunitySummary]
+
+
+def key_of(node: TreeNode) -> SummaryKey:
+    """Return the key of a node's summary."""
+    return node.fingerprint, node.prompt_version, node.model
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWriter:
+    """Finds or writes the summary of each node.
+
+    Args:
+        summariser: by the model where it is generative, else extractive.
+    """
+
+    trees: TreeCatalogue
+    passages: PassageReader
+    summariser: Summariser
+
+    async def write(
+        self, tenant: TenantId, nodes: Sequence[TreeNode], known: Mapping[str, TreeNode], *, by_model: bool, report: Report
+    ) -> tuple[Signed, Tally]:
+        """Return ``nodes`` with their summaries, all of them on record.
+
+        Args:
+            known: the other nodes of the tree by id, whose summaries are on record.
+            by_model: whether a model may be called.
+        """
+        tally = Tally()
+        found = await self._on_record(tenant, nodes, by_model=by_model)
+        signed = {node.id: _sign(node, found[node.id]) for node in nodes if node.id in found}
+        tally.reused = len(found)
+        missing = [node for node in nodes if node.id not in found]
+        weights = await self._weights(tenant, missing, known)
+        done = 0
+        for batch in _batches(missing):
+            await report("summarise", done, len(missing))
+            given = await self._given(tenant, batch, {**known, **signed}, weights)
+            tasks = [
+                asyncio.ensure_future(self._one(node, each, weights, by_model=by_model))
+                for node, each in zip(batch, given, strict=True)
+            ]
+            written = await _all(tasks, lambda at=done: report("summarise", at, len(missing)))  # type: ignore[misc]
+            await self.trees.save_summaries(tenant, [each.summary for each in written])
+            for node, each in zip(batch, written, strict=True):
+                _count(tally, node, each)
+                signed[node.id] = _sign(node, each.summary)
+                found[node.id] = each.summary
+            done += len(batch)
+        await report("summarise", done, len(missing))
+        return Signed([signed[node.id] for node in nodes], found), tally
+
+    async def estimate(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: Report) -> tuple[int, Usage]:
+        """Return how many summaries are to be written, and what a model would take for them, without calling it.
+
+        What is above others is reckoned at the size of what those will say.
+        """
+        found = await self._on_record(tenant, nodes, by_model=by_model)
+        missing = [node for node in nodes if node.id not in found]
+        paid = [node for node in missing if self._by_model(node, by_model)]
+        usage = Usage()
+        for start in range(0, len(paid), _BATCH):
+            await report("estimate", start, len(paid))
+            leaves = [node for node in paid[start : start + _BATCH] if node.level == 1]
+            for given in await self._given(tenant, leaves, {}, {}):
+                usage += self.summariser.estimate(given.evidence)
+        above = sum(node.level > 1 for node in paid)
+        if above:
+            of_leaves = max(1, usage.calls)
+            usage += Usage(above * (usage.prompt_tokens // of_leaves), above * (usage.completion_tokens // of_leaves), above)
+        return len(missing), usage
+
+    def _by_model(self, node: TreeNode, asked: bool) -> bool:
+        # One passage by itself is its own summary.
+        return asked and self.summariser.generative and node.size > 1
+
+    async def _on_record(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool) -> dict[str, CommunitySummary]:
+        """Return summaries that need no writing: the best writer's; the extractive one's where no model would write."""
+        best, plain = self.summariser.keys[0], self.summariser.keys[-1]
+        wanted: dict[str, list[SummaryKey]] = {}
+        for node in nodes:
+            keys = [(node.fingerprint, *best)]
+            if not self._by_model(node, by_model):
+                keys.append((node.fingerprint, *plain))
+            wanted[node.id] = keys
+        held = await self.trees.summaries(tenant, list({key for keys in wanted.values() for key in keys}))
+        return {id: next(held[key] for key in keys if key in held) for id, keys in wanted.items() if any(k in held for k in keys)}
+
+    async def _weights(self, tenant: TenantId, missing: Sequence[TreeNode], known: Mapping[str, TreeNode]) -> dict[str, float]:
+        if not missing:
+            return {}
+        ids = {id for node in (*missing, *known.values()) if node.level == 1 for id in node.children}
+        return await self.passages.term_weights(tenant, sorted(ids))
+
+    async def _one(self, node: TreeNode, given: _Given, weights: Mapping[str, float], *, by_model: bool) -> Written:
+        written = await self.summariser.write(given.evidence, weights, by_model=self._by_model(node, by_model))
+        return replace(written, summary=replace(written.summary, names=given.names))
+
+    async def _given(
+        self, tenant: TenantId, nodes: Sequence[TreeNode], tree: Mapping[str, TreeNode], weights: Mapping[str, float]
+    ) -> list[_Given]:
+        below = [tree[id] for node in nodes if node.level > 1 for id in node.children]
+        summaries = await self.trees.summaries(tenant, [key_of(child) for child in below])
+        texts = await self.passages.texts(tenant, [id for node in nodes if node.level == 1 for id in node.children])
+        found = []
+        for node in nodes:
+            if node.level == 1:
+                passages = [texts[id] for id in node.children if id in texts]
+                found.append(_Given(leaf_evidence(node, passages, weights), leaf_names(passages)))
+            else:
+                keys = [key_of(tree[id]) for id in node.children]
+                told = [summaries[key] for key in keys if key in summaries]
+                found.append(_Given(inner_evidence(node, told, weights), inner_names(told)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What a summary is written from, and what the node is called."""
+
+    evidence: Evidence
+    names: tuple[Label, ...]
+
+
+def _sign(node: TreeNode, summary: CommunitySummary) -> TreeNode:
+    return replace(node, prompt_version=summary.prompt_version, model=summary.model)
+
+
+async def _all(tasks: Sequence[asyncio.Future[Written]], look: Callable[[], Awaitable[None]]) -> list[Written]:
+    """Wait for every task, looking twice a second whether to stop; whatever ends the wait ends the tasks."""
+    try:
+        pending = set(tasks)
+        while pending:
+            _, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S)
+            if pending:
+                await look()
+        return [task.result() for task in tasks]
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _count(tally: Tally, node: TreeNode, written: Written) -> None:
+    tally.usage += written.usage
+    tally.rewritten.append(node.id)
+    if written.failure is None:
+        tally.written += 1
+    else:
+        tally.failed.append(node.id)
+
+
+def _batches(nodes: Sequence[TreeNode]) -> Iterator[list[TreeNode]]:
+    """Yield batches, each of one level, the lowest level first."""
+    for level in sorted({node.level for node in nodes}):
+        here = [node for node in nodes if node.level == level]
+        yield from (here[start : start + _BATCH] for start in range(0, len(here), _BATCH))

@@ -1,0 +1,104 @@
+"""What a request's ``options`` may hold: a JSON Schema each, which strategies share, and the check against it."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Mapping
+from typing import Any
+
+from agentic_rag_backend.errors import InvalidRequest
+
+Schema = Mapping[str, Any]
+
+ENTITIES: Schema = {
+    "type": "array",
+    "items": {"type": "string", "maxLength": 512},
+    "maxItems": 20,
+    "description": "names or ids to start from",
+}
+LEVEL: Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 9,
+    "description": "keep communities of one level; 0 is the coarsest",
+}
+BUDGET_TOKENS: Schema = {
+    "type": "integer",
+    "minimum": 200,
+    "maximum": 100_000,
+    "description": "tokens of all themes together, estimated at four characters each",
+}
+RATE: Schema = {
+    "type": "string",
+    "enum": ["score", "model"],
+    "default": "score",
+    "description": "who says which themes bear on the question",
+}
+MAX_CALLS: Schema = {
+    "type": "integer",
+    "minimum": 1,
+    "maximum": 32,
+    "description": "requests to the language model, at most",
+}
+FOLLOW_UPS: Schema = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 8,
+    "description": "follow-up questions searched for, at most",
+}
+TREE_LEVELS: Schema = {
+    "type": "array",
+    "items": {"type": "integer", "minimum": 0, "maximum": 10},
+    "minItems": 1,
+    "maxItems": 11,
+    "description": "levels of the tree to search; 0 are the passages, 1 the clusters of passages",
+}
+INCLUDE_SUMMARIES: Schema = {
+    "type": "boolean",
+    "default": True,
+    "description": "return summaries of clusters as themes, too",
+}
+
+
+def check_option(option: str, value: Any, schema: Schema) -> None:
+    """Refuse a value outside its schema.
+
+    Raises:
+        InvalidRequest: naming the option and what is allowed.
+    """
+    if schema["type"] == "string" and value not in schema["enum"]:
+        raise InvalidRequest(f"options.{option} must be one of {', '.join(schema['enum'])}; got {shown(value)}")
+    if schema["type"] == "integer" and (
+        isinstance(value, bool) or not isinstance(value, int) or not schema["minimum"] <= value <= schema["maximum"]
+    ):
+        limits = f"from {schema['minimum']} to {schema['maximum']}"
+        raise InvalidRequest(f"options.{option} must be an integer {limits}; got {shown(value)}")
+    if schema["type"] == "boolean" and not isinstance(value, bool):
+        raise InvalidRequest(f"options.{option} must be true or false; got {shown(value)}")
+    if schema["type"] == "array" and schema["items"]["type"] == "integer":
+        _check_numbers(option, value, schema)
+    elif schema["type"] == "array":
+        _check_names(option, value, schema)
+
+
+def _check_numbers(option: str, value: Any, schema: Schema) -> None:
+    low, high, most = schema["items"]["minimum"], schema["items"]["maximum"], schema["maxItems"]
+    numbers = value if isinstance(value, list) and schema["minItems"] <= len(value) <= most else [None]
+    if any(isinstance(item, bool) or not isinstance(item, int) or not low <= item <= high for item in numbers):
+        raise InvalidRequest(
+            f"options.{option} must be a list of {schema['minItems']} to {most} integers from {low} to {high}; got {shown(value)}"
+        )
+
+
+def _check_names(option: str, value: Any, schema: Schema) -> None:
+    most, longest = schema["maxItems"], schema["items"]["maxLength"]
+    if not (isinstance(value, list) and len(value) <= most and all(isinstance(item, str) for item in value)):
+        raise InvalidRequest(f"options.{option} must be a list of at most {most} names; got {shown(value)}")
+    if any(len(item) > longest for item in value):
+        raise InvalidRequest(f"options.{option}: a name has at most {longest} characters; got {max(map(len, value))}")
+
+
+def shown(value: Any) -> str:
+    """Return a value as a message shows it."""
+    # Not repr: a value may be nested deeper than Python follows.
+    return reprlib.repr(value)[:80]
