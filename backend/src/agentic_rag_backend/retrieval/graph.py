@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import structlog
@@ -24,8 +24,8 @@ from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hops import BEAM, HOP_WEIGHT, Hop, cover, expand, prune, score_hops, strength
-from agentic_rag_backend.retrieval.hybrid import LEG_LIMIT, WEIGHTS
-from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
+from agentic_rag_backend.retrieval.hybrid import LEG_LIMIT, WEIGHTS, Hybrid
+from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, visible_chunks
 from agentic_rag_backend.retrieval.linking import link_question
 from agentic_rag_backend.retrieval.numbering import Keys
 from agentic_rag_backend.retrieval.pagerank import DAMPING, personalised_pagerank
@@ -125,13 +125,17 @@ class GraphRetriever:
         self._stores = stores
         self._graphs = graphs
         self._facts = Facts(stores)
+        self._hybrid = Hybrid(stores, graphs)
 
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links."""
+        """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links, or no graph is read."""
         started = time.perf_counter()
-        (question, legs), graph, answer = await asyncio.gather(
-            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)), self._graphs.graph(query.tenant), self._leg(query)
+        (question, legs), (graph, missing), answer = await asyncio.gather(
+            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)), shown_graph(self._graphs, query), self._leg(query)
         )
+        if graph is None:
+            found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
+            return replace(found, trace=replace(found.trace, strategy="graph"))
         evidence = gather_evidence(graph, query, question, legs)
         direct = direct_scores(graph, evidence)
         reading = await self._second_hop(query, graph, evidence, direct)

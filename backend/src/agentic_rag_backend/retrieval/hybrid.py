@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max, weighted_rrf
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
-from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, visible_chunks
 from agentic_rag_backend.retrieval.relevance import relevance
 from agentic_rag_backend.retrieval.single_leg import best_coverage, chunk_legs
+from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Legs
 
 LEG_LIMIT = 200
@@ -29,6 +31,19 @@ class Hybrid:
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs together."""
+        return await self._answer(query, lambda: shown_graph(self._graphs, query))
+
+    async def without_graph(self, query: Query, failures: tuple[str, ...]) -> Retrieval:
+        """Return the same for a strategy whose graph cannot be read, and ``failures`` as the reason."""
+
+        async def none() -> tuple[None, tuple[str, ...]]:
+            return None, failures
+
+        return await self._answer(query, none)
+
+    async def _answer(
+        self, query: Query, shown_with: Callable[[], Awaitable[tuple[TenantGraph | None, tuple[str, ...]]]]
+    ) -> Retrieval:
         started = time.perf_counter()
         fusion = str(query.options.get("fusion", "min_max"))
         if fusion not in FUSIONS:
@@ -40,7 +55,7 @@ class Hybrid:
         if len(visible) < query.limit and len(candidates) < len(combined):
             visible = await visible_chunks(self._stores.documents, query, [item.id for item in combined])
         shown = [item for item in combined if item.id in visible][: query.limit]
-        graph = await self._graphs.graph(query.tenant)
+        graph, failures = await shown_with()
         parts = _scores_by_id(legs)
         hits = tuple(
             Hit(
@@ -58,7 +73,13 @@ class Hybrid:
             hits=hits,
             relevance=relevance(cosine, coverage) if hits else 0.0,
             trace=Trace(
-                strategy="hybrid", methods_used=("dense", "sparse"), fusion=fusion, processing_time_ms={"retrieval": elapsed}
+                strategy="hybrid",
+                methods_used=("dense", "sparse"),
+                fusion=fusion,
+                fallback_used=bool(failures),
+                fallback_reason="; ".join(failures) or None,
+                failures=failures,
+                processing_time_ms={"retrieval": elapsed},
             ),
         )
 

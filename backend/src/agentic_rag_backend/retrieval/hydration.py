@@ -6,12 +6,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import structlog
+
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import matches
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, Query
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+
+log = structlog.get_logger(__name__)
 
 
 async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequence[str]) -> dict[str, VisibleChunk]:
@@ -41,8 +47,19 @@ def _valid_at(metadata: Mapping[str, Any], moment: datetime) -> bool:
     return (start is None or start[0] <= moment) and (end is None or moment < end[1])
 
 
-def entities_of(graph: TenantGraph, chunk_id: str, *, limit: int = 12) -> tuple[EntityRef, ...]:
-    """Return a chunk's entities, rarest first, at most ``limit``."""
+async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph | None, tuple[str, ...]]:
+    """Return the graph for what is shown of it beside passages, or None and why: passages are an answer without it."""
+    try:
+        return await graphs.graph(query.tenant), ()
+    except StoreUnavailable as error:
+        log.warning("entities_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+        return None, (f"the graph is left out: {error.code}",)
+
+
+def entities_of(graph: TenantGraph | None, chunk_id: str, *, limit: int = 12) -> tuple[EntityRef, ...]:
+    """Return a chunk's entities, rarest first, at most ``limit``; none without a graph."""
+    if graph is None:
+        return ()
     number = graph.chunk_index.get(chunk_id)
     if number is None:
         return ()

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hops import cover
-from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, visible_chunks
 from agentic_rag_backend.retrieval.relevance import relevance
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
 
@@ -31,15 +31,23 @@ class SingleLeg:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best."""
         started = time.perf_counter()
-        hits = await self._fill(query)
+        hits, failures = await self._fill(query)
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
             relevance=self._relevance(query, hits),
-            trace=Trace(strategy=self.name, methods_used=(self.name,), processing_time_ms={"retrieval": elapsed}),
+            trace=Trace(
+                strategy=self.name,
+                methods_used=(self.name,),
+                fallback_used=bool(failures),
+                fallback_reason="; ".join(failures) or None,
+                failures=failures,
+                processing_time_ms={"retrieval": elapsed},
+            ),
         )
 
-    async def _fill(self, query: Query) -> tuple[Hit, ...]:
+    async def _fill(self, query: Query) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+        """Return the hits, and what they had to be shown without."""
         wanted = query.limit + OVER_FETCH
         leg = await self._leg(query, wanted)
         visible = await visible_chunks(self._stores.documents, query, [item.id for item in leg])
@@ -47,9 +55,9 @@ class SingleLeg:
             leg = await self._leg(query, min(wanted * REFILL_FACTOR, MAX_LEG))
             visible = await visible_chunks(self._stores.documents, query, [item.id for item in leg])
         shown = [item for item in leg if item.id in visible][: query.limit]
-        graph = await self._graphs.graph(query.tenant)
+        graph, failures = await shown_graph(self._graphs, query)
         best = max((item.score for item in leg), default=1.0)
-        return tuple(
+        hits = tuple(
             Hit(
                 visible=visible[item.id],
                 score=max(0.0, min(1.0, item.score if self._dense else item.score / best)),
@@ -58,6 +66,7 @@ class SingleLeg:
             )
             for item in shown
         )
+        return hits, failures
 
     async def _leg(self, query: Query, limit: int) -> Sequence[ScoredId]:
         vector = await self._stores.encoder.encode(query.tenant_id, query.text) if self._dense else None

@@ -22,6 +22,7 @@ from neo4j.exceptions import (
 from neo4j.exceptions import ConfigurationError as DriverMisconfigured
 
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.stores.graph.breaker import Breaker, Unreachable
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
@@ -75,6 +76,7 @@ class Neo4jConnections:
     def __init__(self, driver: AsyncDriver, address: Neo4jAddress) -> None:
         self._driver = driver
         self._address = address
+        self._breaker = Breaker()
         self._closed = False
 
     @classmethod
@@ -124,7 +126,20 @@ class Neo4jConnections:
             return await session.execute_write(_bounded(work, limit))
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Return what ``work`` returns, in one reading transaction; it runs again after transient errors."""
+        """Return what ``work`` returns, in one reading transaction; it runs again after transient errors.
+
+        Raises:
+            StoreUnavailable: the server does not answer in time, or did not a moment ago.
+        """
+        with self._breaker.watching():
+            return await self._read(work)
+
+    async def ping(self) -> None:
+        """Raise `StoreUnavailable` unless the server answers, whatever it did a moment ago."""
+        with self._breaker.watching(always=True):
+            await self._read(lambda transaction: transaction.run("RETURN 1", {}))
+
+    async def _read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
         limit = self._address.timeout_s
         async with self._session(limit) as session:
             return await session.execute_read(_bounded(work, limit))
@@ -180,8 +195,9 @@ class Neo4jConnections:
             return InvalidRequest(f"the graph store refused a value: {code}")
         if code.startswith("Neo.ClientError.Statement."):
             return None
-        reason = "cannot be reached" if isinstance(error, ServiceUnavailable) else "does not answer"
-        return StoreUnavailable(f"Neo4j at {self._address.uri} {reason} ({code or type(error).__name__})")
+        if isinstance(error, ServiceUnavailable):
+            return Unreachable(f"Neo4j at {self._address.uri} cannot be reached ({code or type(error).__name__})")
+        return StoreUnavailable(f"Neo4j at {self._address.uri} does not answer ({code or type(error).__name__})")
 
 
 def _trusted(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:

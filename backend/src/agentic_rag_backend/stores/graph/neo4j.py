@@ -295,7 +295,7 @@ class Neo4jGraphStore:
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the server answers."""
-        await self._connections.read(lambda transaction: transaction.run("RETURN 1", {}))
+        await self._connections.ping()
 
     async def close(self) -> None:
         """Close every connection; further calls raise `StoreUnavailable`."""

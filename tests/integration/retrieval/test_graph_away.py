@@ -1,0 +1,38 @@
+"""A graph store that does not answer takes the graph from an answer, not the passages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentic_rag_backend.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from tests.integration.retrieval.conftest import Corpus
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+STRATEGIES = ("dense", "sparse", "hybrid", "graph", "dual_level")
+
+
+async def test_passages_are_found_without_a_graph(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = await corpus.tenant("cold", communities=False)
+
+    async def away(*_: Any, **__: Any) -> AsyncIterator[Any]:
+        raise StoreUnavailable("the graph store is away")
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(corpus.container.graph), "all_said", away)
+        for strategy in STRATEGIES:
+            found = await corpus.ask(tenant, "Who engraved the Glass Atlas?", strategy, limit=3)
+            assert found.hits[0].visible.document_key == "atlas", strategy
+            assert all(hit.entities == () for hit in found.hits), strategy
+            assert found.trace.fallback_used, strategy
+            assert "the graph is left out: store_unavailable" in str(found.trace.fallback_reason), strategy
+    for strategy in STRATEGIES:
+        found = await corpus.ask(tenant, "Who engraved the Glass Atlas?", strategy, limit=3)
+        assert found.hits[0].entities, strategy
+        assert "left out" not in str(found.trace.fallback_reason), strategy
