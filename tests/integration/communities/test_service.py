@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -27,6 +27,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+from agentic_rag_backend.testing import graph_store as contract
 
 Story = Callable[[str], dict[str, list[str]]]
 
@@ -148,6 +149,57 @@ async def test_rebuild_of_an_unchanged_graph_writes_nothing(world: Any, story: S
     else:
         assert {view.generation for view in after} == {before[0].generation + 1}
         assert await found_by_vector(world, tenant, before[0].generation) == set()
+
+
+async def _write_hidden(world: Any, tenant: TenantId) -> None:
+    hidden = contract.knowledge("hidden", [("Ada", "founded", "Acme")])
+    await world.graph.write_document(tenant, hidden)
+
+
+async def _forget_hidden(world: Any, tenant: TenantId) -> None:
+    await world.graph.delete_document(tenant, "unknown", up_to_version=1)
+
+
+async def _lose_a_vector(world: Any, tenant: TenantId) -> None:
+    pointer = await world.catalogue.communities.pointer(tenant)
+    (first, *_) = await world.graph.communities(tenant, pointer.generation)
+    await world.vectors.delete(tenant, Collection.NODES, [community_point_id(first.id, pointer.generation)])
+
+
+async def _lose_a_community(world: Any, tenant: TenantId) -> None:
+    pointer = await world.catalogue.communities.pointer(tenant)
+    held = await world.graph.communities(tenant, pointer.generation)
+    await world.graph.write_communities(tenant, pointer.generation, held[1:])
+
+
+async def _hide_another(world: Any, tenant: TenantId) -> None:
+    await world.hide(tenant, (await world.catalogue.documents.documents(tenant, limit=1)).items[0].id)
+
+
+@pytest.mark.parametrize("happened", [_write_hidden, _forget_hidden, _lose_a_vector, _lose_a_community, _hide_another])
+async def test_whatever_happened_to_the_stores_a_rebuild_is_not_skipped(
+    world: Any, story: Story, happened: Callable[[Any, TenantId], Awaitable[None]]
+) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    assert (await rebuild(world, service, tenant)).result["unchanged"]  # type: ignore[index]
+    await happened(world, tenant)
+    result = (await rebuild(world, service, tenant)).result
+    assert result is not None
+    assert "unchanged" not in result
+    views = await everything(service, tenant)
+    assert len(views) == result["communities"] > 0
+    assert {view.id for view in views} >= await found_by_vector(world, tenant, result["generation"]) > set()
+    assert (await rebuild(world, service, tenant)).result["unchanged"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("asked", [{"mode": "full"}, {"resolution": 2.0}, {"levels": 1}, {"summarize": False}])
+async def test_what_is_asked_for_otherwise_is_not_skipped(world: Any, story: Story, asked: dict[str, Any]) -> None:
+    tenant, service = await world.tenant("a"), world.service(ScriptedModel())
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    assert "unchanged" not in ((await rebuild(world, service, tenant, RebuildOptions(**asked))).result or {})
 
 
 async def test_one_more_document_rewrites_only_what_it_touches(world: Any, story: Story) -> None:

@@ -304,9 +304,13 @@ def _detected(
     details: Mapping[str, Any],
     incremental: bool,
 ) -> _Detected:
-    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on the graph of before does not divide it."""
+    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on the graph of before does not divide it.
+
+    A generation of which the graph store lost a part is none to go on from.
+    """
     edges = weighted_edges(knowledge)
     digest = graph_digest(knowledge, options)
+    incremental = incremental and len(previous) == details.get("communities")
     if incremental and previous and details.get("graph") == digest:
         return _Detected(edges, digest, previous_detection(previous, details))
     detection = detect(
