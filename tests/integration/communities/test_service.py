@@ -124,6 +124,9 @@ async def test_build_covers_the_graph_and_cites_passages(world: Any, story: Stor
     assert status["stale"] is False
     assert status["levels"] == {"0": len(views)}
     assert 0 < status["modularity"] < 1
+    counts = sorted(view.entity_count for view in views)
+    assert status["sizes"] == {"0": [counts[0], counts[len(counts) // 2], counts[-1]]}
+    assert status["coverage"] == pytest.approx(sum(of for of in counts if of >= 3) / sum(counts), abs=1e-4)
     assert status["last_job"].id == job.id
 
 

@@ -16,7 +16,7 @@ from agentic_rag_backend.communities.gathering import EvidenceGatherer
 from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.plan import PlannedCommunity, plan_communities, previous_assignment, previous_detection
-from agentic_rag_backend.communities.publication import Draft, Publisher
+from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
@@ -273,6 +273,8 @@ class Rebuilder:
             "prompt_tokens": tally.usage.prompt_tokens,
             "completion_tokens": tally.usage.completion_tokens,
             "modularity": round(reading.modularity, 4),
+            "coverage": _coverage(reading.planned),
+            "sizes": _sizes(reading.planned),
             "graph": reading.digest,
             "basis": reading.basis,
             "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
@@ -369,6 +371,20 @@ def _children(
 def _levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
     counts = Counter(each.level for each in planned)
     return {str(level): counts[level] for level in sorted(counts)}
+
+
+def _sizes(planned: Sequence[PlannedCommunity]) -> dict[str, list[int]]:
+    """Return the least, the median and the largest number of members, by level."""
+    counts: defaultdict[int, list[int]] = defaultdict(list)
+    for each in planned:
+        counts[each.level].append(len(each.members))
+    return {str(level): [min(of), sorted(of)[len(of) // 2], max(of)] for level, of in sorted(counts.items())}
+
+
+def _coverage(planned: Sequence[PlannedCommunity]) -> float:
+    """Return the share of entities in a community that is searched for, in [0, 1]; 1 without entities."""
+    roots = [len(each.members) for each in planned if each.parent_id is None]
+    return round(sum(of for of in roots if of >= MIN_SEARCHABLE) / sum(roots), 4) if roots else 1.0
 
 
 def _since(started: float) -> float:
