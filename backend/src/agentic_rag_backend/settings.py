@@ -151,6 +151,9 @@ class Settings(BaseSettings):
     community_auto_rebuild: bool = Field(True, description="rebuild communities after documents changed")
     community_rebuild_delay_s: float = Field(30.0, ge=0, le=86400, description="quiet seconds before that rebuild")
 
+    community_rebuild_threshold: float = Field(
+        0.05, ge=0, le=1, description="share of changed relationships below which it comes at most once an hour; 0: always"
+    )
     # --- the tree over passages
     raptor_max_levels: int = Field(3, ge=1, le=10, description="levels of summaries above the passages")
     raptor_cluster_size: int = Field(10, ge=2, le=100, description="children of a node, about; twice as many divide it")

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.communities import schedule as schedule_module
+from agentic_rag_backend.communities.changes import Changes
 from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.schedule import RebuildSchedule
+from agentic_rag_backend.communities.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.answer import Usage
@@ -568,6 +569,39 @@ async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
     assert await schedule.look(soon) == 0
     await world.catalogue.tenants.set_flags(tenant, {"COMMUNITY_AUTO_REBUILD": True})
     assert await schedule.look(soon) == 1
+
+
+async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    for mark in ("", " II", " III", " IV"):
+        await add_all(world, tenant, story(mark))
+    await rebuild(world, service, tenant)
+    changes = Changes(documents=world.catalogue.documents, graph=world.graph)
+
+    async def share() -> float:
+        return await changes.share(tenant, await world.catalogue.communities.pointer(tenant))
+
+    def schedule(threshold: float) -> RebuildSchedule:
+        return RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1, changes=changes, threshold=threshold)
+
+    assert await share() == 0
+    added = await world.add(tenant, "Note", ["Ada Thorne met Ben Wick in Ostrava."])
+    few = await share()
+    assert 0 < few < 0.3
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert await schedule(few + 0.01).look(soon) == 0
+    assert await schedule(0.0).look(soon) == 0, "it was looked at, and nothing changed since"
+    await world.add(tenant, "Another", ["Ada Thorne and Cy Wick met Ben Wick in Ostrava.", "Cy Wick moved to Ostrava."])
+    assert await share() > few + 0.01
+    assert await schedule(few + 0.01).look(soon + timedelta(seconds=2)) == 1
+    await service.rebuild(tenant, world.queue.enqueued[-1][1], 1)
+    assert await share() == 0
+    await world.hide(tenant, added)
+    await world.graph.delete_document(tenant, added, up_to_version=1)
+    assert 0 < await share() <= few, "what went counts, too, but for what another document says as well"
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert await schedule(0.99).look(soon) == 0
+    assert await schedule(0.99).look(soon + LITTLE_AFTER) == 1
 
 
 async def test_only_the_leading_process_looks(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 from agentic_rag_backend.communities.basis import Standing, basis
+from agentic_rag_backend.communities.changes import COUNTED
 from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.gathering import EvidenceGatherer
 from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
@@ -61,6 +62,7 @@ class _Reading:
     modularity: float
     digest: str
     basis: str
+    relationships: int
     afresh: bool
 
 
@@ -146,6 +148,7 @@ class Rebuilder:
         # read first: whatever changes after this makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
         built_from = await self._basis(tenant, options)
+        relationships = (await self._graph.counts(tenant)).relationships
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
         knowledge = await read_visible(self._graph, tenant, versions)
@@ -172,6 +175,7 @@ class Rebuilder:
             modularity=found.detection.modularity,
             digest=found.digest,
             basis=built_from,
+            relationships=relationships,
             afresh=found.detection.afresh,
         )
 
@@ -277,12 +281,13 @@ class Rebuilder:
             "sizes": _sizes(reading.planned),
             "graph": reading.digest,
             "basis": reading.basis,
+            COUNTED: reading.relationships,
             "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
             "written_under": [list(key) for key in order],
         }
 
 
-_INTERNAL = frozenset({"graph", "basis", "coarse", "written_under"})
+_INTERNAL = frozenset({"graph", "basis", "coarse", "written_under", COUNTED})
 """Details that only the next rebuild and the readers need."""
 
 
