@@ -69,6 +69,13 @@ UNSCOPED = [
     ("UPDATE", "community_pointers"),
     ("SELECT", "community_summaries"),
     ("DELETE", "community_summaries"),
+    ("UPDATE", "raptor_pointers"),
+    ("SELECT", "raptor_nodes"),
+    ("DELETE", "raptor_nodes"),
+    ("SELECT", "raptor_links"),
+    ("DELETE", "raptor_links"),
+    ("SELECT", "raptor_summaries"),
+    ("DELETE", "raptor_summaries"),
 ]
 
 
@@ -138,6 +145,13 @@ STATEMENTS = [
     ("summaries_are_kept_by_fingerprint", "SELECT", "AND community_summaries.model = ?", "AND ? <> ''"),
     ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "title = excluded.title, ", ""),
     ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "names = excluded.names, ", ""),
+    ("trees_are_shown_whole", "UPDATE raptor_pointers", "raptor_pointers.generation < ?", "? > 0"),
+    ("trees_are_shown_whole", "DELETE FROM raptor_nodes", "raptor_nodes.generation != ?", "? > 0"),
+    ("nodes_are_found_by_what_they_are", "SELECT raptor_links", "raptor_links.ordinal", "raptor_links.ordinal DESC"),
+    ("nodes_are_found_by_what_they_are", "SELECT DISTINCT raptor_links", "raptor_links.document_id = ?", "? <> ''"),
+    ("a_tree_changes_in_one_step", "DELETE FROM raptor_links", "raptor_links.generation = ?", "0 = ?"),
+    ("stale_trees_are_due", "SELECT tenants", "tenants.content_version > raptor_pointers.built_from", "1"),
+    ("stale_trees_are_due", "SELECT tenants", "raptor_pointers.asked_at < ", "1 < "),
 ]
 
 

@@ -117,6 +117,7 @@ class Settings(BaseSettings):
     dual_level_retrieval_enabled: bool = Field(False, description="switches dual-level retrieval on for every tenant")
     dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of chunks and entities")
     dual_level_high_weight: float = Field(0.4, ge=0, le=1, description="weight of communities")
+    dual_level_auto_weights: bool = Field(False, description="weights by the form of the question, where it tells")
     dual_level_low_limit: int = Field(10, ge=1, le=100, description="chunks returned by the low level")
     dual_level_high_limit: int = Field(5, ge=1, le=100, description="communities returned by the high level")
     dual_level_low_min_score: float = Field(0.3, ge=0, le=1, description="relevance below which the low level is empty")
@@ -150,6 +151,9 @@ class Settings(BaseSettings):
     community_max_levels: int = Field(3, ge=1, le=10, description="levels of the hierarchy")
     community_auto_rebuild: bool = Field(True, description="rebuild communities after documents changed")
     community_rebuild_delay_s: float = Field(30.0, ge=0, le=86400, description="quiet seconds before that rebuild")
+    community_rebuild_threshold: float = Field(
+        0.05, ge=0, le=1, description="share of changed relationships below which it comes at most once an hour; 0: always"
+    )
 
     # --- the tree over passages
     raptor_max_levels: int = Field(3, ge=1, le=10, description="levels of summaries above the passages")

@@ -169,7 +169,9 @@ async def test_status_says_what_is_served(world: World) -> None:
     assert status["counts"]["documents_ready"] == 3
     assert set(status["strategies"]) == STRATEGIES.keys() - {"dual_level"}
     assert (status["dual_level"]["low_weight"], status["dual_level"]["high_weight"]) == (0.6, 0.4)
-    assert status["features"] == {"DUAL_LEVEL_RETRIEVAL_ENABLED": False, "COMMUNITY_AUTO_REBUILD": False}
+    flags = status["features"]
+    assert (flags["DUAL_LEVEL_RETRIEVAL_ENABLED"], flags["COMMUNITY_AUTO_REBUILD"]) == (False, False)
+    assert (flags["DUAL_LEVEL_AUTO_WEIGHTS"], flags["DUAL_LEVEL_LOW_WEIGHT"]) == (False, 0.6)
     assert status["communities"]["generation"] > 0
     assert status["vector_indexes"] is None, "which is over all tenants, and for the operator"
     assert OPERATOR_KEY not in json.dumps(status)

@@ -282,3 +282,32 @@ async def test_results_of_a_search_are_the_same_twice(world: World) -> None:
     body = {"query": QUESTION, "strategy": "graph", "limit": 10}
     first, second = [json.dumps((await world.alpha.data("POST", "/search", json=body))["results"]) for _ in range(2)]
     assert first == second
+
+
+WHY, WHO = "Why was the tidal barrage delayed?", "Who leads the Harbour Authority?"
+
+
+async def test_weights_come_from_the_form_of_the_question_or_from_the_tenant(dual_level: World) -> None:
+    client = dual_level.alpha
+
+    async def low(query: str, **fields: Any) -> float:
+        body = {"query": query, "synthesize": False, **fields}
+        weights = (await client.data("POST", "/search/dual-level", json=body))["weights"]
+        assert weights["low"] + weights["high"] == pytest.approx(1)
+        return float(weights["low"])
+
+    assert [await low(WHY), await low(WHO)] == [0.6, 0.6]
+    assert [await low(WHY, preset="auto"), await low(WHO, preset="auto")] == [0.3, 0.8]
+    searched = {"query": WHO, "strategy": "dual_level", "weights": {"preset": "auto"}}
+    themes = (await client.data("POST", "/search", json=searched))["themes"]
+    assert [theme["weighted_score"] for theme in themes] == pytest.approx([0.2 * theme["score"] for theme in themes])
+    for flags, expected in (
+        ({"DUAL_LEVEL_AUTO_WEIGHTS": True}, [0.3, 0.8, 0.5, 0.1]),
+        ({"DUAL_LEVEL_AUTO_WEIGHTS": None, "DUAL_LEVEL_LOW_WEIGHT": 0.9}, [0.9, 0.9, 0.5, 0.1]),
+        ({"DUAL_LEVEL_LOW_WEIGHT": None}, [0.6, 0.6, 0.5, 0.1]),
+    ):
+        await client.data("PATCH", "/features", json=flags)
+        found = [await low(WHY), await low(WHO), await low(WHO, preset="research"), await low(WHO, low_weight=0.1)]
+        assert found == pytest.approx(expected)
+    refused = await client.patch("/features", {"DUAL_LEVEL_LOW_WEIGHT": 2})
+    assert refused.status_code == 422

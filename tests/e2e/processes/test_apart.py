@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from threading import Event
 from typing import Any
 
 import httpx
@@ -178,6 +180,48 @@ def test_one_rebuild_at_a_time_and_the_next_request_joins(site: Site, apis: list
     assert all(before[1] <= after[0] for before, after in pairwise(spans)), spans
     generations = {call(api.url, "GET", "/status", tenants[0].headers)["communities"]["generation"] for api in apis}
     assert generations == {len(jobs)}
+
+
+def test_readers_see_no_gap_when_a_worker_is_killed_in_a_rebuild(site: Site, apis: list[Running], tenants: list[Tenant]) -> None:
+    def shown(api: Running) -> tuple[set[int], frozenset[str]]:
+        listed = call(api.url, "GET", "/communities?limit=100", tenants[0].headers)
+        return {each["generation"] for each in listed}, frozenset(each["id"] for each in listed)
+
+    site.await_start(site.start("worker"))
+    wholes = {min(shown(apis[0])[0]): shown(apis[0])[1]}
+    (before,) = wholes
+    over = Event()
+
+    def read(api: Running) -> list[tuple[set[int], frozenset[str]]]:
+        seen = []
+        while not over.is_set():
+            seen.append(shown(api))
+        return seen
+
+    def at_work() -> list[subprocess.Popen[str]]:
+        running = [each for each in site.started if each.args[3] == "worker" and each.poll() is None]  # type: ignore[index]
+        mine = "SELECT 1 FROM workflow_runs WHERE executor_id LIKE %s"
+        return [each for each in running if site.sql(mine, f"{each.pid}-%")]
+
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(read, api) for api in apis]
+        try:
+            body = {"mode": "full", "resolution": 2.0}
+            job_id = call(apis[0].url, "POST", "/admin/communities/rebuild", tenants[0].headers, body)["job_id"]
+            (victim, *_) = site.until(at_work, "a worker that rebuilds")
+            Running(victim, "").kill()
+            site.until(lambda: ended(site, job_id), "the end of the rebuild")
+            after = call(apis[0].url, "GET", "/status", tenants[0].headers)["communities"]["generation"]
+            site.until(lambda: shown(apis[1])[0] == {after}, "the new generation")
+        finally:
+            over.set()
+    seen = [each for reader in readers for each in reader.result()]
+    assert after > before
+    assert len(seen) > 2
+    for generations, ids in seen:
+        (generation,) = generations
+        assert generation in (before, after)
+        assert wholes.setdefault(generation, ids) == ids, "a reader saw a part of a generation"
 
 
 def test_a_worker_told_to_stop_finishes_or_hands_back(site: Site, apis: list[Running], tenants: list[Tenant]) -> None:

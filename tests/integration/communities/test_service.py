@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from agentic_rag_backend.communities import schedule as schedule_module
+from agentic_rag_backend.communities.changes import Changes
 from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.schedule import RebuildSchedule
+from agentic_rag_backend.communities.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.answer import Usage
@@ -27,6 +28,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+from agentic_rag_backend.testing import graph_store as contract
 
 Story = Callable[[str], dict[str, list[str]]]
 
@@ -123,6 +125,9 @@ async def test_build_covers_the_graph_and_cites_passages(world: Any, story: Stor
     assert status["stale"] is False
     assert status["levels"] == {"0": len(views)}
     assert 0 < status["modularity"] < 1
+    counts = sorted(view.entity_count for view in views)
+    assert status["sizes"] == {"0": [counts[0], counts[len(counts) // 2], counts[-1]]}
+    assert status["coverage"] == pytest.approx(sum(of for of in counts if of >= 3) / sum(counts), abs=1e-4)
     assert status["last_job"].id == job.id
 
 
@@ -148,6 +153,57 @@ async def test_rebuild_of_an_unchanged_graph_writes_nothing(world: Any, story: S
     else:
         assert {view.generation for view in after} == {before[0].generation + 1}
         assert await found_by_vector(world, tenant, before[0].generation) == set()
+
+
+async def _write_hidden(world: Any, tenant: TenantId) -> None:
+    hidden = contract.knowledge("hidden", [("Ada", "founded", "Acme")])
+    await world.graph.write_document(tenant, hidden)
+
+
+async def _forget_hidden(world: Any, tenant: TenantId) -> None:
+    await world.graph.delete_document(tenant, "unknown", up_to_version=1)
+
+
+async def _lose_a_vector(world: Any, tenant: TenantId) -> None:
+    pointer = await world.catalogue.communities.pointer(tenant)
+    (first, *_) = await world.graph.communities(tenant, pointer.generation)
+    await world.vectors.delete(tenant, Collection.NODES, [community_point_id(first.id, pointer.generation)])
+
+
+async def _lose_a_community(world: Any, tenant: TenantId) -> None:
+    pointer = await world.catalogue.communities.pointer(tenant)
+    held = await world.graph.communities(tenant, pointer.generation)
+    await world.graph.write_communities(tenant, pointer.generation, held[1:])
+
+
+async def _hide_another(world: Any, tenant: TenantId) -> None:
+    await world.hide(tenant, (await world.catalogue.documents.documents(tenant, limit=1)).items[0].id)
+
+
+@pytest.mark.parametrize("happened", [_write_hidden, _forget_hidden, _lose_a_vector, _lose_a_community, _hide_another])
+async def test_whatever_happened_to_the_stores_a_rebuild_is_not_skipped(
+    world: Any, story: Story, happened: Callable[[Any, TenantId], Awaitable[None]]
+) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    assert (await rebuild(world, service, tenant)).result["unchanged"]  # type: ignore[index]
+    await happened(world, tenant)
+    result = (await rebuild(world, service, tenant)).result
+    assert result is not None
+    assert "unchanged" not in result
+    views = await everything(service, tenant)
+    assert len(views) == result["communities"] > 0
+    assert {view.id for view in views} >= await found_by_vector(world, tenant, result["generation"]) > set()
+    assert (await rebuild(world, service, tenant)).result["unchanged"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("asked", [{"mode": "full"}, {"resolution": 2.0}, {"levels": 1}, {"summarize": False}])
+async def test_what_is_asked_for_otherwise_is_not_skipped(world: Any, story: Story, asked: dict[str, Any]) -> None:
+    tenant, service = await world.tenant("a"), world.service(ScriptedModel())
+    await add_all(world, tenant, story(""))
+    await rebuild(world, service, tenant)
+    assert "unchanged" not in ((await rebuild(world, service, tenant, RebuildOptions(**asked))).result or {})
 
 
 async def test_one_more_document_rewrites_only_what_it_touches(world: Any, story: Story) -> None:
@@ -513,6 +569,39 @@ async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
     assert await schedule.look(soon) == 0
     await world.catalogue.tenants.set_flags(tenant, {"COMMUNITY_AUTO_REBUILD": True})
     assert await schedule.look(soon) == 1
+
+
+async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    for mark in ("", " II", " III", " IV"):
+        await add_all(world, tenant, story(mark))
+    await rebuild(world, service, tenant)
+    changes = Changes(documents=world.catalogue.documents, graph=world.graph)
+
+    async def share() -> float:
+        return await changes.share(tenant, await world.catalogue.communities.pointer(tenant))
+
+    def schedule(threshold: float) -> RebuildSchedule:
+        return RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1, changes=changes, threshold=threshold)
+
+    assert await share() == 0
+    added = await world.add(tenant, "Note", ["Ada Thorne met Ben Wick in Ostrava."])
+    few = await share()
+    assert 0 < few < 0.3
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert await schedule(few + 0.01).look(soon) == 0
+    assert await schedule(0.0).look(soon) == 0, "it was looked at, and nothing changed since"
+    await world.add(tenant, "Another", ["Ada Thorne and Cy Wick met Ben Wick in Ostrava.", "Cy Wick moved to Ostrava."])
+    assert await share() > few + 0.01
+    assert await schedule(few + 0.01).look(soon + timedelta(seconds=2)) == 1
+    await service.rebuild(tenant, world.queue.enqueued[-1][1], 1)
+    assert await share() == 0
+    await world.hide(tenant, added)
+    await world.graph.delete_document(tenant, added, up_to_version=1)
+    assert 0 < await share() <= few, "what went counts, too, but for what another document says as well"
+    soon = datetime.now(UTC) + timedelta(seconds=2)
+    assert await schedule(0.99).look(soon) == 0
+    assert await schedule(0.99).look(soon + LITTLE_AFTER) == 1
 
 
 async def test_only_the_leading_process_looks(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.query import FactHit, Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest, ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.retrieval.dual_level import PRESETS, DualLevel, DualLevelOptions, choose_weights
+from agentic_rag_backend.retrieval.dual_level import PRESETS, DualLevel, DualLevelOptions, choose_weights, preset_for
 
 BALANCED = PRESETS["balanced"]
 Ask = Callable[..., Query]
@@ -341,3 +341,19 @@ async def test_switched_off_nothing_is_asked(query: Ask, hit: Callable[..., Hit]
     with pytest.raises(FeatureDisabled, match="DUAL_LEVEL_RETRIEVAL_ENABLED"):
         await dual(chunks, themes).retrieve(query(dual_level=False))
     assert chunks.asked == themes.asked == []
+
+
+@pytest.mark.parametrize(
+    ("question", "preset"),
+    [
+        ("Why was the harbour closed?", "conceptual"),
+        ("What role does the bank play?", "conceptual"),
+        ("Who opened the quay?", "factoid"),
+        ("When was the quay opened?", "factoid"),
+        ("How many boats are there?", "factoid"),
+        ("harbour quay", None),
+    ],
+)
+def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | None) -> None:
+    assert preset_for(question) == preset
+    assert preset is None or preset in PRESETS

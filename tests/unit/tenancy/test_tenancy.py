@@ -168,6 +168,27 @@ def test_bad_changes_of_flags_are_refused(changes: Mapping[str, object]) -> None
         FEATURES.check(changes)
 
 
+SHARE = Features({"SHARE": FlagDefault(0.6, "default", 0.6, "a share")})
+
+
+@pytest.mark.parametrize("value", [0, 1, 0.25])
+def test_a_share_is_a_number(value: float) -> None:
+    assert SHARE.check({"SHARE": value}) == {"SHARE": value}
+    assert SHARE.number("SHARE", {"SHARE": value}) == value
+    (flag,) = SHARE.effective({"SHARE": value})
+    assert (flag.value, flag.default, flag.source) == (value, 0.6, "tenant")
+
+
+@pytest.mark.parametrize("value", [True, False, "0.5", -0.1, 1.1, float("nan"), [0.5]])
+def test_what_is_no_share_is_refused(value: object) -> None:
+    with pytest.raises(InvalidRequest, match="SHARE takes a number from 0 to 1 or null"):
+        SHARE.check({"SHARE": value})
+
+
+def test_a_share_that_is_not_set_is_the_deployments() -> None:
+    assert SHARE.number("SHARE", {}) == SHARE.number("SHARE", {"SHARE": "broken"}) == 0.6
+
+
 def test_a_flag_can_be_set_and_unset() -> None:
     assert FEATURES.check({DUAL_LEVEL: True}) == {DUAL_LEVEL: True}
     assert FEATURES.check({DUAL_LEVEL: None}) == {DUAL_LEVEL: None}

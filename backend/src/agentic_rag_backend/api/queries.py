@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody, rounded
+from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody, Weights, rounded
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.query import LevelWeights, Query, Retrieval
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.retrieval.dual_level import choose_weights
+from agentic_rag_backend.retrieval.dual_level import AUTO, choose_weights, preset_for
 from agentic_rag_backend.retrieval.filters import parse_filter
 from agentic_rag_backend.retrieval.registry import check_options
-from agentic_rag_backend.tenancy.features import DUAL_LEVEL
+from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT
 
 
 def strategy_of(services: Container, body: SearchBody) -> str:
@@ -22,10 +22,7 @@ def strategy_of(services: Container, body: SearchBody) -> str:
 def query_of(services: Container, caller: Principal, body: SearchBody, strategy: str) -> tuple[Query, tuple[str, ...]]:
     """Return the query, and warnings about what was adjusted."""
     check_options(strategy, body.options)
-    weights: LevelWeights | None = None
-    warnings: tuple[str, ...] = ()
-    if body.weights is not None:
-        weights, warnings = choose_weights(body.weights.low, body.weights.high, default=default_weights(services))
+    weights, warnings = _weights(services, caller, body.query, body.weights or Weights(low=None, high=None, preset=None))
     settings = services.settings
     return (
         Query(
@@ -45,7 +42,8 @@ def query_of(services: Container, caller: Principal, body: SearchBody, strategy:
 
 def dual_level_query(services: Container, caller: Principal, body: DualLevelBody) -> tuple[Query, tuple[str, ...]]:
     """Return the query of a dual-level search, and warnings about what was adjusted."""
-    weights, warnings = choose_weights(body.low_weight, body.high_weight, preset=body.preset, default=default_weights(services))
+    given = Weights(low=body.low_weight, high=body.high_weight, preset=body.preset)
+    weights, warnings = _weights(services, caller, body.query, given)
     settings = services.settings
     return (
         Query(
@@ -58,6 +56,17 @@ def dual_level_query(services: Container, caller: Principal, body: DualLevelBody
         ),
         warnings,
     )
+
+
+def _weights(services: Container, caller: Principal, question: str, given: Weights) -> tuple[LevelWeights, tuple[str, ...]]:
+    """Return the request's weights, else its preset's, else those of the question's form where that is on, else the tenant's."""
+    features = services.features
+    preset: str | None = given.preset
+    if preset == AUTO or (preset is None and features.enabled(AUTO_WEIGHTS, caller.flags)):
+        preset = preset_for(question)
+    low = features.number(LOW_WEIGHT, caller.flags)
+    usual = choose_weights(low, None)[0] if LOW_WEIGHT in caller.flags else default_weights(services)
+    return choose_weights(given.low, given.high, preset=preset, default=usual)
 
 
 def default_weights(services: Container) -> LevelWeights:

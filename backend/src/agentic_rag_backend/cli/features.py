@@ -30,12 +30,19 @@ async def show(session: Session) -> None:
 async def set_feature(
     session: Session,
     name: Annotated[str, typer.Argument(metavar="NAME", help="Such as DUAL_LEVEL_RETRIEVAL_ENABLED.")],
-    value: Annotated[str, typer.Argument(metavar="VALUE", help="true, false, or default.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="true, false, a number, or default.")],
 ) -> None:
     """Switch a feature on or off for the tenant; it acts on the next request."""
-    if value.lower() not in VALUES:
-        raise InvalidRequest(f"VALUE must be one of {', '.join(VALUES)}; got {value[:80]!r}")
-    _show(session, await session.client.patch("/features", {name: VALUES[value.lower()]}))
+    _show(session, await session.client.patch("/features", {name: _read(value)}))
+
+
+def _read(value: str) -> bool | float | None:
+    if value.lower() in VALUES:
+        return VALUES[value.lower()]
+    try:
+        return float(value)
+    except ValueError:
+        raise InvalidRequest(f"VALUE must be a number or one of {', '.join(VALUES)}; got {value[:80]!r}") from None
 
 
 def _show(session: Session, flags: list[dict[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from agentic_rag_backend.communities.absorption import Context
-from agentic_rag_backend.communities.detection import DetectionOptions, EntityName
+from agentic_rag_backend.communities.detection import METHOD, DetectionOptions, EntityName
 from agentic_rag_backend.domain.graph import Support, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.words import content_forms, inverse_frequency
@@ -128,7 +128,7 @@ def contexts(knowledge: VisibleKnowledge) -> list[Context]:
 
 def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
     """Return 64 hex digits that change with anything that detection depends on."""
-    hasher = hashlib.sha256(repr(options).encode())
+    hasher = hashlib.sha256(repr((METHOD, options)).encode())
     for entity, named in sorted(knowledge.entities.items()):
         passages = ("\x1e".join(_key(support)) for support in knowledge.mentions.get(entity, ()))
         hasher.update(_digest([entity, named.name, named.type, *passages]))

@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any
 
 from agentic_rag_backend.communities.basis import Standing, basis
+from agentic_rag_backend.communities.changes import COUNTED
 from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.gathering import EvidenceGatherer
 from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.plan import PlannedCommunity, plan_communities, previous_assignment, previous_detection
-from agentic_rag_backend.communities.publication import Draft, Publisher
+from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
@@ -61,6 +62,7 @@ class _Reading:
     modularity: float
     digest: str
     basis: str
+    relationships: int
     afresh: bool
 
 
@@ -146,6 +148,7 @@ class Rebuilder:
         # read first: whatever changes after this makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
         built_from = await self._basis(tenant, options)
+        relationships = (await self._graph.counts(tenant)).relationships
         pointer, previous = await self._reader.read(tenant)
         versions = await self._catalogue.documents.visible_versions(tenant)
         knowledge = await read_visible(self._graph, tenant, versions)
@@ -172,6 +175,7 @@ class Rebuilder:
             modularity=found.detection.modularity,
             digest=found.digest,
             basis=built_from,
+            relationships=relationships,
             afresh=found.detection.afresh,
         )
 
@@ -273,14 +277,17 @@ class Rebuilder:
             "prompt_tokens": tally.usage.prompt_tokens,
             "completion_tokens": tally.usage.completion_tokens,
             "modularity": round(reading.modularity, 4),
+            "coverage": _coverage(reading.planned),
+            "sizes": _sizes(reading.planned),
             "graph": reading.digest,
             "basis": reading.basis,
+            COUNTED: reading.relationships,
             "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
             "written_under": [list(key) for key in order],
         }
 
 
-_INTERNAL = frozenset({"graph", "basis", "coarse", "written_under"})
+_INTERNAL = frozenset({"graph", "basis", "coarse", "written_under", COUNTED})
 """Details that only the next rebuild and the readers need."""
 
 
@@ -304,9 +311,13 @@ def _detected(
     details: Mapping[str, Any],
     incremental: bool,
 ) -> _Detected:
-    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on the graph of before does not divide it."""
+    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on the graph of before does not divide it.
+
+    A generation of which the graph store lost a part is none to go on from.
+    """
     edges = weighted_edges(knowledge)
     digest = graph_digest(knowledge, options)
+    incremental = incremental and len(previous) == details.get("communities")
     if incremental and previous and details.get("graph") == digest:
         return _Detected(edges, digest, previous_detection(previous, details))
     detection = detect(
@@ -365,6 +376,20 @@ def _children(
 def _levels(planned: Sequence[PlannedCommunity]) -> dict[str, int]:
     counts = Counter(each.level for each in planned)
     return {str(level): counts[level] for level in sorted(counts)}
+
+
+def _sizes(planned: Sequence[PlannedCommunity]) -> dict[str, list[int]]:
+    """Return the least, the median and the largest number of members, by level."""
+    counts: defaultdict[int, list[int]] = defaultdict(list)
+    for each in planned:
+        counts[each.level].append(len(each.members))
+    return {str(level): [min(of), sorted(of)[len(of) // 2], max(of)] for level, of in sorted(counts.items())}
+
+
+def _coverage(planned: Sequence[PlannedCommunity]) -> float:
+    """Return the share of entities in a community that is searched for, in [0, 1]; 1 without entities."""
+    roots = [len(each.members) for each in planned if each.parent_id is None]
+    return round(sum(of for of in roots if of >= MIN_SEARCHABLE) / sum(roots), 4) if roots else 1.0
 
 
 def _since(started: float) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 import structlog
 
+from agentic_rag_backend.communities.changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
@@ -21,6 +22,9 @@ MOST_DELAYS = 10
 """A tenant that never is quiet is served after this many delays."""
 ASKED_AGAIN_AFTER = timedelta(hours=1)
 """Communities that are stale although a rebuild was asked for: it failed, or was cancelled."""
+LITTLE_AFTER = ASKED_AGAIN_AFTER
+"""Age of a generation from which changes below the threshold have it rebuilt, too. Not above the time after which a tenant is
+looked at again without another change."""
 _LOOKS = 10
 """Looks in one delay."""
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -36,6 +40,8 @@ class RebuildSchedule:
         request: asks for a tenant's rebuild.
         delay_s: quiet seconds after which one is due.
         wanted: told a tenant's flags, says whether it wants that.
+        changes: with ``threshold``, what says how much of a graph changed.
+        threshold: share of changed relationships below which a generation stays for an hour at least; 0: any change counts.
     """
 
     def __init__(
@@ -45,11 +51,15 @@ class RebuildSchedule:
         *,
         delay_s: float,
         wanted: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
+        changes: Changes | None = None,
+        threshold: float = 0.0,
     ) -> None:
         self._catalogue = catalogue
         self._request = request
         self._delay = timedelta(seconds=delay_s)
         self._wanted = wanted
+        self._changes = changes
+        self._threshold = threshold
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Look again and again, in the process that ``leads``; what fails is tried at the next look."""
@@ -73,8 +83,17 @@ class RebuildSchedule:
             for tenant in due:
                 # First: should this process end in between, it is asked for again, but later.
                 await self._catalogue.communities.rebuild_asked(tenant)
-                if self._wanted(await directory.flags(tenant)):
+                if self._wanted(await directory.flags(tenant)) and await self._worth_it(tenant, now):
                     await self._request(tenant)
                     found += 1
             if len(due) < _PAGE:
                 return found
+
+    async def _worth_it(self, tenant: TenantId, now: datetime) -> bool:
+        """Tell whether enough has changed, or the generation is old enough that little is enough."""
+        if self._changes is None or self._threshold <= 0:
+            return True
+        pointer = await self._catalogue.communities.pointer(tenant)
+        if pointer.built_at is None or now - pointer.built_at >= LITTLE_AFTER:
+            return True
+        return await self._changes.share(tenant, pointer) >= self._threshold

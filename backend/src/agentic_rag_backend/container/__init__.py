@@ -212,10 +212,12 @@ def _household(container: Container) -> Household:
         communities=container.communities,
         raptor=container.raptor,
         catalogue=container.catalogue,
+        graph=container.graph,
         queue=container.queue,
         features=container.features,
         reconcile_interval_s=container.settings.reconcile_interval_s,
         rebuild_delay_s=container.settings.community_rebuild_delay_s,
+        rebuild_threshold=container.settings.community_rebuild_threshold,
         update_delay_s=container.settings.raptor_update_delay_s,
     )
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import structlog
 
+from agentic_rag_backend.communities.changes import Changes
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.schedule import RebuildSchedule
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
@@ -35,6 +36,7 @@ from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE, Features
 from agentic_rag_backend.tenancy.service import Erase, TenantService
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
@@ -113,6 +115,7 @@ class Household:
     Args:
         reconcile_interval_s: seconds between two comparisons of a tenant's stores; 0: never.
         rebuild_delay_s: quiet seconds between a change of documents and the rebuild of communities.
+        rebuild_threshold: see `RebuildSchedule`.
         update_delay_s: likewise, until the tree over passages takes it in.
     """
 
@@ -120,10 +123,12 @@ class Household:
     communities: CommunityService
     raptor: RaptorService
     catalogue: Catalogue
+    graph: GraphStore
     queue: JobQueue
     features: Features
     reconcile_interval_s: float
     rebuild_delay_s: float
+    rebuild_threshold: float
     update_delay_s: float
 
     def begin(self, stack: AsyncExitStack) -> None:
@@ -147,6 +152,8 @@ class Household:
             self.communities.request_rebuild,
             delay_s=self.rebuild_delay_s,
             wanted=lambda flags: self.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
+            changes=Changes(documents=self.catalogue.documents, graph=self.graph),
+            threshold=self.rebuild_threshold,
         )
 
     def _updates(self) -> TreeSchedule:

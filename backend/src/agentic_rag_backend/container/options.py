@@ -16,7 +16,15 @@ from agentic_rag_backend.retrieval.dual_level import DualLevelOptions, choose_we
 from agentic_rag_backend.retrieval.registry import ThemeOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, DUAL_LEVEL, RAPTOR_AUTO_UPDATE, Features, FlagDefault
+from agentic_rag_backend.tenancy.features import (
+    AUTO_WEIGHTS,
+    COMMUNITY_AUTO_REBUILD,
+    DUAL_LEVEL,
+    LOW_WEIGHT,
+    RAPTOR_AUTO_UPDATE,
+    Features,
+    FlagDefault,
+)
 
 
 def fast_model(settings: Settings) -> str | None:
@@ -93,6 +101,8 @@ def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
 
 _FLAGS = {
     DUAL_LEVEL: ("dual_level_retrieval_enabled", "dual-level retrieval: chunks and communities in parallel"),
+    AUTO_WEIGHTS: ("dual_level_auto_weights", "weights of both levels by the form of the question"),
+    LOW_WEIGHT: ("dual_level_low_weight", "weight of chunks and entities, from 0 to 1; themes have the rest"),
     COMMUNITY_AUTO_REBUILD: ("community_auto_rebuild", "rebuild communities after documents changed"),
     RAPTOR_AUTO_UPDATE: ("raptor_auto_update", "the tree over passages takes in what changed by itself"),
 }
@@ -102,7 +112,7 @@ def features_of(settings: Settings) -> Features:
     """Return the flags: a value that differs from the code's own default comes from the environment."""
     defaults: dict[str, FlagDefault] = {}
     for flag, (field, description) in _FLAGS.items():
-        value, code_default = bool(getattr(settings, field)), bool(Settings.model_fields[field].default)
+        value, code_default = getattr(settings, field), Settings.model_fields[field].default
         source: Literal["default", "environment"] = "environment" if field in settings.model_fields_set else "default"
         defaults[flag] = FlagDefault(value, source, code_default, description)
     return Features(defaults)

@@ -99,12 +99,13 @@ def _division(reduced: Floats, rows: Ints, options: TreeOptions) -> _Division:
     wanted = min(MOST_PARTS, max(2, -(-len(rows) // options.cluster_size)))
     if options.method == "mixture":
         most = min(MOST_PARTS, max(2, len(rows) // options.floor))
-        mixture = best_mixture(reduced, [count for count in _LADDER if count <= most])
-        shares = mixture.responsibilities(reduced)
-        labels = shares.argmax(axis=1)
-        parts, number = _joined(reduced, labels, options.floor)
-        if len(parts) > 1:
-            return _Division([rows[part] for part in parts], _edges(rows, shares, labels, number))
+        # Where the criterion sees one component, it is divided all the same, for it is too large for one summary.
+        for counts in ([count for count in _LADDER if count <= most], [wanted]):
+            shares = best_mixture(reduced, counts).responsibilities(reduced)
+            labels = shares.argmax(axis=1)
+            parts, number = _joined(reduced, labels, options.floor)
+            if len(parts) > 1:
+                return _Division([rows[part] for part in parts], _edges(rows, shares, labels, number))
     return _Division(_balanced(reduced, rows, wanted, options.floor), [])
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 import structlog
 
 from agentic_rag_backend.domain.query import LevelWeights, Query, Retrieval, Trace
+from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever
 
@@ -27,6 +28,11 @@ PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
         "research": LevelWeights(0.5, 0.5),
     }
 )
+AUTO = "auto"
+"""In place of a preset's name: the one that fits the question's form."""
+_BY_FORM: Mapping[Asked, str] = MappingProxyType(
+    {Asked.THEME: "conceptual", Asked.NAME: "factoid", Asked.TIME: "factoid", Asked.NUMBER: "factoid"}
+)
 _SUM_TOLERANCE = 1e-9
 
 
@@ -37,6 +43,11 @@ class DualLevelOptions:
     weights: LevelWeights = PRESETS["balanced"]
     low_min_score: float = 0.0
     high_min_score: float = 0.0
+
+
+def preset_for(question: str) -> str | None:
+    """Return the preset that fits what a question asks for, an account or a name, time or number; None if it does not tell."""
+    return _BY_FORM.get(asked_for(question))
 
 
 def choose_weights(

@@ -10,6 +10,11 @@ from agentic_rag_backend.errors import InvalidRequest
 
 DUAL_LEVEL = "DUAL_LEVEL_RETRIEVAL_ENABLED"
 COMMUNITY_AUTO_REBUILD = "COMMUNITY_AUTO_REBUILD"
+AUTO_WEIGHTS = "DUAL_LEVEL_AUTO_WEIGHTS"
+LOW_WEIGHT = "DUAL_LEVEL_LOW_WEIGHT"
+
+FlagValue = bool | float
+"""A switch, or a share in [0, 1]."""
 RAPTOR_AUTO_UPDATE = "RAPTOR_AUTO_UPDATE"
 
 
@@ -17,9 +22,9 @@ RAPTOR_AUTO_UPDATE = "RAPTOR_AUTO_UPDATE"
 class FlagDefault:
     """A flag's value for tenants that set none; ``source`` says whether the environment or the code decided it."""
 
-    value: bool
+    value: FlagValue
     source: Literal["default", "environment"]
-    code_default: bool
+    code_default: FlagValue
     description: str
 
 
@@ -28,8 +33,8 @@ class Flag:
     """A flag as ``GET /features`` shows it."""
 
     name: str
-    value: bool
-    default: bool
+    value: FlagValue
+    default: FlagValue
     source: Literal["default", "environment", "tenant"]
     description: str
 
@@ -43,7 +48,7 @@ class Features:
     def effective(self, tenant_flags: Mapping[str, object]) -> list[Flag]:
         """Return every flag with its effective value."""
         return [
-            Flag(name, bool(tenant_flags[name]), held.code_default, "tenant", held.description)
+            Flag(name, _read(tenant_flags[name], held), held.code_default, "tenant", held.description)
             if name in tenant_flags
             else Flag(name, held.value, held.code_default, held.source, held.description)
             for name, held in self._defaults.items()
@@ -53,8 +58,13 @@ class Features:
         """Tell whether a flag is on for a tenant."""
         return bool(tenant_flags.get(name, self._defaults[name].value))
 
-    def check(self, changes: Mapping[str, Any]) -> dict[str, bool | None]:
-        """Return ``changes`` if each is a known flag with true, false or null (null: back to the default).
+    def number(self, name: str, tenant_flags: Mapping[str, object]) -> float:
+        """Return the share that is set for a tenant."""
+        held = self._defaults[name]
+        return float(_read(tenant_flags.get(name, held.value), held))
+
+    def check(self, changes: Mapping[str, Any]) -> dict[str, FlagValue | None]:
+        """Return ``changes`` if each is a known flag with a value of its kind or null (null: back to the default).
 
         Raises:
             InvalidRequest: naming the flag, what is known and the value.
@@ -64,6 +74,19 @@ class Features:
         for name, value in changes.items():
             if name not in self._defaults:
                 raise InvalidRequest(f"unknown flag {name[:80]!r}; known are {', '.join(self._defaults)}")
-            if value is not None and not isinstance(value, bool):
-                raise InvalidRequest(f"{name} takes true, false or null; got {str(value)[:80]!r}")
+            if value is not None and not _is_kind_of(value, self._defaults[name]):
+                kind = "true, false" if isinstance(self._defaults[name].value, bool) else "a number from 0 to 1"
+                raise InvalidRequest(f"{name} takes {kind} or null; got {str(value)[:80]!r}")
         return dict(changes)
+
+
+def _read(value: object, held: FlagDefault) -> FlagValue:
+    if isinstance(held.value, bool):
+        return bool(value)
+    return float(value) if isinstance(value, int | float) else held.value
+
+
+def _is_kind_of(value: object, held: FlagDefault) -> bool:
+    if isinstance(held.value, bool) or isinstance(value, bool):
+        return isinstance(held.value, bool) and isinstance(value, bool)
+    return isinstance(value, int | float) and 0 <= value <= 1

@@ -10,7 +10,7 @@ from pydantic import RootModel
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.json_body import JsonRoute
 from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.schemas.base import Switch
+from agentic_rag_backend.api.schemas.base import Number, Switch
 from agentic_rag_backend.api.schemas.status import FlagView, StatusView, StrategyView
 from agentic_rag_backend.status import describe_status
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
@@ -18,7 +18,7 @@ from agentic_rag_backend.tenancy.features import DUAL_LEVEL
 router = APIRouter(tags=["status"], route_class=JsonRoute)
 
 
-class FlagChanges(RootModel[dict[str, Switch | None]]):
+class FlagChanges(RootModel[dict[str, Switch | Number | None]]):
     """Flags to set; null goes back to the default."""
 
     model_config = {"json_schema_extra": {"examples": [{DUAL_LEVEL: True}]}}

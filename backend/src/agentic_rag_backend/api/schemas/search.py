@@ -18,11 +18,15 @@ MAX_QUERY_CHARACTERS = 8000
 QUERY = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="the question, 1 to 8,000 characters")
 
 
+Preset = Literal["factoid", "conceptual", "balanced", "research", "auto"]
+
+
 class Weights(Body):
-    """Shares of the two levels; one given makes the other 1 − it; normalised to sum 1."""
+    """Shares of the two levels; one given makes the other 1 − it; normalised to sum 1. They win over a preset."""
 
     low: Number | None = Field(None, ge=0, le=1)
     high: Number | None = Field(None, ge=0, le=1)
+    preset: Preset | None = Field(None, description="auto: by the form of the question")
 
 
 class Question(Body):
@@ -98,7 +102,7 @@ class DualLevelBody(Question):
     high_limit: Whole | None = Field(None, ge=1, le=100)
     low_weight: Number | None = Field(None, ge=0, le=1)
     high_weight: Number | None = Field(None, ge=0, le=1)
-    preset: Literal["factoid", "conceptual", "balanced", "research"] | None = None
+    preset: Preset | None = Field(None, description="auto: by the form of the question")
     synthesize: Switch = True
     prompt: str | None = Field(
         None,

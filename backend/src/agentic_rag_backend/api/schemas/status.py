@@ -12,8 +12,8 @@ from agentic_rag_backend.tenancy.features import Flag
 
 class FlagView(View):
     name: str
-    value: bool
-    default: bool
+    value: bool | float
+    default: bool | float
     source: Literal["default", "environment", "tenant"]
     description: str
 
@@ -83,7 +83,7 @@ class StatusView(View):
     stores: dict[str, str]
     models: dict[str, str]
     strategies: list[str]
-    features: dict[str, bool]
+    features: dict[str, bool | float]
     dual_level: DualLevelStatus
     counts: dict[str, int]
     state_version: int

@@ -1,0 +1,38 @@
+"""How much of a tenant's graph has changed since the current generation was built, at the cost of what changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import CommunityPointer, DocumentCatalogue
+from agentic_rag_backend.stores.graph.base import KnowledgeStore
+
+COUNTED = "graph_relationships"
+"""The detail of a generation that says how many relationships the graph held when it was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Looks at the documents that changed, and at what they say."""
+
+    documents: DocumentCatalogue
+    graph: KnowledgeStore
+
+    async def share(self, tenant: TenantId, pointer: CommunityPointer) -> float:
+        """Return changed relationships ÷ those there were, at least 0; 1.0 where that is not known.
+
+        Changed are those that documents say which came or changed since, and as many as the graph has fewer. Of a document whose
+        text was edited all count, so that the share is rather too high than too low.
+        """
+        before = pointer.details.get(COUNTED)
+        seen = await self.documents.visibility(tenant, since=pointer.state_version)
+        if pointer.generation == 0 or seen.whole or not isinstance(before, int) or before == 0:
+            return 1.0
+        fresh: set[str] = set()
+        shown = [document for document, version in seen.versions.items() if version]
+        if shown:
+            async for batch in self.graph.all_relationships(tenant, shown):
+                fresh.update(each.id for each in batch)
+        left = (await self.graph.counts(tenant)).relationships
+        return (len(fresh) + max(0, before - left)) / before

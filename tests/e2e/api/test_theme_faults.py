@@ -1,0 +1,135 @@
+"""What answers from themes do while a model fails, is slow or writes nonsense: they come, and say what was done without."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agentic_rag_backend.testing.model_server import ModelServer
+
+if TYPE_CHECKING:
+    from tests.e2e.api.conftest import Client
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTION = "How do the barrage, the eels and the fish market depend on one another?"
+FINAL = "final+cite"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled() -> dict[str, Client]:
+    """Return the tenant of `folder`, once there is one."""
+    return {}
+
+
+@pytest.fixture
+async def folder(
+    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, filled: dict[str, Any]
+) -> Path:
+    """A folder with a tenant's documents and communities, whose summaries no model wrote; closed again."""
+    if not filled:
+        filled["folder"] = tmp_path_factory.mktemp("themes")
+        async with open_world(filled["folder"]) as (_, http):
+            (filled["client"],) = await new_tenant(http, "alpha", "admin")
+            await fill_tenant(filled["client"], "alpha")
+    held: Path = filled["folder"]
+    return held
+
+
+def settings_for(server: ModelServer, **more: Any) -> dict[str, Any]:
+    """Return settings under which a scripted model is asked."""
+    chosen = {"llm_model": FINAL, "llm_fast_model": FINAL, "dual_level_synthesis_model": FINAL}
+    return {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, **chosen, **more}
+
+
+async def ask(client: Client, strategy: str, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return data and meta of an answer; the client fails on a 5xx."""
+    response = await client.post("/answers", {"query": QUESTION, "strategy": strategy, "options": options})
+    assert response.status_code == 200, response.text
+    data, meta = response.json()["data"], response.json()["meta"]
+    for citation in data["citations"]:
+        chunk = await client.data("GET", f"/chunks/{citation['chunk_id']}")
+        assert citation["quote"] in chunk["content"]
+    return data, meta
+
+
+def client_of(filled: dict[str, Any], http: Any) -> Client:
+    """Return the tenant's client on another opening of the folder."""
+    known = filled["client"]
+    made: Client = type(known)(http, known.caller)
+    return made
+
+
+FAULTS = {
+    # Tried again while there is time.
+    "status-500": "model_(unavailable|timeout)",
+    "broken-json": "model_reply_invalid",
+    "wrong-schema": "model_reply_invalid",
+    "latency-30s": "model_timeout",
+    "rate-limited-60s": "model_rate_limited",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_cheap_model_that_fails_is_done_without_and_said(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any, fault: str
+) -> None:
+    server.reset()
+    settings = settings_for(server, llm_fast_model=fault, theme_model_timeout_s=1.5)
+    async with open_world(folder, **settings) as (_, http):
+        client = client_of(filled, http)
+        data, meta = await ask(client, "global")
+        assert meta["fallback_used"] is True
+        assert re.match(f"1 of 1 partial answers failed: {FAULTS[fault]}; ", meta["fallback_reason"])
+        assert data["trace"]["details"]["partial_answers"]["written_by"] == "extractive"
+        assert FINAL not in server.stats().models
+        # The answer's own model works.
+        data, meta = await ask(client, "drift")
+        assert re.fullmatch(f"follow-up questions failed: {FAULTS[fault]}", meta["fallback_reason"])
+        assert data["trace"]["details"]["follow_ups"]
+        body = {"query": QUESTION, "strategy": "global", "options": {"rate": "model"}}
+        found = (await client.post("/search", body)).json()
+        assert re.fullmatch(f"rating of themes failed: {FAULTS[fault]}", found["meta"]["fallback_reason"])
+        assert found["data"]["themes"]
+
+
+async def test_points_stand_in_for_a_model_that_does_not_write_the_answer(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+) -> None:
+    settings = settings_for(server, llm_model="status-500", dual_level_synthesis_model="status-500", llm_timeout_s=2)
+    async with open_world(folder, **settings) as (_, http):
+        data, meta = await ask(client_of(filled, http), "global")
+    assert data["grounded"]
+    assert "the model did not write the answer: model_unavailable" in meta["fallback_reason"]
+
+
+async def test_without_a_model_both_answer_from_the_documents_own_sentences(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+) -> None:
+    server.reset()
+    async with open_world(folder) as (_, http):
+        client = client_of(filled, http)
+        for strategy in ("global", "drift"):
+            data, meta = await ask(client, strategy, rate="model")
+            assert data["usage"]["calls"] == 0
+            assert data["model"] == ("extractive" if data["grounded"] else "")
+            assert "no language model is configured" in " ".join(meta["warnings"])
+        listed = {row["name"]: row for row in (await client.get("/strategies")).json()["data"]}
+        assert listed["global"]["available"] is listed["drift"]["available"] is True
+        assert listed["drift"]["options"]["properties"]["follow_ups"]["maximum"] == 8
+        assert {"global", "drift"} <= set((await client.data("GET", "/status"))["strategies"])
+        for options, limit in (({"max_calls": 0}, "1 to 32"), ({"budget_tokens": 1}, "200 to 100000")):
+            refused = await client.post("/answers", {"query": QUESTION, "strategy": "global", "options": options})
+            assert refused.status_code == 422
+            assert limit in refused.json()["detail"]
+    assert server.stats().models == {}

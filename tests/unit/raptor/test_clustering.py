@@ -1,0 +1,145 @@
+"""Clusters of vectors: nothing is left out, no level is as large as the one below, and order does not matter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor.clustering import centre, cluster, split
+from agentic_rag_backend.raptor.mixture import best_mixture, fit
+from agentic_rag_backend.raptor.options import METHODS, TreeOptions
+from agentic_rag_backend.raptor.plan import Leaves, plan_tree
+
+TENANT = TenantId("t_" + "a" * 32)
+
+
+@st.composite
+def vectors(draw: st.DrawFn, most: int = 120) -> NDArray[np.float32]:
+    """Return unit vectors around a few directions, some of them equal."""
+    count = draw(st.integers(0, most))
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    themes = rng.normal(size=(draw(st.integers(1, 8)), 24))
+    spread = draw(st.sampled_from([0.0, 0.1, 0.5, 2.0]))
+    found = themes[rng.integers(0, len(themes), count)] + spread * rng.normal(size=(count, 24))
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+
+
+shapes = st.builds(
+    TreeOptions,
+    max_levels=st.integers(1, 5),
+    cluster_size=st.integers(2, 12),
+    max_clusters_per_level=st.sampled_from([1, 3, 10, 5_000]),
+    method=st.sampled_from(METHODS),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(vectors(), shapes)
+def test_every_row_is_in_one_or_two_clusters_within_the_bounds(rows: NDArray[np.float32], options: TreeOptions) -> None:
+    found = cluster(rows, options)
+    counts = np.zeros(len(rows), int)
+    for each in found:
+        assert len(set(each)) == len(each)
+        counts[list(each)] += 1
+
+    assert len(found) <= options.max_clusters_per_level
+    if len(rows):
+        joined = len(found) == options.max_clusters_per_level
+        assert counts.min() == 1 if options.method == "kmeans" else counts.min() >= 1
+        assert joined or max(map(len, found)) <= options.ceiling
+        assert joined or counts.max() <= 3
+        assert min(map(len, found)) >= min(len(rows), options.floor)
+        assert len(found) == 1 or len(found) < len(rows)
+    assert cluster(rows.copy(), options) == found
+
+
+@settings(max_examples=40, deadline=None)
+@given(vectors(), shapes)
+def test_each_level_gathers_all_of_the_one_below_in_fewer_nodes(rows: NDArray[np.float32], options: TreeOptions) -> None:
+    leaves = Leaves(tuple(f"c{n}" for n in range(len(rows))), tuple(f"d{n % 7}" for n in range(len(rows))), rows)
+    nodes = plan_tree(TENANT, leaves, options)
+    levels: dict[int, list[TreeNode]] = {}
+    for node in nodes:
+        levels.setdefault(node.level, []).append(node)
+    below = set(leaves.ids)
+    for level in sorted(levels):
+        here = levels[level]
+        assert {child for node in here for child in node.children} == below
+        assert len(here) < len(below) or len(below) == 1
+        assert len({node.id for node in here}) == len(here)
+        below = {node.id for node in here}
+
+    assert len(levels) <= options.max_levels
+    assert not rows.size or len(levels) == options.max_levels or len(below) == 1
+    document = dict(zip(leaves.ids, leaves.documents, strict=True))
+    for node in levels.get(1, []):
+        assert [document[child] for child in node.children] == list(node.documents)
+        assert node.size == len(node.children)
+    if below and len(below) == 1:
+        assert nodes[-1].size == len(rows)
+
+
+def test_themes_that_lie_apart_are_told_apart() -> None:
+    rng = np.random.default_rng(3)
+    themes = np.eye(6, 48)
+    labels = np.repeat(np.arange(6), 9)
+    rows = (themes[labels] + 0.05 * rng.normal(size=(54, 48))).astype(np.float32)
+    for method in METHODS:
+        for each in cluster(rows, TreeOptions(cluster_size=10, method=method)):
+            assert len(set(labels[list(each)])) == 1
+
+
+def test_passages_on_an_edge_belong_to_both_sides() -> None:
+    rng = np.random.default_rng(5)
+    rows = (np.eye(3, 16)[rng.integers(0, 3, 90)] + 0.25 * rng.normal(size=(90, 16))).astype(np.float32)
+    soft, hard = (cluster(rows, TreeOptions(cluster_size=20, method=method)) for method in METHODS)
+    shared = [row for row in range(90) if sum(row in each for each in soft) > 1]
+
+    assert 0 < len(shared) < 30
+    assert sum(map(len, hard)) == 90
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_criterion_finds_as_many_components_as_there_are(count: int) -> None:
+    rng = np.random.default_rng(11)
+    rows = 8 * np.eye(count, 5)[np.repeat(np.arange(count), 60)] + rng.normal(size=(60 * count, 5))
+    mixture = best_mixture(rows, range(1, 7))
+    shares = mixture.responsibilities(rows)
+
+    assert len(mixture.weights) == count
+    assert np.allclose(shares.sum(axis=1), 1)
+    assert np.isclose(mixture.weights.sum(), 1)
+    if count > 1:
+        groups = [set(shares.argmax(axis=1)[60 * n : 60 * n + 60].tolist()) for n in range(count)]
+        assert sorted(map(len, groups)) == [1] * count
+
+
+def test_equal_points_are_one_component_and_still_divided() -> None:
+    rows = np.ones((50, 4), np.float32) / 2
+    assert np.isfinite(fit(rows.astype(np.float64), 5).bic)
+    found = cluster(rows, TreeOptions(cluster_size=5))
+    assert sorted(row for each in found for row in each) == list(range(50))
+    assert max(map(len, found)) <= 10
+
+
+@settings(max_examples=40, deadline=None)
+@given(vectors())
+def test_a_split_shares_nothing_and_loses_nothing(rows: NDArray[np.float32]) -> None:
+    if len(rows) < 4:
+        return
+    parts = split(rows, TreeOptions(cluster_size=4))
+    assert len(parts) >= 2
+    assert sorted(row for part in parts for row in part) == list(range(len(rows)))
+
+
+def test_a_centre_has_length_one_or_none() -> None:
+    opposite: Any = np.array([[1, 0], [-1, 0]], np.float32)
+    assert np.allclose(centre(opposite), 0)
+    assert np.isclose(np.linalg.norm(centre(np.array([[3, 4], [1, 0]], np.float32))), 1)
