@@ -80,6 +80,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, 
 	$(BIN)/python tests/benchmarks/extraction.py
 	$(BIN)/python tests/benchmarks/index_upkeep.py
 	$(BIN)/python tests/benchmarks/graphiti.py
+	$(BIN)/python tests/benchmarks/communities.py
 
 lock: $(VENV)/.dev ## resolve the requirements anew
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml
