@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -23,6 +25,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 QUESTION = "How do the barrage, the eels and the fish market depend on one another?"
 FAST, FINAL = "fast+cite", "final+cite"
 NOTHING = '{"points": []}'
+ASKS_FOR_POINTS = 'list of at most 6 objects {"statement"'
+
+
+def _point(prompt: str) -> str:
+    shown = re.findall(r'<passage id="(\d+)"[^>]*>\n(.*?)\n</passage>', prompt, re.DOTALL)
+    number, text = shown[0]
+    return json.dumps({"points": [{"statement": text, "sources": [int(number)], "score": 80}]})
 
 
 @dataclass(slots=True)
@@ -32,8 +41,9 @@ class Models:
     server: ModelServer
 
     def reset(self) -> None:
+        """Forget all calls, and have partial answers repeat the first sentence that the prompt shows."""
         self.server.reset()
-        self.server.matchers.clear()
+        self.server.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, _point)]
 
     def calls(self, name: str) -> int:
         held = self.server.stats().models.get(name)
@@ -135,7 +145,7 @@ async def test_global_streams_checked_sentences(site: Site, served: httpx.AsyncC
 async def test_partial_answers_that_do_not_help_end_in_a_refusal_without_another_call(
     site: Site, served: httpx.AsyncClient, models: Models
 ) -> None:
-    models.server.matchers.append((lambda prompt: "partial" in prompt or '"points"' in prompt, NOTHING))
+    models.server.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, NOTHING)]
     data, meta = await ask(client_of(site, served, "alpha"), "global")
     assert (data["answer"], data["grounded"], data["citations"]) == (NOT_ANSWERED, False, [])
     assert (models.calls(FAST), models.calls(FINAL)) == (1, 0)
@@ -180,7 +190,7 @@ async def test_rating_is_asked_for_and_shown(site: Site, served: httpx.AsyncClie
 
 async def test_no_prompt_holds_what_another_tenant_wrote(site: Site, served: httpx.AsyncClient, models: Models) -> None:
     prompts: list[str] = []
-    models.server.matchers.append((lambda prompt: bool(prompts.append(prompt)), ""))
+    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))
     client = client_of(site, served, "alpha")
     for strategy in ("global", "drift"):
         await ask(client, strategy, rate="model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,6 +45,13 @@ async def folder(
             await fill_tenant(filled["client"], "alpha")
     held: Path = filled["folder"]
     return held
+
+
+def first_point(prompt: str) -> str:
+    """Return a partial answer that repeats the first passage of the prompt."""
+    shown = re.search(r'<passage id="1"[^>]*>\n(.*?)\n</passage>', prompt, re.DOTALL)
+    statement = shown[1] if shown else ""
+    return json.dumps({"points": [{"statement": statement, "sources": [1], "score": 90}]})
 
 
 def settings_for(server: ModelServer, **more: Any) -> dict[str, Any]:
@@ -108,7 +116,9 @@ async def test_points_stand_in_for_a_model_that_does_not_write_the_answer(
 ) -> None:
     settings = settings_for(server, llm_model="status-500", dual_level_synthesis_model="status-500", llm_timeout_s=2)
     async with open_world(folder, **settings) as (_, http):
+        server.matchers.append((lambda prompt: "objects" in prompt, first_point))
         data, meta = await ask(client_of(filled, http), "global")
+    server.matchers.clear()
     assert data["grounded"]
     assert "the model did not write the answer: model_unavailable" in meta["fallback_reason"]
 

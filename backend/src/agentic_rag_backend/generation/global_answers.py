@@ -1,8 +1,8 @@
 """Answers to corpus-wide questions: partial answers from themes, scored; those that help are merged into one answer.
 
 Map: `partial_answers` by the cheap model, or `overview` where there is none or every call of it failed. Reduce: one call of
-the answer's own model over the best points and the passages behind them. Where no point is left, the answer is a refusal and
-no further call is made.
+the answer's own model over the best points and the passages behind them. Where no point is left, or the best of them is below
+``ANSWER_MIN_CONFIDENCE``, the answer is a refusal and no further call is made.
 """
 
 from __future__ import annotations
@@ -36,8 +36,6 @@ from agentic_rag_backend.retrieval.corpus_wide import about_everything
 from agentic_rag_backend.retrieval.selection import text_tokens
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 
-BEST_POINTS = 5
-"""Points whose scores make the confidence."""
 STAND_IN_POINTS = 8
 """Points that are the answer where the model fails to write it."""
 
@@ -107,10 +105,9 @@ class GlobalAnswers:
         )
         if not points:
             return replace(brief, answerable=0.0, refusal="nothing_found")
-        if not by_model:
-            refused = not of_all and answerable < self._options.min_confidence
-            return replace(brief, refusal="below_confidence" if refused else None)
-        if self._allowed(query) <= retrieval.usage.calls + spending.begun:
+        if answerable < self._options.min_confidence and (by_model or not of_all):
+            return replace(brief, refusal="below_confidence")
+        if not by_model or self._allowed(query) <= retrieval.usage.calls + spending.begun:
             return brief
         return replace(brief, request=self._request(query.text, points, context, history))
 
@@ -184,10 +181,7 @@ def _answerable(points: Sequence[Point], *, by_model: bool) -> float:
     if not points:
         return 0.0
     scores = [point.score / BEST_SCORE for point in points]
-    if by_model:
-        best = sorted(scores, reverse=True)[:BEST_POINTS]
-        return sum(best) / len(best)
-    return account_answerability(breadth(scores))
+    return max(scores) if by_model else account_answerability(breadth(scores))
 
 
 def _numbers(point: Point) -> str:
