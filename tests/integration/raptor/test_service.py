@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections import defaultdict
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.integration.raptor.conftest import THEMES, ScriptedModel, story
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreUnavailable
 from agentic_rag_backend.raptor.options import BuildOptions
+from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.schedule import TreeSchedule
-from tests.integration.raptor.conftest import THEMES, ScriptedModel, story
 
 
 async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:
@@ -35,7 +37,7 @@ async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:
     visible = await world.catalogue.documents.visible_chunk_ids(tenant, sorted(versions))
     assert held == {chunk for ids in visible.values() for chunk in ids}
     counts = [levels[level] for level in sorted(levels)]
-    assert all(above < below for below, above in zip(counts, counts[1:], strict=False))
+    assert all(above < below for below, above in pairwise(counts))
     assert {point.id for point in await world.points(tenant)} == {node.point_id(tenant) for node in nodes}
     return nodes
 
@@ -321,6 +323,51 @@ async def test_a_build_that_fails_at_the_last_step_leaves_nothing(
     assert (await world.catalogue.trees.generations(tenant), {point.id for point in await world.points(tenant)}) == ([1], points)
     await world.build(service, tenant, mode=mode)
     await tree(world, tenant)
+
+
+class Killed(BaseException):
+    """What ends a process without asking it."""
+
+
+@pytest.mark.parametrize("mode", ["full", "incremental"])
+@pytest.mark.parametrize("at", ["save_summaries", "upsert", "flush", "publish or change", "drop_summaries"])
+async def test_a_build_that_is_killed_goes_on_where_it_stopped(
+    world: Any, monkeypatch: pytest.MonkeyPatch, mode: str, at: str
+) -> None:
+    model = ScriptedModel()
+    tenant, service = await world.tenant("a"), world.service(model)
+    await world.fill(tenant)
+    await world.build(service, tenant)
+    before = await tree(world, tenant)
+    await world.add(tenant, "late", story("harbour", 10)[8:] if mode == "incremental" else story("lighthouse", 30))
+    job = await service.request_build(tenant)
+
+    async def killed(*_: Any, **__: Any) -> None:
+        raise Killed
+
+    async def nothing(*_: Any) -> None:
+        """Clean up nothing: there is nobody left to."""
+
+    with monkeypatch.context() as patched:
+        method = {"publish or change": "publish" if mode == "full" else "change"}.get(at, at)
+        patched.setattr(world.vectors if method in ("upsert", "flush") else world.catalogue.trees, method, killed)
+        patched.setattr(TreePublisher, "_withdraw", nothing)
+        patched.setattr(TreePublisher, "_forget", nothing)
+        with pytest.raises(Killed):
+            await service.build(tenant, job.id, job.attempt)
+    shown = {view.id for view in (await service.list(tenant, limit=1000)).items}
+    assert shown == {node.id for node in before} or at == "drop_summaries"
+    paid = len(model.requests)
+    again = world.service(model)
+    await again.build(tenant, job.id, job.attempt)
+
+    ended = await world.catalogue.jobs.job(tenant, job.id)
+    assert ended.state is JobState.SUCCEEDED
+    # What was saved is found again; of a batch under way at the moment of death nothing was.
+    assert len(model.requests) == paid or at == "save_summaries"
+    await world.build(again, tenant)
+    await tree(world, tenant)
+    assert len(await world.catalogue.trees.generations(tenant)) == 1
 
 
 async def test_another_shape_is_a_tree_of_its_own(world: Any) -> None:

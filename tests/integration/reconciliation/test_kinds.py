@@ -15,6 +15,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
+from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 if TYPE_CHECKING:
@@ -264,3 +265,20 @@ async def test_as_a_job(application: Application) -> None:
     last = await application.container.reconciler.last(tenant)
     assert last is not None
     assert last.id == job.id
+
+
+async def test_trees(application: Application) -> None:
+    await application.ingested(4)
+    raptor, vectors, tenant = application.container.raptor, application.container.vectors, application.tenant
+    job = await application.ended(await raptor.request_build(tenant, BuildOptions(cluster_size=2)))
+    assert job.state == "succeeded", job
+    trees = application.container.catalogue.trees
+    nodes = await trees.nodes(tenant, 1)
+    held = {point.id async for page in vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR) for point in page}
+    assert held == {node.point_id(tenant) for node in nodes}
+    await vectors.delete(tenant, Collection.NODES, [nodes[0].point_id(tenant)])
+    await vectors.upsert(tenant, Collection.NODES, [orphan(1, NodeKind.RAPTOR)])
+    await trees.write_nodes(tenant, await trees.next_generation(tenant), nodes)
+    await told_and_mended(application, {Kind.TREE_VECTOR_MISSING: 1, Kind.TREE_ORPHANED: 1, Kind.TREE_VECTOR_ORPHANED: 1})
+    again = {point.id async for page in vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR) for point in page}
+    assert (again, await trees.generations(tenant)) == (held, [1])

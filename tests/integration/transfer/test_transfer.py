@@ -82,7 +82,8 @@ async def test_under_another_id_every_id_is_another_and_nothing_is_paid_again(
         ids = {id for each in answers for id, _ in each[2]} | {
             id for collection in Collection for id in points[f"{collection} vectors"]
         }
-        assert not [id for id in ids if id.encode() in target.stored()]
+        stored = target.stored()
+        assert not [id for id in ids if id.encode() in stored]
         again = await target.rebuilt(empty, "incremental")
         assert ((again.result or {})["summaries_written"], (again.result or {})["summaries_reused"] > 0) == (0, True)
 

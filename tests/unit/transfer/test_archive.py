@@ -113,6 +113,8 @@ def whole(**replaced: bytes) -> list[Member]:
         original_name(1): TEXT.encode(),
         "communities.jsonl": b"",
         "summaries.jsonl": b"",
+        "tree.jsonl": b"",
+        "tree-summaries.jsonl": b"",
         "end.json": json.dumps({"documents": 1, "entities": 1, "communities": 0, "summaries": 0}).encode(),
     }
     return list({**told, **replaced}.items())
@@ -189,7 +191,7 @@ def test_what_is_refused_is_not_repeated(tmp_path: Path) -> None:
     assert secret not in refused(path).message
 
 
-@pytest.mark.parametrize("left_out", ["entities.jsonl", record_name(1), original_name(1), "summaries.jsonl", "end.json"])
+@pytest.mark.parametrize("left_out", ["entities.jsonl", record_name(1), original_name(1), "summaries.jsonl", "tree.jsonl", "end.json"])
 def test_an_archive_without_one_of_its_members_is_refused(tmp_path: Path, left_out: str) -> None:
     refused(written(tmp_path / "a", [member for member in whole() if member[0] != left_out]))
 

@@ -17,6 +17,8 @@ from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
+from agentic_rag_backend.raptor.forgetting import TreeMemory
+from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -38,6 +40,7 @@ class Reindexed:
     chunks: int = 0
     facts: int = 0
     communities: int = 0
+    tree_nodes: int = 0
     embedded: int = 0
 
 
@@ -89,6 +92,7 @@ class Reindexer:
             await progress(f"facts of {tenant}", len(headers), len(headers))
             await self._facts(tenant)
             await self._communities(tenant)
+            await self._tree(tenant)
             if (await self.transfer.snapshot(tenant)).tenant.state_version == before:
                 return
 
@@ -165,6 +169,16 @@ class Reindexer:
         ]
         if stray:
             await self.vectors.delete(tenant, Collection.NODES, stray)
+
+    async def _tree(self, tenant: TenantId) -> None:
+        trees = self.catalogue.trees
+        memory = TreeMemory(self.catalogue.documents, trees, NodePoints(self.vectors, self.computation.embedder))
+        pointer = await trees.pointer(tenant)
+        nodes = await trees.nodes(tenant, pointer.generation) if pointer.generation else []
+        written = await memory.restore(tenant, await memory.missing(tenant, nodes))
+        await memory.points.keep(tenant, {node.point_id(tenant) for node in nodes})
+        self.done.tree_nodes += len(nodes)
+        self.done.embedded += len(written)
 
 
 def chunk_points(record: DocumentRecord) -> list[VectorPoint]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -17,7 +18,7 @@ from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.writing import Report, Signed
 from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
-from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 
 _log = structlog.get_logger(__name__)
 
@@ -34,20 +35,30 @@ class NodePoints:
     vectors: VectorStore
     embedder: Embedder
 
-    async def write(self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]) -> list[str]:
-        """Write a point for each node, by its summary; return their ids."""
+    async def write(
+        self,
+        tenant: TenantId,
+        nodes: Sequence[TreeNode],
+        summaries: Mapping[str, CommunitySummary],
+        known: Mapping[str, Vector] = MappingProxyType({}),
+    ) -> list[str]:
+        """Write a point for each node, by its summary; return their ids. Of ``known`` nodes the vectors are there already."""
         if not nodes:
             return []
-        dense = await self.embedder.embed([embedded_text(summaries[node.id]) for node in nodes])
+        fresh = [node.id for node in nodes if node.id not in known]
+        embedded: Sequence[Vector] = (
+            list(await self.embedder.embed([embedded_text(summaries[id]) for id in fresh])) if fresh else []
+        )
+        vectors = {**known, **dict(zip(fresh, embedded, strict=True))}
         points = [
             VectorPoint(
                 id=node.point_id(tenant),
                 kind=NodeKind.RAPTOR,
-                dense=vector,
+                dense=vectors[node.id],
                 text=searchable_text(summaries[node.id]),
                 metadata={LEVEL: node.level},
             )
-            for node, vector in zip(nodes, dense, strict=True)
+            for node in nodes
         ]
         await self.vectors.upsert(tenant, Collection.NODES, points)
         return [point.id for point in points]

@@ -31,11 +31,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 
-MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, END = (
+MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END = (
     "manifest.json",
     "entities.jsonl",
     "communities.jsonl",
     "summaries.jsonl",
+    "tree.jsonl",
+    "tree-summaries.jsonl",
     "end.json",
 )
 _BLOCK = 512
@@ -201,7 +203,7 @@ class ArchiveReader:
 
 
 def _known(name: str) -> bool:
-    return name in (MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, END) or _DOCUMENT.match(name) is not None
+    return name in (MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END) or _DOCUMENT.match(name) is not None
 
 
 @contextmanager

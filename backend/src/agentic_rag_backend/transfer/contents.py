@@ -23,6 +23,7 @@ from agentic_rag_backend.transfer.records import (
     PartOfDocument,
     R,
     SummaryRecord,
+    TreeNodeRecord,
     decoded,
 )
 
@@ -51,7 +52,21 @@ class Summaries:
     records: tuple[CommunitySummary, ...]
 
 
-Part = Manifest | Entities | ArchivedDocument | Communities | Summaries | End
+@dataclass(frozen=True, slots=True)
+class TreeNodes:
+    """Some of the nodes of its tree."""
+
+    records: tuple[TreeNodeRecord, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeSummaries:
+    """Some of the summaries of those nodes."""
+
+    records: tuple[CommunitySummary, ...]
+
+
+Part = Manifest | Entities | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
 
 
 def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
@@ -85,6 +100,9 @@ def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
     yield from map(Communities, _records(CommunityRecord, _named(member, archive.COMMUNITIES), limits))
     for some in _records(SummaryRecord, _expected(members, archive.SUMMARIES), limits):
         yield Summaries(tuple(each.summary for each in some))
+    yield from map(TreeNodes, _records(TreeNodeRecord, _expected(members, archive.TREE), limits))
+    for some in _records(SummaryRecord, _expected(members, archive.TREE_SUMMARIES), limits):
+        yield TreeSummaries(tuple(each.summary for each in some))
     end = decoded(End, archive.small(_expected(members, archive.END)), where=archive.END)
     if end.documents != documents:
         raise InvalidRequest(f"the archive holds {documents} documents; it should be {end.documents}")

@@ -51,6 +51,7 @@ from agentic_rag_backend.transfer.records import (
     decoded,
     encoded,
 )
+from agentic_rag_backend.transfer.trees import ExportedTree, read_tree
 
 T = TypeVar("T")
 
@@ -127,6 +128,7 @@ class _Rest:
     entities: Sequence[EntityRecord]
     communities: Sequence[CommunityRecord]
     summaries: Sequence[CommunitySummary]
+    tree: ExportedTree
 
 
 class Exporter:
@@ -212,6 +214,7 @@ class Exporter:
             entities=await self._entities(tenant, await asyncio.to_thread(spool.names)),
             communities=await self._communities(tenant, snapshot),
             summaries=await self._summaries(tenant),
+            tree=await read_tree(self._source.catalogue, self._source.vectors, tenant),
         )
 
     async def _entities(self, tenant: TenantId, names: Mapping[str, set[str]]) -> list[EntityRecord]:
@@ -252,7 +255,7 @@ class Exporter:
 
     def _write(self, path: Path, spool: _Spool, snapshot: TenantSnapshot, rest: _Rest) -> None:
         with ArchiveWriter(path) as writer:
-            writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot)))
+            writer.add(archive.MANIFEST, encoded(self._manifest(spool, snapshot, rest)))
             writer.add(archive.ENTITIES, b"".join(map(encoded, rest.entities)))
             for number, document_id in enumerate(spool.held, start=1):
                 writer.add_file(archive.record_name(number), spool.record(document_id))
@@ -260,15 +263,19 @@ class Exporter:
                     writer.add_file(archive.original_name(number), spool.original(document_id))
             writer.add(archive.COMMUNITIES, b"".join(map(encoded, rest.communities)))
             writer.add(archive.SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in rest.summaries))
+            writer.add(archive.TREE, b"".join(map(encoded, rest.tree.nodes)))
+            told = rest.tree.summaries
+            writer.add(archive.TREE_SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in told))
             end = End(
                 documents=len(spool.held),
                 entities=len(rest.entities),
                 communities=len(rest.communities),
                 summaries=len(rest.summaries),
+                tree_nodes=len(rest.tree.nodes),
             )
             writer.add(archive.END, encoded(end))
 
-    def _manifest(self, spool: _Spool, snapshot: TenantSnapshot) -> Manifest:
+    def _manifest(self, spool: _Spool, snapshot: TenantSnapshot, rest: _Rest) -> Manifest:
         pointer = snapshot.pointer
         generation = None
         if pointer.generation:
@@ -288,6 +295,7 @@ class Exporter:
             extractor=self._source.extractor.version,
             documents=len(spool.held),
             generation=generation,
+            tree=rest.tree.generation,
         )
 
 

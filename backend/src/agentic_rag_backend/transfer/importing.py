@@ -37,6 +37,7 @@ from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.reindexing import chunk_points
 from agentic_rag_backend.ingestion.runs import Run
+from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.catalogue.transfer import DocumentRecord, Opening, TransferCatalogue
@@ -46,6 +47,7 @@ from agentic_rag_backend.transfer.fingerprints import fingerprints
 from agentic_rag_backend.transfer.identity import Identity, Passages
 from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
 from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest
+from agentic_rag_backend.transfer.trees import ImportedTree
 
 _GROUP_CHUNKS = 64
 _BATCH = 500
@@ -89,11 +91,13 @@ class Filling:
     generation: int = 0
     communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
     embedded: int = 0
+    tree: ImportedTree = field(init=False)
     _staged: frozenset[str] = frozenset()
     _scaffolds: int = 0
 
     def __post_init__(self) -> None:
         self.identity = Identity(TenantId(self.manifest.tenant.id), self.run.tenant)
+        self.tree = ImportedTree(self.tenant, Passages(self.identity, self.chunk_ids))
 
     @property
     def tenant(self) -> TenantId:
@@ -213,12 +217,22 @@ class Filling:
         """Write what communities are found by, take the scaffold down, and show everything."""
         await self.run.progress("communities", 0, len(self.communities), at_once=True)
         await self._write_community_points()
+        catalogue, computation = self.destination.catalogue, self.destination.computation
+        self.embedded += await self.tree.write(
+            catalogue.trees,
+            NodePoints(self.destination.vectors, computation.embedder),
+            self.manifest.tree,
+            dimensions=self.manifest.dimensions if self.same_vectors else None,
+        )
         for number in range(1, self._scaffolds + 1):
             await self.destination.graph.delete_document(self.tenant, self._scaffold, up_to_version=number, above=number - 1)
         await self.destination.vectors.flush()
         await self.run.progress("open", len(self.versions), self.manifest.documents, at_once=True)
         generation = self.manifest.generation
-        opening = Opening(state_version=self.manifest.state_version, flags=self.manifest.flags)
+        tree = self.manifest.tree
+        opening = Opening(
+            state_version=self.manifest.state_version, flags=self.manifest.flags, tree_stale=tree is not None and tree.stale
+        )
         if generation is not None and self.generation:
             opening = replace(
                 opening,

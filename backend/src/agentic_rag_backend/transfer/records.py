@@ -67,6 +67,8 @@ class Manifest(Record):
     extractor: Name
     documents: Count
     generation: Generation | None
+    tree: Generation | None = None
+    """Of the tree over passages."""
 
 
 class EntityRecord(Record):
@@ -177,6 +179,20 @@ class SummaryRecord(Record):
     summary: CommunitySummary
 
 
+class TreeNodeRecord(Record):
+    """A node of the current tree over passages; children are chunks at level 1, with their documents, and nodes above."""
+
+    id: Uuid
+    level: Number
+    children: tuple[Uuid, ...] = Field(min_length=1)
+    documents: tuple[Uuid, ...]
+    fingerprint: Name
+    size: Count
+    prompt_version: Name
+    model: Name
+    vector: Packed | None
+
+
 class End(Record):
     """The last member: without it, the archive was cut off."""
 
@@ -184,6 +200,7 @@ class End(Record):
     entities: Count
     communities: Count
     summaries: Count
+    tree_nodes: Count = 0
 
 
 class PartOfDocument(RootModel[Annotated[ChunkLine | EntityLine | RelationshipLine, Field(discriminator="kind")]]):

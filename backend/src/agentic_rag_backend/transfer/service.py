@@ -19,7 +19,7 @@ from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.transfer.archive import Limits, reading
-from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, parts
+from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, Filling
 from agentic_rag_backend.transfer.lines import ArchivedDocument
@@ -249,6 +249,10 @@ class TransferService:
                 await filling.document(part)
             elif isinstance(part, Communities):
                 await filling.read_communities(part.records)
+            elif isinstance(part, TreeNodes):
+                filling.tree.read(part.records)
+            elif isinstance(part, TreeSummaries):
+                await filling.tree.summaries(self._destination.catalogue.trees, part.records)
             elif isinstance(part, (Summaries, End)):
                 if not hierarchy:
                     hierarchy = True

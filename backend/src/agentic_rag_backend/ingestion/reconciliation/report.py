@@ -34,6 +34,9 @@ class Kind(StrEnum):
     COMMUNITY_ORPHANED = "community_orphaned"
     COMMUNITY_VECTOR_MISSING = "community_vector_missing"
     COMMUNITY_VECTOR_ORPHANED = "community_vector_orphaned"
+    TREE_ORPHANED = "tree_orphaned"
+    TREE_VECTOR_MISSING = "tree_vector_missing"
+    TREE_VECTOR_ORPHANED = "tree_vector_orphaned"
     TENANT_ORPHANED = "tenant_orphaned"
     TENANT_DELETING = "tenant_deleting"
 

@@ -15,6 +15,7 @@ from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, Round, Services, Stores
 from agentic_rag_backend.ingestion.reconciliation.strangers import FactsRound, StrangersRound
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
+from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
 from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
 
 WORKFLOW = "reconcile_v1"
@@ -77,6 +78,7 @@ class Reconciler:
         await StrangersRound(round).run()
         await FactsRound(round).run()
         await CommunitiesRound(round).run()
+        await TreesRound(round).run()
         await OriginalsRound(round).run()
         if round.changed:
             await self._stores.vectors.flush()

@@ -83,6 +83,8 @@ class Opening:
     stale: bool = False
     built_at: datetime | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    tree_stale: bool = False
+    """Whether documents changed since the tree over passages was built, where there is one."""
 
 
 class TransferCatalogue(Protocol):

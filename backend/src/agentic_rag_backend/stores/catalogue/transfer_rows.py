@@ -27,6 +27,10 @@ from agentic_rag_backend.stores.catalogue.tables import (
     documents,
     jobs,
     prepared_chunks,
+    raptor_links,
+    raptor_nodes,
+    raptor_pointers,
+    raptor_summaries,
     tenants,
 )
 from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
@@ -306,6 +310,9 @@ def _open(connection: Connection, tenant: TenantId, opening: Opening) -> None:
         .where(tenants.c.tenant_id == tenant.value)
         .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), **changed)
     )
+    # A stale tree is compared with everything when it takes in what changed.
+    built_from = 0 if opening.tree_stale else state_version
+    connection.execute(update(raptor_pointers).where(raptor_pointers.c.tenant_id == tenant.value).values(built_from=built_from))
     if opening.generation:
         pointer = {
             "tenant_id": tenant.value,
@@ -322,6 +329,7 @@ def _abandon(connection: Connection, tenant: TenantId) -> None:
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
-    for table in (prepared_chunks, chunks, chunk_texts, versions, documents, summaries):
+    held = (prepared_chunks, chunks, chunk_texts, versions, documents, summaries)
+    for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))

@@ -1,0 +1,82 @@
+"""Trees over passages: only the current one is to be there, and each of its nodes to be found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.ingestion.reconciliation.report import Kind
+from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.raptor.forgetting import TreeMemory
+from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.stores.catalogue.trees import TreePointer
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind
+
+
+@dataclass(frozen=True, slots=True)
+class TreesRound:
+    """Holds the vectors against the nodes of the current tree; a tenant with a build under way is left for the next round.
+
+    A build writes vectors before the rows that refer to them, under ids of their own. What was read before it was seen that no
+    build is under way belongs to one that has ended; the pointer and the rows, read after, say which of it is in use.
+    """
+
+    round: Round
+
+    async def run(self) -> None:
+        """Compare, and mend where that is asked for."""
+        await self.round.progress("tree", 0, 0)
+        await self._orphaned_generations()
+        await self._orphaned_points()
+        await self._missing()
+
+    async def _current(self) -> TreePointer | None:
+        """Return the pointer, or None while a build is under way."""
+        tenant, catalogue = self.round.tenant, self.round.stores.catalogue
+        for state in (JobState.QUEUED, JobState.RUNNING):
+            if (await catalogue.jobs.jobs(tenant, limit=1, state=state, kind=JobKind.RAPTOR)).items:
+                return None
+        return await catalogue.trees.pointer(tenant)
+
+    async def _orphaned_generations(self) -> None:
+        tenant, trees, report = self.round.tenant, self.round.stores.catalogue.trees, self.round.report
+        held = await trees.generations(tenant)
+        pointer = await self._current()
+        orphans = [] if pointer is None else [each for each in held if each != pointer.generation]
+        report.found(Kind.TREE_ORPHANED, [f"generation {each}" for each in orphans])
+        if self.round.repair and orphans and pointer is not None:
+            await trees.delete_generations(tenant, keep=pointer.generation)
+            report.mended(Kind.TREE_ORPHANED, len(orphans))
+
+    async def _orphaned_points(self) -> None:
+        tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
+        async for points in stores.vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR):
+            pointer = await self._current()
+            if pointer is None:
+                return
+            ids = [point.id for point in points]
+            used = await stores.catalogue.trees.nodes(tenant, pointer.generation, point_ids=ids)
+            orphans = sorted(set(ids) - {node.point_id(tenant) for node in used})
+            report.found(Kind.TREE_VECTOR_ORPHANED, orphans)
+            if self.round.repair and orphans:
+                report.mended(Kind.TREE_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, orphans))
+                self.round.changed = True
+            await self.round.progress("tree", 0, 0)
+
+    async def _missing(self) -> None:
+        tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
+        pointer = await self._current()
+        if pointer is None or pointer.generation == 0:
+            return
+        trees = stores.catalogue.trees
+        memory = TreeMemory(stores.catalogue.documents, trees, NodePoints(stores.vectors, stores.embedder))
+        missing = await memory.missing(tenant, await trees.nodes(tenant, pointer.generation))
+        again = await self._current()
+        if again != pointer:
+            report.skipped(Kind.TREE_VECTOR_MISSING, len(missing))
+            return
+        report.found(Kind.TREE_VECTOR_MISSING, [node.id for node in missing])
+        if self.round.repair:
+            written = await memory.restore(tenant, missing)
+            report.mended(Kind.TREE_VECTOR_MISSING, len(written))
+            self.round.changed |= bool(written)

@@ -1,0 +1,166 @@
+"""The tree over passages, out of one tenant and into another: what was paid for comes along."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.domain.document import stable_id
+from agentic_rag_backend.domain.graph import CommunitySummary, Support
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.writing import key_of
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
+from agentic_rag_backend.stores.vector.base import Collection, VectorStore
+from agentic_rag_backend.transfer.identity import Passages
+from agentic_rag_backend.transfer.lines import packed, unpacked
+from agentic_rag_backend.transfer.records import Generation, TreeNodeRecord
+
+_PAGE = 500
+_BATCH = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedTree:
+    """The current tree; without one, ``generation`` is None."""
+
+    generation: Generation | None = None
+    nodes: tuple[TreeNodeRecord, ...] = ()
+    summaries: tuple[CommunitySummary, ...] = ()
+
+
+async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId) -> ExportedTree:
+    """Return the current tree, its summaries without what rests on passages that are not visible."""
+    trees, documents = catalogue.trees, catalogue.documents
+    pointer = await trees.pointer(tenant)
+    if pointer.generation == 0:
+        return ExportedTree()
+    nodes = await trees.nodes(tenant, pointer.generation)
+    told: list[CommunitySummary] = []
+    stored: dict[str, str] = {}
+    for start in range(0, len(nodes), _PAGE):
+        held = list((await trees.summaries(tenant, [key_of(node) for node in nodes[start : start + _PAGE]])).values())
+        visible = await documents.hydrate(tenant, supporting_chunks(held))
+        visible |= await documents.hydrate(tenant, further_chunks(held, visible))
+        told += [visible_summary(each, visible) for each in held]
+        points = {node.point_id(tenant): node.id for node in nodes[start : start + _PAGE]}
+        found = await vectors.vectors(tenant, Collection.NODES, list(points))
+        stored |= {points[point]: packed(vector) for point, vector in found.items()}
+    generation = Generation(
+        number=pointer.generation, stale=pointer.stale, built_at=pointer.built_at, details=dict(pointer.details)
+    )
+    records = (
+        TreeNodeRecord(
+            id=node.id,
+            level=node.level,
+            children=node.children,
+            documents=node.documents,
+            fingerprint=node.fingerprint,
+            size=node.size,
+            prompt_version=node.prompt_version,
+            model=node.model,
+            vector=stored.get(node.id),
+        )
+        for node in nodes
+    )
+    return ExportedTree(generation, tuple(records), tuple(told))
+
+
+@dataclass(slots=True)
+class ImportedTree:
+    """A tree on its way into a tenant; nodes come before summaries, children before parents."""
+
+    tenant: TenantId
+    passages: Passages
+    nodes: dict[str, TreeNode] = field(default_factory=dict)
+    """By their id in the archive."""
+    _fingerprints: dict[str, str] = field(default_factory=dict)
+    _vectors: dict[str, str] = field(default_factory=dict)
+    _told: dict[tuple[str, str, str], CommunitySummary] = field(default_factory=dict)
+
+    def read(self, records: Sequence[TreeNodeRecord]) -> None:
+        """Take in nodes, under the ids and fingerprints that they have in this tenant.
+
+        Raises:
+            InvalidRequest: they are no tree.
+        """
+        for record in sorted(records, key=lambda record: record.level):
+            if record.id in self.nodes or len(record.documents) != (len(record.children) if record.level == 1 else 0):
+                raise InvalidRequest(f"node {record.id} of the archive's tree is twice there, or without its documents")
+            node = self._leaf(record) if record.level == 1 else self._inner(record)
+            self.nodes[record.id] = node
+            self._fingerprints[record.fingerprint] = node.fingerprint
+            if record.vector is not None:
+                self._vectors[node.id] = record.vector
+
+    async def summaries(self, trees: TreeCatalogue, records: Sequence[CommunitySummary]) -> None:
+        """Record the summaries of nodes."""
+        found = [
+            replace(self.passages.rewritten(each), fingerprint=self._fingerprints[each.fingerprint])
+            for each in records
+            if each.fingerprint in self._fingerprints
+        ]
+        await trees.save_summaries(self.tenant, found)
+        self._told.update({(each.fingerprint, each.prompt_version, each.model): each for each in found})
+
+    async def write(
+        self, trees: TreeCatalogue, points: NodePoints, generation: Generation | None, *, dimensions: int | None
+    ) -> int:
+        """Write nodes and vectors and make them the current tree; return how many texts were embedded. Repeatable.
+
+        Args:
+            dimensions: of the archive's vectors, where they are of this deployment's embedder; else they are embedded anew.
+        """
+        if generation is None:
+            return 0
+        nodes = sorted(self.nodes.values(), key=lambda node: (node.level, node.id))
+        number = await trees.next_generation(self.tenant)
+        for start in range(0, len(nodes), _PAGE):
+            await trees.write_nodes(self.tenant, number, nodes[start : start + _PAGE])
+        embedded = 0
+        told = [node for node in nodes if key_of(node) in self._told and _says(self._told[key_of(node)])]
+        for start in range(0, len(told), _BATCH):
+            batch = told[start : start + _BATCH]
+            packings = {node.id: self._vectors[node.id] for node in batch if node.id in self._vectors}
+            known = {id: unpacked(text, dimensions=dimensions) for id, text in packings.items()} if dimensions else {}
+            await points.write(self.tenant, batch, {node.id: self._told[key_of(node)] for node in batch}, known)
+            embedded += len(batch) - len(known)
+        await trees.publish(self.tenant, number, built_from=0, details=generation.details)
+        await trees.delete_generations(self.tenant, keep=number)
+        return embedded
+
+    def _leaf(self, record: TreeNodeRecord) -> TreeNode:
+        supports = [
+            self.passages.support(Support(document, 0, chunk))
+            for document, chunk in zip(record.documents, record.children, strict=True)
+        ]
+        children = tuple(support.chunk_id for support in supports)
+        documents = tuple(support.document_id for support in supports)
+        return self._node(record, children, documents, leaf_fingerprint(children))
+
+    def _inner(self, record: TreeNodeRecord) -> TreeNode:
+        below = [self.nodes[child] for child in record.children if child in self.nodes]
+        if len(below) < len(record.children) or any(child.level != record.level - 1 for child in below):
+            raise InvalidRequest(f"node {record.id} of the archive's tree has children that are not there")
+        fingerprint = inner_fingerprint(record.level, (child.fingerprint for child in below))
+        return self._node(record, tuple(child.id for child in below), (), fingerprint)
+
+    def _node(self, record: TreeNodeRecord, children: tuple[str, ...], documents: tuple[str, ...], fingerprint: str) -> TreeNode:
+        return TreeNode(
+            id=record.id if self.passages.identity.kept else stable_id("imported-node", self.tenant, record.id),
+            level=record.level,
+            children=children,
+            documents=documents,
+            fingerprint=fingerprint,
+            size=record.size,
+            prompt_version=record.prompt_version,
+            model=record.model,
+        )
+
+
+def _says(summary: CommunitySummary) -> bool:
+    return bool(summary.summary or summary.findings)

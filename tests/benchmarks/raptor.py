@@ -1,0 +1,161 @@
+"""Measure the tree over passages on MuSiQue: what building and keeping it takes, and what searching it finds beside `dense`.
+
+Writes ``results/raptor.json`` and ``.md``; absolute times are reported, ratios are asserted: one more passage rewrites as many
+summaries as the tree has levels, an unchanged tree none, and `raptor` finds no less in the first five than `dense`.
+``--scale N`` clusters N seeded synthetic vectors and reports time and memory: no store, no embedder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from corpora import ingest
+from report import data, finish, quiet
+
+from agentic_rag_backend.container import Container, open_container
+from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.evaluation.datasets import Passage, QuestionSet, load_question_set
+from agentic_rag_backend.evaluation.metrics import all_at, percentile, recall_at
+from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
+from agentic_rag_backend.raptor.plan import Leaves, plan_tree
+from agentic_rag_backend.settings import Settings
+
+ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "dense": ("dense", {}),
+    "hybrid": ("hybrid", {}),
+    "raptor collapsed": ("raptor", {}),
+    "raptor leaves_first": ("raptor", {"order": "leaves_first"}),
+    "raptor summaries only": ("raptor", {"levels": [1, 2, 3]}),
+    "raptor levels": ("raptor", {"search": "levels"}),
+}
+NAMES = ("R@5", "R@10", "all@10")
+
+
+async def build(services: Container, tenant: TenantId, **options: Any) -> dict[str, Any]:
+    """Run a build and return its result with its duration."""
+    started = time.perf_counter()
+    job = await services.raptor.request_build(tenant, BuildOptions(**options))
+    while not (job := await services.catalogue.jobs.job(tenant, job.id)).state.ended:
+        await asyncio.sleep(0.05)
+    if job.result is None:
+        raise SystemExit(f"the build ended {job.state.value}: {job.error}")
+    kept = ("mode", "nodes", "levels", "nodes_changed", "summaries_written", "stages_ms")
+    return {"total_s": round(time.perf_counter() - started, 2), **{name: job.result[name] for name in kept}}
+
+
+async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet) -> dict[str, dict[str, float]]:
+    """Ask every question in every way in turn, so that noise hits all alike."""
+    current = await services.tenants.get(tenant)
+    times: dict[str, list[float]] = {name: [] for name in ASKED}
+    scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in ASKED}
+    for labelled in questions.questions:
+        for name, (strategy, options) in ASKED.items():
+            query = Query(tenant=current, text=labelled.question, limit=20, options=options)
+            started = time.perf_counter()
+            found = await services.retrievers.get(strategy).retrieve(query)
+            times[name].append((time.perf_counter() - started) * 1000)
+            keys = list(dict.fromkeys(str(hit.visible.document_key) for hit in found.hits))
+            gold = labelled.gold
+            scores[name].append((recall_at(keys, gold, 5), recall_at(keys, gold, 10), all_at(keys, gold, 10)))
+    return {
+        name: {
+            **{metric: round(sum(row[n] for row in scores[name]) / len(scores[name]), 3) for n, metric in enumerate(NAMES)},
+            "p50_ms": round(percentile(times[name], 0.5), 2),
+            "p95_ms": round(percentile(times[name], 0.95), 2),
+        }
+        for name in ASKED
+    }
+
+
+async def measure(folder: Path) -> dict[str, Any]:
+    """Measure MuSiQue in a fresh data folder."""
+    questions = load_question_set(folder / "musique")
+    with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
+        settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
+        async with open_container(settings) as services:
+            tenant = (await services.tenants.create("musique")).id
+            results: dict[str, Any] = {"ingestion": await ingest(services, tenant, questions.passages[:-1])}
+            results["full"] = await build(services, tenant)
+            results["unchanged"] = await build(services, tenant)
+            last: Passage = questions.passages[-1]
+            await ingest(services, tenant, [last])
+            results["one more"] = await build(services, tenant)
+            for name, row in results.items():
+                print(name, row, flush=True)
+            results["search"] = await ask_all(services, tenant, questions)
+            return results
+
+
+def scale(count: int) -> dict[str, Any]:
+    """Cluster synthetic vectors around count ÷ 12 themes."""
+    rng = np.random.default_rng(7)
+    themes = rng.normal(size=(max(1, count // 12), 384)).astype(np.float32)
+    rows = themes[rng.integers(0, len(themes), count)] + rng.normal(size=(count, 384)).astype(np.float32)
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    ids = tuple(f"c{number}" for number in range(count))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    started, busy = time.perf_counter(), time.process_time()
+    nodes = plan_tree(TenantId("t_" + "a" * 32), Leaves(ids, ids, rows), TreeOptions())
+    return {
+        "chunks": count,
+        "nodes": len(nodes),
+        "total_s": round(time.perf_counter() - started, 2),
+        "cpu_s": round(time.process_time() - busy, 2),
+        "memory_added_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 - before, 1),
+    }
+
+
+def failures(results: dict[str, Any]) -> list[str]:
+    """Return the asserted ratios that do not hold."""
+    missed = []
+    height = len(results["full"]["levels"])
+    if results["one more"]["summaries_written"] > height + 1:
+        missed.append(f"one more passage rewrote {results['one more']['summaries_written']} summaries of {height} levels")
+    if results["unchanged"]["summaries_written"]:
+        missed.append(f"an unchanged tree had {results['unchanged']['summaries_written']} summaries written")
+    found, dense = results["search"]["raptor collapsed"]["R@5"], results["search"]["dense"]["R@5"]
+    if found < dense:
+        missed.append(f"raptor R@5 {found} is below dense {dense}")
+    return missed
+
+
+def markdown(results: dict[str, Any]) -> str:
+    """Return the tables."""
+    lines = ["| search | R@5 | R@10 | all@10 | p50 ms | p95 ms |", "|---|---|---|---|---|---|"]
+    for name, figures in results["search"].items():
+        lines.append(f"| {name} | " + " | ".join(str(value) for value in figures.values()) + " |")
+    lines += ["", "| build | seconds | nodes by level | changed | summaries written |", "|---|---|---|---|---|"]
+    for name in ("full", "unchanged", "one more"):
+        row = results[name]
+        levels = ", ".join(str(count) for count in row["levels"].values())
+        lines.append(f"| {name} | {row['total_s']} | {levels} | {row['nodes_changed']} | {row['summaries_written']} |")
+    row = results["scale"]
+    lines += ["", f"Clustering {row['chunks']} vectors: {row['cpu_s']} s of one core, {row['memory_added_mb']} MB."]
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """Run, write, assert."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--scale", type=int, default=10_000)
+    chosen = parser.parse_args()
+    quiet()
+    folder = data()
+    if folder is None:
+        return 0
+    scaled = scale(chosen.scale)
+    print("scale", scaled, flush=True)
+    results = {**asyncio.run(measure(folder)), "scale": scaled}
+    return finish("raptor", results, markdown(results), failures(results))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
