@@ -14,6 +14,7 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
@@ -38,6 +39,9 @@ from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredC
 
 STAND_IN_POINTS = 8
 """Points that are the answer where the model fails to write it."""
+
+
+_FACTS = frozenset({Asked.NAME, Asked.TIME, Asked.NUMBER})
 
 
 class HydratesChunks(Protocol):
@@ -93,7 +97,7 @@ class GlobalAnswers:
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
         reasons = _reasons(partial, by_model=by_model and bool(told), possible=self._calls.possible)
         points, context = _within(partial.points, self._options.context_tokens)
-        answerable = _answerable(points, by_model=by_model)
+        answerable = _answerable(partial.scores, by_model=by_model)
         details = _details(told, partial, points, by_model=by_model)
         traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
         brief = Brief(
@@ -107,6 +111,9 @@ class GlobalAnswers:
             return replace(brief, answerable=0.0, refusal="nothing_found")
         if answerable < self._options.min_confidence and (by_model or not of_all):
             return replace(brief, refusal="below_confidence")
+        if not self._calls.possible and asked_for(query.text) in _FACTS:
+            # Near sentences are an account, but no fact: the extractive model says whether one of them has it.
+            return replace(brief, request=_of_fact(query.text, context))
         if not by_model or self._allowed(query) <= retrieval.usage.calls + spending.begun:
             return brief
         return replace(brief, request=self._request(query.text, points, context, history))
@@ -144,6 +151,11 @@ class GlobalAnswers:
         )
 
 
+def _of_fact(question: str, context: Context) -> ModelRequest:
+    evidence = tuple(passage.evidence() for passage in context.passages)
+    return ModelRequest(prompt=built_in("answer").id, messages=(), question=question, evidence=evidence)
+
+
 def stand_in(points: Sequence[Point]) -> str:
     """Return the best points as an answer: checked sentences with the numbers of their passages."""
     sentences = (
@@ -177,10 +189,14 @@ def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], C
     return kept, Context(tuple(numbers.values()))
 
 
-def _answerable(points: Sequence[Point], *, by_model: bool) -> float:
-    if not points:
+def _answerable(scores: Sequence[float], *, by_model: bool) -> float:
+    """Return the chance that the answer is there: what the model says of the best point, or how near the five nearest are.
+
+    Without a model, of the eight theme questions of the examples seven are above the bound, and of 21 of the podcasts', asked
+    of the examples, none.
+    """
+    if not scores:
         return 0.0
-    scores = [point.score / BEST_SCORE for point in points]
     return max(scores) if by_model else account_answerability(breadth(scores))
 
 

@@ -78,10 +78,13 @@ async def overview(
         if each.theme not in best or each.worth > found[best[each.theme]].worth:
             best[each.theme] = index
     near = [index for index in best.values() if of_all or found[index].cosine >= MIN_COSINE]
-    chosen = _merged(found, near, vectors @ vectors.T)
+    chosen = _merged(found, near, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
     scores = [each.said if of_all else each.cosine for each in found]
-    points = tuple(_point(found[index].passage, scores[index]) for index in chosen)
-    return PartialAnswers(points, zero=len(best) - len(near))
+    return PartialAnswers(
+        points=tuple(_point(found[index].passage, scores[index]) for index in chosen),
+        scores=tuple(max(0.0, min(1.0, scores[index])) for index in near),
+        zero=len(best) - len(near),
+    )
 
 
 def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_Sentence]:
@@ -127,12 +130,12 @@ def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) ->
     return found[:EMBEDDED]
 
 
-def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np.float32]) -> list[int]:
+def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
     """Choose by falling worth: of the question, unlike what is chosen, of another document."""
     chosen: list[int] = []
     documents: Counter[str] = Counter()
     best = max((found[index].worth for index in near), default=0.0)
-    left = [index for index in near if found[index].worth >= KEPT_SHARE * best]
+    left = [index for index in near if found[index].worth >= least * best]
     while left and len(chosen) < MOST_SENTENCES:
 
         def gain(index: int) -> float:

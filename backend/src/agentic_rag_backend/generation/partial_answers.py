@@ -75,9 +75,10 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswers:
-    """The points, best first, and what became of the others."""
+    """The points, best first, and what became of the others; ``scores`` in [0, 1] of all that helped, merged or not."""
 
     points: tuple[Point, ...]
+    scores: tuple[float, ...] = ()
     calls: int = 0
     failed: tuple[str, ...] = ()
     zero: int = 0
@@ -149,7 +150,14 @@ async def partial_answers(question: str, told: Sequence[ToldTheme], calls: Struc
             unsupported += point is None
             points += [point] if point is not None else []
     order = sorted(range(len(points)), key=lambda number: (-points[number].score, number))
-    return PartialAnswers(tuple(points[number] for number in order), len(bundles), tuple(failed), zero, unsupported)
+    return PartialAnswers(
+        points=tuple(points[number] for number in order),
+        scores=tuple(points[number].score / BEST_SCORE for number in order),
+        calls=len(bundles),
+        failed=tuple(failed),
+        zero=zero,
+        unsupported=unsupported,
+    )
 
 
 def _numbered(bundle: Sequence[ToldTheme]) -> list[Passage]:
