@@ -13,7 +13,7 @@ from agentic_rag_backend.retrieval.filters import parse_filter
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-EVERY = ("dense", "sparse", "hybrid", "graph", "community", "dual_level", "auto")
+EVERY = ("dense", "sparse", "hybrid", "graph", "community", "dual_level", "global", "drift", "auto")
 QUESTIONS = (
     "Who founded the organisation that designed the Tidal Array?",
     "Who engraved the Glass Atlas?",
