@@ -12,7 +12,7 @@ from agentic_rag_backend.cli.client import Client
 from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
 from agentic_rag_backend.cli.following import JobFollower
 from agentic_rag_backend.cli.remote import open_remote
-from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, NotFound, StoreLocked
+from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, NotFound, RequestTimeout, StoreLocked
 
 
 def client_of(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
@@ -145,6 +145,22 @@ async def test_a_post_whose_connection_breaks_is_sent_again_under_its_key() -> N
     assert len(server.keys) == 5
     assert len(set(server.keys)) == 1
     assert server.keys[0]
+
+
+TOO_LONG = httpx.Response(504, json={"code": "timeout", "detail": "the request took longer than 60 s"})
+JOB = httpx.Response(200, json={"data": {"id": "1"}, "meta": {}})
+
+
+async def test_what_takes_a_busy_server_too_long_is_sent_again_where_nothing_is_paid_twice() -> None:
+    server = _Breaks(TOO_LONG, UNDER_WAY, DONE)
+    assert await client_of(server).post("/documents", {"text": "x"}) == {"job_id": "1"}
+    assert len(set(server.keys)) == 1
+    assert await client_of(_Breaks(TOO_LONG, TOO_LONG, JOB)).get("/jobs/1") == {"id": "1"}
+    for method, path, asked in (("GET", "/jobs/1", 3), ("POST", "/query", 1), ("DELETE", "/documents/1", 1)):
+        server = _Breaks(*[TOO_LONG] * 4)
+        with pytest.raises(RequestTimeout):
+            await client_of(server).request(method, path)
+        assert len(server.keys) == asked, method
 
 
 async def test_every_post_has_a_key_of_its_own() -> None:

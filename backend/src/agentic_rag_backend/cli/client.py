@@ -12,7 +12,7 @@ import httpx
 
 from agentic_rag_backend.cli.command import EVERYTHING
 from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
-from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress, InvalidRequest, NotFound
+from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress, InvalidRequest, NotFound, RequestTimeout
 
 BASE_PATH = "/api/v1"
 PAGE = 100
@@ -20,8 +20,9 @@ PAGE = 100
 _MAX_SHOWN = 200
 _UNHURRIED = httpx.Timeout(None, connect=5.0)
 _SENT_AGAIN = frozenset({"GET", "POST"})
+_UPLOAD = ("POST", "/documents")
 _SENT_AGAIN_AFTER_S = (0.2, 1.0)
-"""Pauses before a request is sent again whose connection broke."""
+"""Pauses before a request is sent again whose connection broke, or that took the server too long."""
 _ASKED_IN_PROGRESS = 60
 """How often a request is sent while its first sending is under way; the server bounds that by REQUEST_TIMEOUT_S."""
 
@@ -79,7 +80,8 @@ class Client:
         """Return the envelope of a success.
 
         A GET or POST whose connection breaks is sent again: a POST has an Idempotency-Key of its own, under which the
-        server does it once.
+        server does it once. So is a GET that takes a busy server too long, and a POST of a document, of which a folder has
+        many; a question may have been paid for, and whoever asks may rather not wait again.
 
         Raises:
             AgenticRagError: the class that the problem's code names.
@@ -105,6 +107,11 @@ class Client:
                 if method not in _SENT_AGAIN or broken > len(_SENT_AGAIN_AFTER_S):
                     raise
                 await asyncio.sleep(_SENT_AGAIN_AFTER_S[broken - 1])
+                continue
+            too_long = response.status_code == RequestTimeout.status and (method == "GET" or (method, path) == _UPLOAD)
+            if too_long and broken < len(_SENT_AGAIN_AFTER_S):
+                await asyncio.sleep(_SENT_AGAIN_AFTER_S[broken])
+                broken += 1
                 continue
             if not broken or response.status_code != httpx.codes.CONFLICT:
                 return response
