@@ -71,7 +71,7 @@ class Corpus:
         seconds = time.perf_counter() - started
         after = await self._held()
         result = job.result or {}
-        fresh = [id for id, fingerprint in after.items() if fingerprint not in set(before.values())]
+        fresh = sorted(set(after.values()) - set(before.values()))
         return {
             "s": round(seconds, 3),
             "stages_ms": result["stages_ms"],
@@ -101,9 +101,10 @@ class Corpus:
         held = await self.services.graph.communities(self.tenant, pointer.generation)
         return {each.id: each.fingerprint for each in held}
 
-    async def _names(self, ids: Sequence[str]) -> list[str]:
-        views = await self.services.communities.views(self.tenant, ids[:100])
-        return sorted(view.name for view in views.values())
+    async def _names(self, fingerprints: Sequence[str]) -> list[str]:
+        """Return what the communities are called by their central entities: titles are the scripted model's."""
+        summaries = await self.services.catalogue.communities.summaries(self.tenant, fingerprints)
+        return sorted(", ".join(label.text for label in each.names) for each in summaries.values())
 
 
 async def upkeep(folder: Path, passages: Sequence[Passage], server: ModelProcess) -> dict[str, Any]:

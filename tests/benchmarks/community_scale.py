@@ -143,6 +143,7 @@ def measure(entities: int, relationships: int, *, neo4j: bool, folder: Path | No
             sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures"))
             import services
 
+            (home / "server").mkdir(exist_ok=True)
             server = stack.enter_context(services.neo4j(home / "server"))
             store = json.dumps([server.uri, server.user, server.password])
             found[f"neo4j {entities:,} / {relationships:,}"] = measured(store, home / "neo4j", entities, relationships)

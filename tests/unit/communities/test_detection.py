@@ -310,6 +310,26 @@ def test_starting_from_its_own_result_changes_nothing() -> None:
     assert {each.members for each in again.communities} == {each.members for each in found.communities}
 
 
+def test_a_cluster_that_was_divided_is_divided_from_what_it_was() -> None:
+    edges = planted(12, 40, degree=2, between=3)
+    entities = names_of(edges)
+    options = DetectionOptions(max_cluster_size=12)
+    before = detect(edges, entities=entities, options=options)
+    assert {each.level for each in before.communities} >= {0, 1}
+    base = [each for each in before.communities if each.base]
+    starting = {member: number for number, each in enumerate(base) for member in each.members}
+    divided: dict[int, dict[str, int]] = defaultdict(dict)
+    for number, each in enumerate(before.communities):
+        divided[each.level].update(dict.fromkeys(each.members, number))
+    again = detect(edges, entities=entities, options=options, starting=starting, divided=divided)
+    assert {each.members for each in again.communities} == {each.members for each in before.communities}
+    fewer = edges[:-1]
+    after = detect(fewer, entities=entities, options=options, starting=starting, divided=divided)
+    kept = {each.members for each in after.communities} & {each.members for each in before.communities}
+    assert len(kept) >= 0.8 * len(before.communities)
+    check_hierarchy(after, entities, options)
+
+
 def test_starting_from_before_a_change_keeps_most_communities() -> None:
     edges = planted(30, 30, between=40)
     before = detect(edges[:-4], entities=names_of(edges), options=DetectionOptions())

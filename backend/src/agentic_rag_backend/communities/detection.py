@@ -99,6 +99,7 @@ def detect(
     options: DetectionOptions,
     contexts: Sequence[Context] = (),
     starting: Mapping[str, int] | None = None,
+    divided: Mapping[int, Mapping[str, int]] | None = None,
 ) -> Detection:
     """Return the communities of a graph; every entity is in exactly one root. CPU-bound: run it in a thread.
 
@@ -110,6 +111,7 @@ def detect(
         contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
         starting: an earlier assignment of entities to clusters, from which Leiden starts; unknown entities start alone. Where
             the modularity that Leiden comes to is more than 1 % below that of beginning from nothing, the latter is taken.
+        divided: with ``starting``, how entities were clustered at each level; from that, clusters that are too large are divided.
 
     Raises:
         ValueError: a weight is not a finite number above 0, or an edge names an unknown entity.
@@ -119,7 +121,7 @@ def detect(
     graph = _Graph.build(edges, entities, contexts)
     clusters, afresh = _partition(graph, options, starting)
     base = _settled(graph, clusters, options)
-    hierarchy = _Hierarchy(graph, options)
+    hierarchy = _Hierarchy(graph, options, {} if afresh or divided is None else divided)
     for group in _coarsen(graph, base, options):
         if len(group) == 1:
             hierarchy.add(group[0], level=0, parent=None, base=True)
@@ -208,9 +210,10 @@ def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping
 class _Hierarchy:
     """Collects communities, dividing those that are too large."""
 
-    def __init__(self, graph: _Graph, options: DetectionOptions) -> None:
+    def __init__(self, graph: _Graph, options: DetectionOptions, divided: Mapping[int, Mapping[str, int]]) -> None:
         self._graph = graph
         self._options = options
+        self._divided = divided
         self.communities: list[DetectedCommunity] = []
 
     def put(self, members: Members, *, level: int, parent: int | None, base: bool) -> int:
@@ -222,7 +225,9 @@ class _Hierarchy:
         index = self.put(members, level=level, parent=parent, base=base)
         if len(members) <= self._options.max_cluster_size or level + 1 >= self._options.max_levels:
             return
-        for part in _divide(self._graph, members, self._options):
+        before = self._divided.get(level + 1, {})
+        starting = {member: before[id] for member in members if (id := self._graph.ids[member]) in before}
+        for part in _divide(self._graph, members, self._options, starting):
             self.add(part, level=level + 1, parent=index, base=False)
 
 
@@ -278,15 +283,19 @@ def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> l
     return [[base[index] for index in group] for group in sorted(groups)]
 
 
-def _divide(graph: _Graph, members: Members, options: DetectionOptions) -> list[Members]:
-    """Return the parts of a cluster, or nothing where it does not fall apart."""
+def _divide(graph: _Graph, members: Members, options: DetectionOptions, starting: Mapping[int, int]) -> list[Members]:
+    """Return the parts of a cluster, or nothing where it does not fall apart.
+
+    A member more or less leaves most parts as they were only where they are started from.
+    """
     inside = graph.inside(members)
     linked = {node for a, b, _ in inside for node in (a, b)}
     alone = [member for member in members if member not in linked]
     touched = sorted({number for member in alone for number in graph.contexts_of.get(member, ())})
     contexts = [graph.contexts[number] for number in touched]
     for factor in _DIVISIONS:
-        parts = _leiden(inside, seed=_seed_of(graph, members), resolution=options.resolution * factor)
+        resolution = options.resolution * factor
+        parts = _leiden(inside, seed=_seed_of(graph, members), resolution=resolution, starting=starting or None)
         parts += [[member] for member in alone]
         parts = absorb(parts, links=graph.links, contexts=contexts, min_size=options.min_size, force=True)
         if len(parts) > 1:

@@ -88,6 +88,14 @@ def previous_assignment(communities: Sequence[Community], details: Mapping[str, 
     return {entity: number for number, each in enumerate(base) for entity in each.entity_ids}
 
 
+def previous_division(communities: Sequence[Community]) -> dict[int, dict[str, int]]:
+    """Return the clusters of a published generation by level: how those that were too large were divided."""
+    levels: dict[int, dict[str, int]] = {}
+    for number, each in enumerate(sorted(communities, key=lambda each: each.id)):
+        levels.setdefault(each.level, {}).update(dict.fromkeys(each.entity_ids, number))
+    return levels
+
+
 def _coarse(details: Mapping[str, object]) -> frozenset[str]:
     named = details.get("coarse")
     return frozenset(named) if isinstance(named, list | tuple) else frozenset()

@@ -16,7 +16,13 @@ from agentic_rag_backend.communities.detection import Detection, DetectionOption
 from agentic_rag_backend.communities.gathering import EvidenceGatherer
 from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.plan import PlannedCommunity, plan_communities, previous_assignment, previous_detection
+from agentic_rag_backend.communities.plan import (
+    PlannedCommunity,
+    plan_communities,
+    previous_assignment,
+    previous_detection,
+    previous_division,
+)
 from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.communities.writing import Summariser, Written
@@ -327,6 +333,7 @@ def _detected(
         options=options,
         contexts=contexts(knowledge),
         starting=previous_assignment(previous, details) if incremental else None,
+        divided=previous_division(previous) if incremental else None,
     )
     return _Detected(edges, digest, detection)
 
