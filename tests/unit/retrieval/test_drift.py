@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
-from agentic_rag_backend.retrieval.drift import ASKED_WEIGHT, SEEN_WEIGHT, Drift, DriftOptions, extractive_follow_ups, merged
+from agentic_rag_backend.retrieval.drift import ASKED_WEIGHT, SEEN_WEIGHT, Drift, DriftOptions, follow_ups_of_themes, merged
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes import FoundThemes, ThemeSearch
 from agentic_rag_backend.stores.catalogue.base import CommunityPointer
@@ -112,7 +112,7 @@ async def test_without_a_model_the_question_is_seen_from_each_theme(query: Ask, 
     model, local = Model({}, generative=False), Local(hit)
     themes = [theme("A"), theme("B", keywords=()), theme("C"), theme("D", keywords=("d",))]
     found = await drift(Finder(*themes), local, model).retrieve(query("What?", limit=10))
-    assert found.trace.details["follow_ups"] == ["What? pots gear", "What? B", "What? d"]
+    assert found.trace.details["follow_ups"] == ["pots gear", "B", "d"]
     assert [each.score for each in found.hits if each.id == "What? B"] == [SEEN_WEIGHT]
     assert (model.requests, found.usage, found.trace.fallback_used) == ([], Usage(), False)
     assert found.trace.details["asked_by"] == "themes"
@@ -120,7 +120,7 @@ async def test_without_a_model_the_question_is_seen_from_each_theme(query: Ask, 
 
 async def test_a_model_that_fails_leaves_the_themes_own_questions_and_a_flag(query: Ask, hit: MakeHit) -> None:
     found = await drift(Finder(theme("Gear")), Local(hit), Model(ModelUnavailable("away"))).retrieve(query("What?"))
-    assert found.trace.details["follow_ups"] == ["What? pots gear"]
+    assert found.trace.details["follow_ups"] == ["pots gear"]
     assert found.trace.fallback_reason == "follow-up questions failed: model_unavailable"
     assert found.trace.fallback_used
 
@@ -156,7 +156,7 @@ async def test_the_questions_own_search_must_not_fail(query: Ask, hit: MakeHit) 
 
 
 def test_long_questions_are_cut_before_they_are_seen_from_a_theme() -> None:
-    assert all(len(text) < 500 for text in extractive_follow_ups("x" * 8000, [theme("A")], 3))
+    assert all(len(text) < 500 for text in follow_ups_of_themes("x" * 8000, [theme("A")], 3).follow_ups)
 
 
 SCORES = st.lists(st.tuples(st.sampled_from("abcdefgh"), st.floats(0, 1)), max_size=8, unique_by=lambda each: each[0])

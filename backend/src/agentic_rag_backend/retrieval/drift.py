@@ -69,6 +69,8 @@ class Primer:
     sketch: str = ""
     failure: str | None = None
     by_model: bool = False
+    words: tuple[str, ...] = ()
+    """What themes added to the question, where they asked."""
 
     @property
     def weight(self) -> float:
@@ -152,25 +154,25 @@ class Drift:
     async def _primer(self, question: str, themes: Sequence[ThemeHit], most: int, spending: Spending) -> Primer:
         if not themes or not most:
             return Primer(())
-        plain = extractive_follow_ups(question, themes, most)
+        plain = follow_ups_of_themes(question, themes, most)
         if not self._calls.possible or not spending.left:
-            return Primer(plain)
+            return plain
         shown = "\n".join(fence("theme", f"{theme.summary}\n{_told(theme)}", attributes={"name": theme.name}) for theme in themes)
         values = {"themes": shown, "question": fence("question", question), "most": str(most)}
         spending.begin()
         reply = await self._calls.ask(built_in("drift_primer"), values, _SCHEMA, max_tokens=500)
         spending.ended(reply)
         if reply.parsed is None:
-            return Primer(plain, failure=f"follow-up questions failed: {reply.failure}")
+            return replace(plain, failure=f"follow-up questions failed: {reply.failure}")
         asked = (line_in(item, "question", most=MOST_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
         fresh = tuple(dict.fromkeys(text for text in asked if text and text != question))[:most]
         return Primer(fresh, line_in(reply.parsed, "answer", most=MOST_CHARACTERS), by_model=True)
 
 
-def extractive_follow_ups(question: str, themes: Sequence[ThemeHit], most: int) -> tuple[str, ...]:
+def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -> Primer:
     """Return the question as each of the best themes would ask it: with what the theme is about."""
-    words = (" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes)
-    return tuple(dict.fromkeys(f"{question[:MOST_CHARACTERS]} {about}" for about in words))[:most]
+    words = tuple(dict.fromkeys(" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes))[:most]
+    return Primer(tuple(f"{question[:MOST_CHARACTERS]} {about}" for about in words), words=words)
 
 
 def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float, limit: int) -> tuple[Hit, ...]:
@@ -230,7 +232,7 @@ def _trace(first: Retrieval, themes: FoundThemes | None, primer: Primer, failure
             **own.details,
             **({"generation": themes.pointer.generation, "communities_stale": themes.pointer.stale} if themes else {}),
             "themes": dict(themes.details) if themes else {},
-            "follow_ups": list(primer.follow_ups),
+            "follow_ups": list(primer.follow_ups if primer.by_model else primer.words),
             "asked_by": "model" if primer.by_model else "themes",
         },
     )
