@@ -77,6 +77,25 @@ def test_communities_are_built_and_shown(served: Any) -> None:
     assert listed[0]["name"] in shown.out
 
 
+def test_the_graph_is_built_and_diversity_told(served: Any) -> None:
+    built = served.cli("build-graph", "--watch", "--json").json
+    assert built["graph"]["found"] == built["graph"]["mended"] == 0
+    assert built["graph"]["entities"] > 0
+    assert built["communities"]["communities"] > 0
+    assert served.cli("build-graph", "--json").json["communities"]["unchanged"]
+    estimate = served.cli("build-graph", "--dry-run", "--json").json
+    assert estimate["communities"]["dry_run"]
+    told = served.cli("analyze-diversity", "--num-queries", "4", "--strategies", "dense,community", "--json").json
+    assert set(told["strategies"]) == {"dense", "community"}
+    assert 0 < told["strategies"]["dense"]["diversity_ratio"] <= 1
+    assert told["strategies"]["community"]["communities"]["distinct"] > 0
+    assert told["communities"]["stale"] is False
+    table = served.cli("analyze-diversity", "--num-queries", "4", "--strategies", "dense")
+    assert table.code == 0
+    assert "diversity" in table.out
+    assert served.cli("analyze-diversity", "--dataset", "absent.jsonl").code == 2
+
+
 def test_a_tenant_made_by_the_operator_sees_its_own_and_only_that(served: Any) -> None:
     made = served.cli("tenants", "create", "acme", "--json").json
     key = served.cli("tenants", "keys", "create", "acme", "--scope", "read", "--json").json
