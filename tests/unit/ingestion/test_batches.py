@@ -1,62 +1,161 @@
-"""When a commit waits for others to share its flush with."""
+"""When a commit waits for others to share its flush with, and what it does meanwhile."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
 
 import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.ingestion import batches as module
 from agentic_rag_backend.ingestion.batches import Batches
 
 TENANT, OTHER = TenantId("t_" + "1" * 32), TenantId("t_" + "2" * 32)
 
 
-class _NoJob:
-    """A runner that begins the first job alone and does none: what is seen is only whether a commit waited."""
+class _World:
+    """A runner and a commitment that note what is done in which order."""
 
-    def __init__(self) -> None:
-        self.begun: list[str] = []
+    def __init__(self, *, version: int = 1) -> None:
+        self.done: list[str] = []
+        self.version = version
+        self.publishing = self.most_publishing = 0
+        self.flushes_fail: list[Exception] = []
+        self.nodes = SimpleNamespace(vectors=self)
 
-    async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> object:
-        self.begun.append(job_id)
-        return object() if len(self.begun) == 1 else None
+    async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> Any:
+        return SimpleNamespace(job_id=job_id, version=self.version, stage="", attempt=attempt)
 
-    async def guarded(self, *_: Any) -> None: ...
+    async def guarded(self, run: Any, step: Callable[[Any], Any], failed: Callable[[Any, Any], Any]) -> bool:
+        try:
+            await step(run)
+        except StoreUnavailable as error:
+            await failed(run, error)
+            return False
+        return True
+
+    async def failed(self, run: Any, error: Exception) -> None:
+        self.done.append(f"failed {run.job_id}")
+
+    async def write(self, run: Any) -> Any:
+        self.done.append(f"write {run.job_id}")
+        return SimpleNamespace(run=run)
+
+    async def flush(self) -> None:
+        self.done.append("flush")
+        if self.flushes_fail:
+            raise self.flushes_fail.pop()
+
+    async def publish(self, written: Any) -> None:
+        self.publishing += 1
+        self.most_publishing = max(self.most_publishing, self.publishing)
+        await asyncio.sleep(0)
+        self.publishing -= 1
+        self.done.append(f"publish {written.run.job_id}")
 
 
 @pytest.fixture
-def paused(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    waits: list[bool] = []
-
-    async def pause(self: Batches) -> None:
-        waits.append(True)
-
-    monkeypatch.setattr(Batches, "_pause", pause)
-    return waits
+def world() -> _World:
+    return _World()
 
 
-async def test_a_single_document_is_not_kept_waiting(paused: list[bool]) -> None:
-    batches = Batches(cast("Any", _NoJob()), Mock())
-    with batches.preparing():
-        batches.add(TENANT, "one", 1)
-    await batches.commit(TENANT, "one", 1)
-    assert paused == []
+@pytest.fixture
+def batches(world: _World, monkeypatch: pytest.MonkeyPatch) -> Batches:
+    monkeypatch.setattr(module, "LONGEST_PAUSE_S", 0.2)
+    made = Batches(cast("Any", world), cast("Any", world))
+    made._flush_s = 10.0
+    return made
 
 
-@pytest.mark.parametrize("tenant", [TENANT, OTHER])
-async def test_a_commit_waits_for_what_is_prepared(paused: list[bool], tenant: TenantId) -> None:
-    batches = Batches(cast("Any", _NoJob()), Mock())
+def _just_flushed(batches: Batches) -> None:
+    batches._flushed_at = asyncio.get_running_loop().time()
+
+
+async def test_a_single_document_is_not_kept_waiting(batches: Batches, world: _World) -> None:
+    _just_flushed(batches)
     batches.add(TENANT, "one", 1)
-    batches.add(tenant, "two", 1)
+    before = asyncio.get_running_loop().time()
     await batches.commit(TENANT, "one", 1)
-    assert paused == [True]
+    assert world.done == ["write one", "flush", "publish one"]
+    assert asyncio.get_running_loop().time() - before < 0.2
 
 
-async def test_a_commit_waits_for_what_is_being_prepared(paused: list[bool]) -> None:
-    batches = Batches(cast("Any", _NoJob()), Mock())
+async def test_what_is_prepared_shares_the_flush(batches: Batches, world: _World) -> None:
+    _just_flushed(batches)
+    for job_id in ("one", "two", "three"):
+        batches.add(TENANT, job_id, 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.done[:4] == ["write one", "write two", "write three", "flush"]
+    assert sorted(world.done[4:]) == ["publish one", "publish three", "publish two"]
+    assert world.most_publishing == 3, "first versions are published beside each other"
+
+
+async def test_it_writes_while_it_waits_for_what_is_being_prepared(batches: Batches, world: _World) -> None:
+    _just_flushed(batches)
     batches.add(TENANT, "one", 1)
     with batches.preparing():
+        committing = asyncio.create_task(batches.commit(TENANT, "one", 1))
+        while "write one" not in world.done:
+            await asyncio.sleep(0)
+        assert "flush" not in world.done
+        batches.add(TENANT, "two", 1)
+        while "write two" not in world.done:
+            await asyncio.sleep(0)
+        assert "flush" not in world.done
+    await committing
+    assert world.done.count("flush") == 1
+
+
+async def test_it_does_not_wait_longer_than_the_flush_is_due(batches: Batches, world: _World) -> None:
+    _just_flushed(batches)
+    with batches.preparing():
+        async with asyncio.timeout(10):
+            await batches.commit(TENANT, "one", 1)
+    assert world.done == ["write one", "flush", "publish one"]
+
+
+async def test_anothers_documents_are_not_taken_along(batches: Batches, world: _World) -> None:
+    batches.add(TENANT, "one", 1)
+    batches.add(OTHER, "two", 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.done == ["write one", "flush", "publish one"]
+
+
+async def test_later_versions_are_published_one_by_one(batches: Batches, world: _World) -> None:
+    world.version = 2
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.most_publishing == 1
+    assert world.done == ["write one", "write two", "flush", "publish one", "publish two"]
+
+
+async def test_a_flush_that_failed_is_tried_for_the_next(batches: Batches, world: _World) -> None:
+    world.flushes_fail = [StoreUnavailable("full")]
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.done.count("flush") == 2
+    assert "publish one" not in world.done
+    assert {"failed one", "publish two"} <= set(world.done)
+
+
+async def test_a_lost_turn_ends_the_commit_after_all_have_ended(batches: Batches, world: _World) -> None:
+    ended: list[str] = []
+
+    async def publish(written: Any) -> None:
+        if written.run.job_id == "one":
+            raise asyncio.CancelledError("the turn is another's")
+        await asyncio.sleep(0.01)
+        ended.append(written.run.job_id)
+
+    world.publish = publish  # type: ignore[method-assign]
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    with pytest.raises(asyncio.CancelledError):
         await batches.commit(TENANT, "one", 1)
-    assert paused == [True]
+    assert ended == ["two"]
