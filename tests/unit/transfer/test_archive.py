@@ -191,7 +191,9 @@ def test_what_is_refused_is_not_repeated(tmp_path: Path) -> None:
     assert secret not in refused(path).message
 
 
-@pytest.mark.parametrize("left_out", ["entities.jsonl", record_name(1), original_name(1), "summaries.jsonl", "tree.jsonl", "end.json"])
+@pytest.mark.parametrize(
+    "left_out", ["entities.jsonl", record_name(1), original_name(1), "summaries.jsonl", "tree.jsonl", "end.json"]
+)
 def test_an_archive_without_one_of_its_members_is_refused(tmp_path: Path, left_out: str) -> None:
     refused(written(tmp_path / "a", [member for member in whole() if member[0] != left_out]))
 
