@@ -71,7 +71,7 @@ check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction and Graphiti's leg; tables in tests/benchmarks/results
+bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction, indexes, Graphiti's leg and communities; tables in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
