@@ -141,7 +141,7 @@ def test_a_feature_is_switched_for_the_tenant(served: Any) -> None:
         (["communities", "rebuild", "--resolution", "-1"], "greater than 0; got '-1.0'"),
         (
             ["communities", "rebuild", "--resolution", "nan"],
-            'numbers must be finite; got {"mode": "incremental", "dry_run": false, "resolution": NaN}',
+            'numbers must be finite; got {"mode": "incremental", "dry_run": false, "resolution": NaN',
         ),
         (["tenants", "create", " "], "1 to 128"),
     ],

@@ -148,6 +148,14 @@ class Publisher:
 
     async def _retire(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
         await asyncio.sleep(self._retire_after_s)
+        await self._drop_older(tenant, generation, fingerprints)
+
+    async def tidy(self, tenant: TenantId, generation: int) -> None:
+        """Remove what a rebuild left that was killed after its generation had become current, long before this."""
+        held = await self._graph.communities(tenant, generation)
+        await self._drop_older(tenant, generation, [each.fingerprint for each in held])
+
+    async def _drop_older(self, tenant: TenantId, generation: int, fingerprints: Sequence[str]) -> None:
         await self._vectors.delete_generations(tenant, below=generation)
         await self._graph.delete_generations(tenant, below=generation)
         await self._communities.drop_summaries(tenant, keep=fingerprints)

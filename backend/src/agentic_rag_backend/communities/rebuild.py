@@ -134,6 +134,7 @@ class Rebuilder:
         pointer = await self._catalogue.communities.pointer(tenant)
         if not await self._standing.holds(tenant, pointer, await self._basis(tenant, options)):
             return None
+        await self._publisher.tidy(tenant, pointer.generation)
         await report("compare", 1, 1)
         nothing = {"summaries_written": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
         return {
