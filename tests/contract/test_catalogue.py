@@ -256,6 +256,10 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(revisions, "_labelled", lambda source, change: _labelled(source, replace(change, check=len))),
     ),
     "a job beside its transaction": ("a_submission_is_whole_or_not_at_all", _forgiving),
+    "a cancelled job that is shown": (
+        "a_job_ends_with_what_it_makes_visible",
+        lambda patch: patch.setattr(versions, "cancel_requested", lambda *_: False),
+    ),
     "a job handed on before its chunks": ("a_job_is_handed_on_with_its_last_chunks", _hasty),
     "a job that ends whatever becomes visible": (
         "a_job_ends_with_what_it_makes_visible",

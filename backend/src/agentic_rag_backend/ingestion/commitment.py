@@ -70,10 +70,12 @@ class Commitment:
         """Make a version visible whose vectors are flushed, remove what it supersedes, and finish the job."""
         run = written.run
         chunks = written.result["chunks"]
-        if chunks > FEW_CHUNKS:
-            await run.progress("publish", chunks, chunks, at_once=True)
-        else:  # it is over before anybody reads how far it is; its end says it
+        first = run.version == 1  # then nothing older is to be removed, and the job ends with its document's becoming visible
+        if first and chunks <= FEW_CHUNKS:
+            # It is over before anybody reads how far it is; its end says it, and whether it is still wanted is asked there.
             run.stage = "publish"
+        else:
+            await run.progress("publish", chunks, chunks, at_once=True)
         await confirm_turn()
         ending = Ending(
             job_id=run.job.id,
@@ -81,7 +83,6 @@ class Commitment:
             result={"document_id": run.document_id, "version": run.version, **written.result},
             progress=("publish", chunks, chunks),
         )
-        first = run.version == 1  # then nothing older is to be removed, and the job ends with its document's becoming visible
         if not written.published and not await self.documents.publish(
             run.tenant,
             run.document_id,
@@ -90,6 +91,7 @@ class Commitment:
             fence=fence_here(),
             ending=ending if first else None,
         ):
+            await run.look()
             raise superseded(run)
         ended, written.published = first and not written.published, True
         if not first:

@@ -281,9 +281,10 @@ class DocumentCatalogue(Protocol):
         """Make the version the visible one by compare-and-set; drop what older ones had prepared; raise ``state_version``.
 
         With a ``fence``, `StoreUnavailable` unless that is still the newest of its lease. With an ``ending``, the job ends
-        in the same transaction, where the answer is True.
+        in the same transaction, where the answer is True; asked to stop before, it keeps the version from becoming visible.
 
-        False, with nothing changed, if the document was deleted, a newer version is visible or this one has failed.
+        False, with nothing changed, if the document was deleted, a newer version is visible, this one has failed or its job
+        was asked to stop.
         Repeating it is True.
         """
 

@@ -20,6 +20,7 @@ OPEN = (JobState.QUEUED.value, JobState.RUNNING.value)
 _INSERT = insert(jobs)
 _ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
 _READ = select(jobs).where(*_ONE)
+_CANCEL_REQUESTED = select(jobs.c.cancel_requested).where(*_ONE, jobs.c.state.in_(OPEN))
 _READ_LOCKED = _READ.with_for_update()
 _FINISH = (
     update(jobs)
@@ -71,6 +72,11 @@ def read_job(connection: Connection, tenant: TenantId, job_id: str, *, lock: boo
     if row is None:
         raise NotFound(f"there is no job {job_id!r}")
     return job_from(row)
+
+
+def cancel_requested(connection: Connection, tenant: TenantId, job_id: str) -> bool:
+    """Tell whether a job that has not ended was asked to stop."""
+    return bool(connection.execute(_CANCEL_REQUESTED, {"tenant": tenant.value, "job": job_id}).scalar_one_or_none())
 
 
 def end_job(

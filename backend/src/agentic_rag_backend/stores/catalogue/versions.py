@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Ending, Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, end_job, new_job
+from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, cancel_requested, end_job, new_job
 from agentic_rag_backend.stores.catalogue.leases import require_fence
 from agentic_rag_backend.stores.catalogue.liveness import Fence
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
@@ -179,6 +179,8 @@ def publish(
 ) -> bool:
     """See `DocumentCatalogue.publish`."""
     require_fence(connection, tenant, fence)
+    if ending is not None and cancel_requested(connection, tenant, ending.job_id):
+        return False
     published = _publish(connection, tenant, document_id, version, failures)
     if published and ending is not None:
         end_job(connection, tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
