@@ -23,6 +23,7 @@ GROUPS = {
     "documents": {"list", "show", "update", "chunk", "delete"},
     "jobs": {"list", "show", "cancel", "retry", "watch"},
     "communities": {"list", "show", "rebuild"},
+    "raptor": {"list", "show", "status", "rebuild"},
     "tenants": {"create", "list", "delete", "keys"},
     "features": {"show", "set"},
 }
