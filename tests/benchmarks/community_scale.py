@@ -1,39 +1,44 @@
 """What detection costs on a large graph, from the store to the hierarchy: `python community_scale.py FOLDER 100000 400000`.
 
 The graph is `planted_graph`'s. It is written once, and measured in a process of its own, for its memory: reading what is
-visible, weighing it and dividing it, from nothing and again from the assignment that came of that.
+visible, weighing it and dividing it, from nothing and again from the assignment that came of that. A Neo4j is filled past the
+store (`neo4j_filling`), and read through it.
+
+Asserted: both stores hold every document whole, and the same communities come of both.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import hashlib
 import json
 import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import neo4j_filling
 from planted_graph import Planted, write
 
 from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.knowledge import contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphStore
-from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
+from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
 T = TypeVar("T")
 
 TENANT = TenantId("t_" + "5" * 32)
-PER_DOCUMENT = {"sqlite": 4_000, "neo4j": 800}
-"""Relationships a document: a document is one transaction."""
+PER_DOCUMENT = 4_000
+"""Relationships a document."""
 
 
 @asynccontextmanager
@@ -54,9 +59,14 @@ async def fill(store: str, folder: Path, planted: Planted) -> None:
     """Write the graph unless it is there."""
     async with opened(store, folder) as graph:
         if (await graph.counts(TENANT)).relationships == 0:
-            per_document = PER_DOCUMENT["sqlite" if store == "sqlite" else "neo4j"]
-            versions = await write(graph, TENANT, planted, per_document=per_document)
-            (folder / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
+            if isinstance(graph, Neo4jGraphStore):
+                await neo4j_filling.fill(graph.connections, TENANT, planted.documents(PER_DOCUMENT))
+            else:
+                await write(graph, TENANT, planted, per_document=PER_DOCUMENT)
+        held = [version async for batch in graph.all_versions(TENANT) for version in batch]
+        assert all(version.whole for version in held), "a document lacks something"
+        versions = {version.document_id: version.version for version in held}
+        (folder / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
 
 
 class Clock:
@@ -87,13 +97,34 @@ def now() -> tuple[float, float]:
     return time.perf_counter(), time.process_time()
 
 
+class Reads:
+    """Counts reading transactions of a Neo4j: each is one statement."""
+
+    def __init__(self, graph: GraphStore) -> None:
+        self.made = 0
+        if isinstance(graph, Neo4jGraphStore):
+            self._read, graph.connections.read = graph.connections.read, self.read  # type: ignore[method-assign]
+
+    async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
+        """Read as before."""
+        self.made += 1
+        return await self._read(work)
+
+
+def partition(found: Detection) -> str:
+    """Return a hash of the communities: levels, members and the members' parents."""
+    above = [None if each.parent is None else found.communities[each.parent].members for each in found.communities]
+    told = sorted((each.level, each.members, parent or ()) for each, parent in zip(found.communities, above, strict=True))
+    return hashlib.sha256(repr(told).encode()).hexdigest()
+
+
 async def detect_in(store: str, folder: Path) -> dict[str, Any]:
     """Measure one detection of the graph that is there, and one more from its assignment."""
     clock, options = Clock(), DetectionOptions()
     versions = json.loads((folder / "versions.json").read_text(encoding="utf-8"))
     before_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     async with opened(store, folder) as graph:
-        started = now()
+        reads, started = Reads(graph), now()
         knowledge = await read_visible(graph, TENANT, versions)
         clock.take("read", started)
     edges = clock.of("weigh", lambda: weighted_edges(knowledge))
@@ -115,6 +146,8 @@ async def detect_in(store: str, folder: Path) -> dict[str, Any]:
         "levels": 1 + max(each.level for each in found.communities),
         "largest_root": max(len(each.members) for each in found.communities if each.parent is None),
         "modularity": round(found.modularity, 4),
+        "partition": partition(found),
+        "reads": reads.made,
         "kept_again": round(len(kept) / len(found.communities), 4),
         "before_mb": round(before_mb, 1),
         "most_mb": clock.stages["detect again"]["most_mb"],
@@ -132,22 +165,30 @@ def measured(store: str, folder: Path, entities: int, relationships: int) -> dic
 
 
 def measure(entities: int, relationships: int, *, neo4j: bool, folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return figures by store and size: a quarter of the graph and the whole in SQLite, the whole in Neo4j if asked for."""
+    """Return figures by store and size: a quarter of the graph and the whole, in SQLite, and in Neo4j if asked for."""
     found = {}
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentic-rag-bench-")))
         for part in (4, 1):
             size = (entities // part, relationships // part)
-            found[f"sqlite {size[0]:,} / {size[1]:,}"] = measured("sqlite", home / f"sqlite-{size[0]}", *size)
-        if neo4j:
-            sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures"))
-            import services
-
-            (home / "server").mkdir(exist_ok=True)
-            server = stack.enter_context(services.neo4j(home / "server"))
-            store = json.dumps([server.uri, server.user, server.password])
-            found[f"neo4j {entities:,} / {relationships:,}"] = measured(store, home / "neo4j", entities, relationships)
+            name = f"{size[0]:,} / {size[1]:,}"
+            found[f"sqlite {name}"] = measured("sqlite", home / f"sqlite-{size[0]}", *size)
+            if neo4j:
+                found[f"neo4j {name}"] = in_neo4j(home / f"neo4j-{size[0]}", *size)
+                partitions = {found[f"{store} {name}"]["partition"] for store in ("sqlite", "neo4j")}
+                assert len(partitions) == 1, f"other communities come of Neo4j than of SQLite at {name}"
     return found
+
+
+def in_neo4j(folder: Path, entities: int, relationships: int) -> dict[str, Any]:
+    """Measure in a Neo4j that holds nothing else."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures"))
+    import services
+
+    folder.mkdir(parents=True, exist_ok=True)
+    with services.neo4j(folder) as server:
+        store = json.dumps([server.uri, server.user, server.password])
+        return measured(store, folder, entities, relationships)
 
 
 def main() -> None:

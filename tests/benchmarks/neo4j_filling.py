@@ -1,0 +1,149 @@
+"""Fill an empty Neo4j with documents' knowledge as `Neo4jGraphStore.write_document` leaves it, a hundred times as fast.
+
+Nothing is looked for before it is written: every row is made once (`CREATE`), by the thousand, and what the store derives from
+rows (an edge's first sentence, a chunk's edges, a version's counts) is derived here. The rows are the store's own. That both
+leave the same graph is tested in ``tests/integration/neo4j/test_filling.py``.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentic_rag_backend.domain.graph import DocumentKnowledge
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.graph import nodes, rows
+from agentic_rag_backend.stores.graph.bolt import Neo4jConnections
+
+Row = dict[str, Any]
+
+_BATCH = 10_000
+"""Most rows a transaction."""
+
+_STATEMENTS = {
+    "tenant": "UNWIND $rows AS row CREATE (:Tenant {group_id: $tenant, writes: row.writes, revision: row.revision})",
+    "versions": """
+        UNWIND $rows AS row
+        CREATE (d:Document {uuid: row.document_uuid, group_id: $tenant, id: row.document, name: row.title,
+            created_at: datetime()})
+        CREATE (v:DocumentVersion {uuid: row.version_uuid, group_id: $tenant, document_id: row.document, version: row.version,
+            names: row.names, mentions: row.mentions, sentences: row.sentences, created_at: datetime()})
+        CREATE (d)-[:HAS_VERSION]->(v)""",
+    "chunks": """
+        UNWIND $rows AS row
+        MATCH (d:Document {uuid: row.document}) USING INDEX SEEK d:Document(uuid)
+        MATCH (v:DocumentVersion {uuid: row.version}) USING INDEX SEEK v:DocumentVersion(uuid)
+        CREATE (c:Episodic:Chunk {uuid: row.uuid, group_id: $tenant, name: row.title, source: 'text',
+            source_description: row.id, content: '', entity_edges: row.edges, created_at: datetime(), valid_at: datetime()})
+        CREATE (d)-[:HAS_CHUNK]->(c)
+        CREATE (v)-[:HOLDS]->(c)""",
+    "entities": """
+        UNWIND $rows AS row
+        CREATE (e:$(row.labels) {uuid: row.uuid, group_id: $tenant, id: row.id, name: row.name, type: row.type,
+            labels: row.labels, summary: '', created_at: datetime()})""",
+    "names": """
+        UNWIND $rows AS row
+        MATCH (e:Entity {uuid: row.entity}) USING INDEX SEEK e:Entity(uuid)
+        CREATE (e)-[:NAMED]->(:EntityName {uuid: row.uuid, group_id: $tenant, name: row.name, normalised: row.normalised})""",
+    "calls": """
+        UNWIND $rows AS row
+        MATCH (v:DocumentVersion {uuid: row.version}) USING INDEX SEEK v:DocumentVersion(uuid)
+        MATCH (n:EntityName {uuid: row.uuid}) USING INDEX SEEK n:EntityName(uuid)
+        CREATE (v)-[:CALLS {group_id: $tenant, position: row.position, description: row.description}]->(n)""",
+    "mentions": """
+        UNWIND $rows AS row
+        MATCH (c:Episodic {uuid: row.chunk}) USING INDEX SEEK c:Episodic(uuid)
+        MATCH (e:Entity {uuid: row.entity}) USING INDEX SEEK e:Entity(uuid)
+        CREATE (c)-[:MENTIONS {uuid: row.uuid, group_id: $tenant, position: row.position, count: row.count, about: row.about,
+            created_at: datetime()}]->(e)""",
+    "statements": """
+        UNWIND $rows AS row
+        MATCH (a:Entity {uuid: row.source}) USING INDEX SEEK a:Entity(uuid)
+        MATCH (c:Episodic {uuid: row.chunk}) USING INDEX SEEK c:Episodic(uuid)
+        CREATE (c)-[s:STATES {uuid: row.uuid, group_id: $tenant, edge: row.edge, position: row.position, end: row.end,
+            fact: row.fact, weight: row.weight}]->(a)
+        SET s.valid_at = row.valid_at, s.invalid_at = row.invalid_at""",
+    "relationships": """
+        UNWIND $rows AS row
+        MATCH (a:Entity {uuid: row.source}) USING INDEX SEEK a:Entity(uuid)
+        MATCH (b:Entity {uuid: row.target}) USING INDEX SEEK b:Entity(uuid)
+        CREATE (a)-[r:RELATES_TO {uuid: row.uuid, group_id: $tenant, id: row.id, name: row.name, fact: row.fact,
+            episodes: row.episodes, source_node_uuid: row.source, target_node_uuid: row.target, created_at: datetime()}]->(b)""",
+}
+"""In an order in which each refers to what those before it made."""
+
+
+@dataclass
+class _Seen:
+    """What documents before said, by uuid: that is made once. Edges are made when all that state them are known."""
+
+    entities: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    relationships: dict[str, Row] = field(default_factory=dict)
+    stated: defaultdict[str, list[tuple[str, str, str]]] = field(default_factory=lambda: defaultdict(list))
+
+    def edges(self) -> list[Row]:
+        """Return the relationships with what is derived from those who state them, the first of whom has the fact."""
+        found = []
+        for uuid_, row in self.relationships.items():
+            said = sorted(self.stated[uuid_])
+            found.append({**row, "fact": said[0][1], "episodes": list(dict.fromkeys(chunk for _, _, chunk in said))})
+        return found
+
+
+async def fill(connections: Neo4jConnections, tenant: TenantId, documents: Iterable[DocumentKnowledge]) -> None:
+    """Write documents of one version each, whose chunks are their own and whose relationships say nothing of validity.
+
+    Interrupted, it leaves a graph that nothing can be done with but to remove the tenant.
+    """
+
+    async def create(name: str, found: Sequence[Row]) -> None:
+        for first in range(0, len(found), _BATCH):
+            values = {"tenant": tenant.value, "rows": found[first : first + _BATCH]}
+            await connections.write(lambda transaction, given=values: transaction.run(_STATEMENTS[name], given))
+
+    seen, documents_written = _Seen(), 0
+    for knowledge in documents:
+        documents_written += 1
+        for name, found in _rows(tenant, knowledge, seen).items():
+            await create(name, found)
+    await create("relationships", seen.edges())
+    await create("tenant", [{"writes": documents_written, "revision": str(uuid.uuid4())}])
+
+
+def _rows(tenant: TenantId, knowledge: DocumentKnowledge, seen: _Seen) -> dict[str, list[Row]]:
+    """Return what each statement writes of a document, in order; relationships are noted in ``seen``."""
+    version = nodes.version_row(tenant, knowledge)
+    supports = rows.support_rows(tenant, knowledge)
+    names, mentions = nodes.name_rows(tenant, knowledge), nodes.mention_rows(tenant, knowledge)
+    statements = nodes.statement_rows(tenant, supports)
+    for row in nodes.relationship_rows(tenant, knowledge, supports):
+        seen.relationships.setdefault(row["uuid"], row)
+    edges: defaultdict[str, set[str]] = defaultdict(set)
+    for row in statements:
+        row["source"] = seen.relationships[row["edge"]]["source"]
+        seen.stated[row["edge"]].append((row["position"], row["fact"], row["chunk"]))
+        edges[row["chunk"]].add(row["edge"])
+    held = {"document": version["document_uuid"], "version": version["version_uuid"]}
+    told = {"id": version["document"], "title": version["title"]}
+    chunks = [{**held, **told, "uuid": row["uuid"], "edges": sorted(edges[row["uuid"]])} for row in version.pop("chunks")]
+    counts = {"names": len(names), "mentions": len(mentions), "sentences": len(statements)}
+    return {
+        "versions": [{**version, **counts}],
+        "chunks": chunks,
+        "entities": _fresh(nodes.entity_rows(tenant, knowledge), seen.entities),
+        "names": _fresh(names, seen.names),
+        "calls": [{**row, "version": version["version_uuid"]} for row in names],
+        "mentions": mentions,
+        "statements": statements,
+    }
+
+
+def _fresh(found: Iterable[Row], seen: set[str]) -> list[Row]:
+    """Return the rows that no document before had, and note them."""
+    fresh = {row["uuid"]: row for row in found if row["uuid"] not in seen}
+    seen.update(fresh)
+    return list(fresh.values())
