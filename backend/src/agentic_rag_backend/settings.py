@@ -118,6 +118,9 @@ class Settings(BaseSettings):
     dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of chunks and entities")
     dual_level_high_weight: float = Field(0.4, ge=0, le=1, description="weight of communities")
     dual_level_auto_weights: bool = Field(False, description="weights by the form of the question, where it tells")
+    dual_level_low_strategy: Literal["auto", "graph", "hybrid"] = Field(
+        "auto", description="what finds chunks; auto: hybrid for a question that wants an account, else graph"
+    )
     dual_level_low_limit: int = Field(10, ge=1, le=100, description="chunks returned by the low level")
     dual_level_high_limit: int = Field(5, ge=1, le=100, description="communities returned by the high level")
     dual_level_low_min_score: float = Field(0.3, ge=0, le=1, description="relevance below which the low level is empty")

@@ -46,7 +46,8 @@ async def test_each_strategy_answers_by_name_and_alias(world: World, name: str) 
     canonical = next(key for key, strategy in STRATEGIES.items() if name in (key, *strategy.aliases))
     assert meta["strategy"] == data["trace"]["strategy"]
     assert meta["strategy"] == canonical
-    assert meta["methods_used"][0] == "graph" if canonical == "auto" else meta["methods_used"]
+    # The question wants an account: `auto` finds its passages by their words and meaning.
+    assert meta["methods_used"][0] == "hybrid" if canonical == "auto" else meta["methods_used"]
     assert meta.keys() >= {"methods_used", "fusion", "fallback_used", "fallback_reason", "processing_time_ms", "warnings"}
     if canonical in {"community", "global"}:
         assert data["themes"]
@@ -173,7 +174,7 @@ async def test_a_flag_acts_on_the_next_request_of_its_tenant_only(world: World) 
         assert (strategies["dual_level"]["why_not"] is None) == strategies["dual_level"]["available"]
         return response.status_code, auto, strategies["dual_level"]["available"]
 
-    off, on = (404, "graph", False), (200, "dual_level", True)
+    off, on = (404, "hybrid", False), (200, "dual_level", True)
     assert await states(world.alpha) == off
     (changed,) = [
         flag for flag in await world.alpha.data("PATCH", "/features", json={DUAL_LEVEL: True}) if flag["name"] == DUAL_LEVEL

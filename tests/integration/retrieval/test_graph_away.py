@@ -32,6 +32,11 @@ async def test_passages_are_found_without_a_graph(corpus: Corpus, monkeypatch: p
             assert all(hit.entities == () for hit in found.hits), strategy
             assert found.trace.fallback_used, strategy
             assert "the graph is left out: store_unavailable" in str(found.trace.fallback_reason), strategy
+        theme = await corpus.ask(tenant, "What role does the Glass Atlas play?", "dual_level", limit=3)
+        assert theme.trace.details["low_level"]["strategy"] == "hybrid"
+        assert theme.hits
+        assert theme.facts == ()
+        assert str(theme.trace.fallback_reason).count("the graph is left out: store_unavailable") == 1
     for strategy in STRATEGIES:
         found = await corpus.ask(tenant, "Who engraved the Glass Atlas?", strategy, limit=3)
         assert found.hits[0].entities, strategy

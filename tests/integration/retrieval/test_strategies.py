@@ -10,7 +10,7 @@ import pytest
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest
+from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.retrieval.filters import parse_filter
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -170,6 +170,37 @@ async def test_dual_level_asks_both_levels(corpus, acme: TenantId) -> None:
     with pytest.raises(FeatureDisabled):
         await corpus.ask(acme, "Tell me", "dual_level", dual_level=False)
     assert (await corpus.ask(acme, "Tell me", "auto", dual_level=False)).trace.methods_used[0] == "graph"
+
+
+THEME = "How do the Halden Institute and the Tidal Array depend on one another?"
+
+
+async def test_a_theme_question_takes_its_passages_from_hybrid_and_keeps_the_facts(corpus, acme: TenantId) -> None:
+    found = await corpus.ask(acme, THEME, "dual_level")
+    hybrid, graph = await corpus.ask(acme, THEME, "hybrid"), await corpus.ask(acme, THEME, "graph")
+    assert found.hits == hybrid.hits != graph.hits
+    assert {fact.id for fact in found.facts} == {fact.id for fact in graph.facts}
+    assert found.facts
+    assert found.themes
+    assert found.trace.details["low_level"] == {"strategy": "hybrid", "chosen_by": "form"}
+    told = await corpus.ask(acme, THEME, "dual_level", options={"low_strategy": "graph"})
+    assert (told.hits, told.facts) == (graph.hits, graph.facts)
+    assert told.trace.details["low_level"] == {"strategy": "graph", "chosen_by": "request"}
+    alone = await corpus.ask(acme, THEME, "auto", dual_level=False)
+    assert (alone.hits, alone.trace.methods_used) == (hybrid.hits, ("hybrid", "dense", "sparse"))
+    assert alone.facts == found.facts
+
+
+async def test_facts_of_a_theme_question_are_left_out_where_they_cannot_be_read(corpus, acme: TenantId, monkeypatch) -> None:
+    async def away(*_: object, **__: object) -> object:
+        raise StoreUnavailable("the graph store is away")
+
+    monkeypatch.setattr(type(corpus.container.graph), "relationships", away)
+    found = await corpus.ask(acme, THEME, "dual_level")
+    assert found.hits
+    assert found.facts == ()
+    assert found.trace.failures == ("facts are left out: store_unavailable",)
+    assert found.trace.fallback_used
 
 
 FILTERS = [

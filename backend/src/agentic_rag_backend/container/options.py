@@ -53,7 +53,10 @@ def dual_level_options(settings: Settings) -> DualLevelOptions:
     """Return the weights and floors of dual-level retrieval."""
     weights, _ = choose_weights(settings.dual_level_low_weight, settings.dual_level_high_weight)
     return DualLevelOptions(
-        weights=weights, low_min_score=settings.dual_level_low_min_score, high_min_score=settings.dual_level_high_min_score
+        weights=weights,
+        low_min_score=settings.dual_level_low_min_score,
+        high_min_score=settings.dual_level_high_min_score,
+        low_strategy=settings.dual_level_low_strategy,
     )
 
 

@@ -1,4 +1,4 @@
-"""The default strategy: dual-level where it is switched on, the graph otherwise."""
+"""The default strategy: dual-level where it is switched on, its low level alone otherwise."""
 
 from __future__ import annotations
 

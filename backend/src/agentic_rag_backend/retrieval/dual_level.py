@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.query import LevelWeights, Query, Retrieval, Tra
 from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.low_level import BY_FORM, LowStrategy
 
 log = structlog.get_logger(__name__)
 
@@ -38,11 +39,15 @@ _SUM_TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualLevelOptions:
-    """Defaults of a tenant or deployment. Scores and weights in [0, 1]; a level below its floor counts as empty."""
+    """Defaults of a tenant or deployment. Scores and weights in [0, 1]; a level below its floor counts as empty.
+
+    ``low_strategy`` finds the chunks where a request does not say what should.
+    """
 
     weights: LevelWeights = PRESETS["balanced"]
     low_min_score: float = 0.0
     high_min_score: float = 0.0
+    low_strategy: LowStrategy = BY_FORM
 
 
 def preset_for(question: str) -> str | None:

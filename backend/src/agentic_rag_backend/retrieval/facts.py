@@ -8,15 +8,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 
+import structlog
+
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Relationship
 from agentic_rag_backend.domain.query import FactHit, Hit, Query
+from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.fusion import min_max
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import visible_chunks
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+
+log = structlog.get_logger(__name__)
 
 FACT_CANDIDATES = 20
 FACT_LIMIT = 10
@@ -29,6 +34,22 @@ class Facts:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
+
+    async def ask_leg(self, query: Query) -> LegAnswer:
+        """Ask the graph leg; where there is no engine, nothing waits for the question's vector."""
+        if self._stores.leg.engine is None:
+            return LegAnswer()
+        return await self._stores.leg.ask(query, await self._stores.encoder.encode(query.tenant_id, query.text))
+
+    async def find_or_tell(
+        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer
+    ) -> tuple[tuple[FactHit, ...], str | None]:
+        """Return what `find` does, or none and why: passages are an answer without them."""
+        try:
+            return await self.find(query, graph, hits, known, answer), None
+        except StoreUnavailable as error:
+            log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            return (), f"facts are left out: {error.code}"
 
     async def find(
         self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer

@@ -12,12 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import FactHit, GraphStep, Hit, Query, Retrieval, Trace
-from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.facts import Facts
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
@@ -33,8 +31,6 @@ from agentic_rag_backend.retrieval.relevance import relevance
 from agentic_rag_backend.retrieval.single_leg import chunk_legs
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, Legs, Vector
-
-log = structlog.get_logger(__name__)
 
 SEED_CHUNKS = 50
 SEED_CHUNK_SHARE = 0.35
@@ -131,7 +127,9 @@ class GraphRetriever:
         """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links, or no graph is read."""
         started = time.perf_counter()
         (question, legs), (graph, missing), answer = await asyncio.gather(
-            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)), shown_graph(self._graphs, query), self._leg(query)
+            chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit)),
+            shown_graph(self._graphs, query),
+            self._facts.ask_leg(query),
         )
         if graph is None:
             found = await self._hybrid.without_graph(query, (*missing, *([answer.failure] if answer.failure else [])))
@@ -143,7 +141,7 @@ class GraphRetriever:
         hits = tuple(
             _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
         )
-        facts, left_out = await self._find_facts(query, graph, hits, reading.visible, answer)
+        facts, left_out = await self._facts.find_or_tell(query, graph, hits, reading.visible, answer)
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
@@ -151,22 +149,6 @@ class GraphRetriever:
             relevance=relevance(_nearest_visible(evidence, reading), reading.coverage) if hits else 0.0,
             trace=_trace(evidence, answer, left_out, elapsed),
         )
-
-    async def _find_facts(
-        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer
-    ) -> tuple[tuple[FactHit, ...], str | None]:
-        """Return the facts, or none and why: passages are an answer without them."""
-        try:
-            return await self._facts.find(query, graph, hits, known, answer), None
-        except StoreUnavailable as error:
-            log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
-            return (), f"facts are left out: {error.code}"
-
-    async def _leg(self, query: Query) -> LegAnswer:
-        """Ask the graph leg; where there is no engine, nothing waits for the question's vector."""
-        if self._stores.leg.engine is None:
-            return LegAnswer()
-        return await self._stores.leg.ask(query, await self._stores.encoder.encode(query.tenant_id, query.text))
 
     async def _second_hop(self, query: Query, graph: TenantGraph, evidence: Evidence, direct: Mapping[str, float]) -> Reading:
         order = ranked(direct)

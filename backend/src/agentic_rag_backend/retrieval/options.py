@@ -16,6 +16,11 @@ ENTITIES: Schema = {
     "maxItems": 20,
     "description": "names or ids to start from",
 }
+LOW_STRATEGY: Schema = {
+    "type": "string",
+    "enum": ["auto", "graph", "hybrid"],
+    "description": "what finds the passages; auto: hybrid for a question that wants an account, graph otherwise",
+}
 LEVEL: Schema = {
     "type": "integer",
     "minimum": 0,

@@ -16,12 +16,14 @@ from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hybrid import FUSIONS, Hybrid
+from agentic_rag_backend.retrieval.low_level import HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.options import (
     BUDGET_TOKENS,
     ENTITIES,
     FOLLOW_UPS,
     INCLUDE_SUMMARIES,
     LEVEL,
+    LOW_STRATEGY,
     MAX_CALLS,
     RATE,
     TREE_LEVELS,
@@ -70,6 +72,10 @@ def _graph(parts: Parts) -> Retriever:
     return GraphRetriever(parts.stores, parts.graphs)
 
 
+def _low_level(parts: Parts) -> Retriever:
+    return LowLevel(_graph(parts), HybridWithFacts(parts.stores, parts.graphs), default=parts.dual_level.low_strategy)
+
+
 def _finder(parts: Parts) -> ThemeFinder:
     return ThemeFinder(parts.stores, ThemeRater(parts.calls))
 
@@ -79,7 +85,7 @@ def _community(parts: Parts) -> Retriever:
 
 
 def _dual_level(parts: Parts) -> Retriever:
-    return DualLevel(_graph(parts), _community(parts), parts.dual_level)
+    return DualLevel(_low_level(parts), _community(parts), parts.dual_level)
 
 
 def _drift(parts: Parts) -> Retriever:
@@ -89,7 +95,11 @@ def _drift(parts: Parts) -> Retriever:
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 STRATEGIES: Mapping[str, Strategy] = {
-    "auto": Strategy("dual_level where it is switched on, graph otherwise", lambda p: Auto(_graph(p), _dual_level(p))),
+    "auto": Strategy(
+        "dual_level where it is switched on, its low level alone otherwise",
+        lambda p: Auto(_low_level(p), _dual_level(p)),
+        options={"low_strategy": LOW_STRATEGY},
+    ),
     "dense": Strategy(
         "nearest chunks by embedding", lambda p: SingleLeg(p.stores, p.graphs, dense=True), ("basic", "semantic", "vector")
     ),
@@ -107,7 +117,9 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
     "community": Strategy("themes: summaries of communities, none within another", _community, options=_THEMES),
     DUAL_LEVEL: Strategy(
-        "graph and community in parallel, blended by weight", _dual_level, options={"entities": ENTITIES, **_THEMES}
+        "graph (or hybrid, by the question's form) and community in parallel, blended by weight",
+        _dual_level,
+        options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_THEMES},
     ),
     "global": Strategy(
         "themes of the whole corpus within a budget; answers are made of partial answers, each scored (map and reduce)",
