@@ -25,10 +25,16 @@ class _World:
         self.version = version
         self.publishing = self.most_publishing = 0
         self.flushes_fail: list[Exception] = []
+        self.documents: dict[str, str] = {}
+        self.writing = self.most_writing = 0
+        self.stuck = asyncio.Event()
+        self.stuck.set()
         self.nodes = SimpleNamespace(vectors=self)
 
     async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool) -> Any:
-        return SimpleNamespace(job_id=job_id, version=self.version, stage="", attempt=attempt)
+        return SimpleNamespace(
+            job_id=job_id, document_id=self.documents.get(job_id, job_id), version=self.version, stage="", attempt=attempt
+        )
 
     async def guarded(self, run: Any, step: Callable[[Any], Any], failed: Callable[[Any, Any], Any]) -> bool:
         try:
@@ -38,10 +44,17 @@ class _World:
             return False
         return True
 
-    async def failed(self, run: Any, error: Exception) -> None:
+    async def failed(self, run: Any, error: Exception, order: Any) -> None:
         self.done.append(f"failed {run.job_id}")
 
-    async def write(self, run: Any) -> Any:
+    async def write(self, run: Any, order: Any) -> Any:
+        self.writing += 1
+        self.most_writing = max(self.most_writing, self.writing)
+        try:
+            await self.stuck.wait()
+            await asyncio.sleep(0)
+        finally:
+            self.writing -= 1
         self.done.append(f"write {run.job_id}")
         return SimpleNamespace(run=run)
 
@@ -92,6 +105,36 @@ async def test_what_is_prepared_shares_the_flush(batches: Batches, world: _World
     assert world.done[:4] == ["write one", "write two", "write three", "flush"]
     assert sorted(world.done[4:]) == ["publish one", "publish three", "publish two"]
     assert world.most_publishing == 3, "first versions are published beside each other"
+
+
+async def test_documents_are_written_beside_each_other_but_not_all_at_once(batches: Batches, world: _World) -> None:
+    for number in range(10):
+        batches.add(TENANT, str(number), 1)
+    await batches.commit(TENANT, "0", 1)
+    assert world.most_writing == module.WRITTEN_AT_ONCE
+
+
+async def test_two_versions_of_a_document_are_written_one_after_the_other(batches: Batches, world: _World) -> None:
+    world.documents = {"one": "document", "two": "document"}
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    await batches.commit(TENANT, "one", 1)
+    assert world.most_writing == 1
+    assert world.done[:2] == ["write one", "write two"]
+
+
+async def test_a_commit_that_is_cancelled_leaves_nothing_writing(batches: Batches, world: _World) -> None:
+    world.stuck.clear()
+    for job_id in ("one", "two"):
+        batches.add(TENANT, job_id, 1)
+    committing = asyncio.create_task(batches.commit(TENANT, "one", 1))
+    while world.writing < 2:
+        await asyncio.sleep(0)
+    committing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await committing
+    assert world.writing == 0
+    assert world.done == []
 
 
 async def test_it_writes_while_it_waits_for_what_is_being_prepared(batches: Batches, world: _World) -> None:

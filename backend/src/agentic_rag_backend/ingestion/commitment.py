@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -14,7 +16,7 @@ from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
-from agentic_rag_backend.ingestion.runs import Run, Stopped
+from agentic_rag_backend.ingestion.runs import START, Run, Stopped
 from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -38,9 +40,28 @@ class Written:
     """Already visible: the process ended between that and the end of the job."""
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What documents that are written beside each other do in turn, so that each finds what those before it left.
+
+    Args:
+        graph: held from resolving a document's names to its being in the graph, which stands still meanwhile.
+        facts: held from reading the sentence that the graph shows of a fact to the fact's being found by it. It is asked for
+            with or without ``graph``, never before it.
+    """
+
+    graph: asyncio.Lock = field(default_factory=asyncio.Lock)
+    facts: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _documents: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def document(self, document_id: str) -> asyncio.Lock:
+        """Return what two versions of one document are written in turn by; asked for before the others."""
+        return self._documents.setdefault(document_id, asyncio.Lock())
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:
-    """The steps of ``commit_v1``. One of a tenant runs at a time, so names are resolved against a graph that stands still.
+    """The steps of ``commit_v1``. One of a tenant runs at a time; the documents that it takes along keep an `Order`.
 
     Before it writes, each step makes sure that it still has the tenant's turn: a process that was stopped for a while may
     have lost it, and what it would write is then another one's to write.
@@ -51,18 +72,22 @@ class Commitment:
     resolver: Resolver
     nodes: KnowledgeNodes
 
-    async def write(self, run: Run) -> Written:
+    async def write(self, run: Run, order: Order) -> Written:
         """Write the prepared version to graph and vectors."""
         try:
+            # Names may mean something else by now than when an earlier try wrote them: those before this attempt, and those
+            # of this one, which leave their stage behind.
+            again = run.job.attempt > 1 or run.stage != START
             ready = await self.documents.ready(run.tenant, run.document_id, run.version)
             document = ready.document
             if document.latest_version != run.version:
                 raise superseded(run)
             if document.current_version >= run.version:
                 return Written(run, document.failures, {"chunks": document.chunk_count}, published=True)
-            if run.job.attempt > 1:  # names may mean something else by now than at the attempt before
-                await self._take_back(run)
-            return await self._write(run, ready)
+            if again:
+                async with order.graph, order.facts:
+                    await self._take_back(run)
+            return await self._write(run, ready, order)
         except NotFound:
             raise superseded(run) from None
 
@@ -99,15 +124,17 @@ class Commitment:
         if not ended:
             await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
 
-    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
+    async def failed(self, run: Run, error: AgenticRagError | Stopped, order: Order | None = None) -> None:
         """Note the error with the document, and take back what was written of a version that nobody will see.
 
         What was computed stays on record. A store that does not answer now is cleaned by whatever comes next: another
         attempt, another version or the document's deletion.
         """
         await fail_version(self.documents, run, error)
+        order = order or Order()
         try:
-            await self._take_back(run)
+            async with order.graph, order.facts:
+                await self._take_back(run)
         except AgenticRagError as problem:
             _log.warning("version_left", document=run.document_id, version=run.version, reason=problem.message)
 
@@ -126,19 +153,21 @@ class Commitment:
         if shown:  # chunks that both versions have may carry the newer one's title and metadata
             await vectors.update_metadata(run.tenant, run.document_id, document.metadata, title=document.title, key=document.key)
 
-    async def _write(self, run: Run, ready: Ready) -> Written:
+    async def _write(self, run: Run, ready: Ready, order: Order) -> Written:
         document, version, prepared = ready.document, ready.version, ready.prepared
         await run.progress("graph", 0, len(prepared))
-        knowledge = await self.resolver.resolve(
-            run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
-        )
-        await confirm_turn()
-        await self.nodes.graph.write_document(run.tenant, knowledge)
+        async with order.graph:
+            knowledge = await self.resolver.resolve(
+                run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
+            )
+            await confirm_turn()
+            await self.nodes.graph.write_document(run.tenant, knowledge)
         await run.progress("vectors", 0, len(prepared))
         await confirm_turn()
         await self.nodes.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
-        await confirm_turn()
-        nodes = await self.nodes.write(run.tenant, knowledge)
+        async with order.facts:
+            await confirm_turn()
+            nodes = await self.nodes.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
         result = {
             "chunks": len(prepared),

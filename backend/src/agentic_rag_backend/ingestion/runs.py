@@ -23,6 +23,9 @@ PROGRESS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.5
 """While nothing is written, the job's row is read this often for a request to cancel."""
 
+START = "start"
+"""The stage of a job of which nothing is done."""
+
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
@@ -50,7 +53,7 @@ class Run:
     tenant: TenantId
     job: Job
     jobs: JobCatalogue
-    stage: str = "start"
+    stage: str = START
     done: int = 0
     total: int = 0
     gained: int = 0

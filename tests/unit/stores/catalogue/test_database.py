@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.database import Database, parse_url
+from agentic_rag_backend.stores.catalogue.database import ARRIVING_AT_ONCE, Database, parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import tenants
 
@@ -62,6 +62,27 @@ async def test_readers_neither_wait_for_a_writer_nor_see_half_of_it(catalogue: S
     read.set()
     await writer
     assert (await catalogue.tenants.tenant(tenant)).state_version == 1
+
+
+async def test_work_in_hand_does_not_wait_behind_all_that_is_handed_in(tmp_path: Path) -> None:
+    database = Database(f"sqlite:///{tmp_path}/catalogue.db")
+    order: list[str] = []
+    begun, release = threading.Event(), threading.Event()
+
+    def arriving(_: Connection) -> None:
+        begun.set()
+        assert release.wait(20)
+        order.append("arriving")
+
+    handed_in = [asyncio.create_task(database.write_arriving(arriving)) for _ in range(20)]
+    assert await asyncio.to_thread(begun.wait, 20)
+    in_hand = asyncio.create_task(database.write(lambda _: order.append("in hand")))
+    await asyncio.sleep(0)
+    release.set()
+    await asyncio.gather(in_hand, *handed_in)
+    assert order.index("in hand") <= ARRIVING_AT_ONCE
+    assert len(order) == 21
+    await database.close()
 
 
 async def test_a_transaction_that_raises_leaves_nothing(catalogue: SqlCatalogue) -> None:

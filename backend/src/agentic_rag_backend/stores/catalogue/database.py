@@ -35,6 +35,8 @@ BUSY_TIMEOUT_MS = 30_000
 READER_THREADS = 4
 SERVER_THREADS = 16
 _LONGEST_DEFINING_S = 86_400.0
+ARRIVING_AT_ONCE = 2
+"""Transactions that take in new work: what is in hand must not wait behind everything that is handed in meanwhile."""
 QUEUE_CONNECTIONS = 8
 """Kept for the durable queue, which may use as many more."""
 
@@ -135,6 +137,8 @@ class Database:
             self.sync_engine = postgres_engine(parsed, connections=QUEUE_CONNECTIONS, patience=self._patience)
             self._readers = self._writers = ThreadPoolExecutor(SERVER_THREADS, thread_name_prefix="catalogue")
 
+        self._arriving = asyncio.Semaphore(ARRIVING_AT_ONCE if self.dialect == "sqlite" else SERVER_THREADS // 2)
+
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work(connection, …)`` on one snapshot of the database and return what it returns."""
         call = partial(self._read, lambda connection: work(connection, *args, **kwargs))
@@ -153,6 +157,11 @@ class Database:
         """
         call = partial(self._write, lambda connection: work(connection, *args, **kwargs))
         return await self._run(self._writers, call, self._patience.write_s)
+
+    async def write_arriving(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Do as `write` does, but only a few at once: for new work, so that writes of work in hand come between."""
+        async with self._arriving:
+            return await self.write(work, *args, **kwargs)
 
     async def write_soon(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Do as `write` does, in the time of a read: for what is worth nothing later."""

@@ -49,7 +49,7 @@ class SqlDocuments:
 
     async def submit(self, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
         """Record a document or a new version of it, with its job."""
-        return await self._database.write(submissions.submit, require_tenant(tenant), submission, enqueue)
+        return await self._database.write_arriving(submissions.submit, require_tenant(tenant), submission, enqueue)
 
     async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
         """Change title and metadata, or cut the same original again."""

@@ -33,7 +33,7 @@ from qdrant_edge import CountRequest, EdgeShard, UpdateOperation
 from agentic_rag_backend.errors import ReindexRequired, StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.engine import Layout, engine_errors, field_indexes
-from agentic_rag_backend.stores.vector.optimization import sync
+from agentic_rag_backend.stores.vector.files import sync
 from agentic_rag_backend.stores.vector.shard import Shard
 
 _RECORD = "fingerprint.json"

@@ -16,6 +16,7 @@ from pathlib import Path
 from qdrant_edge import EdgeShard, UpdateOperation
 
 from agentic_rag_backend.stores.vector.engine import field_indexes
+from agentic_rag_backend.stores.vector.files import sync_tree
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 19
@@ -31,22 +32,6 @@ def optimize(folder: Path) -> None:
     shard.flush()
     shard.close()
     sync_tree(folder)
-
-
-def sync_tree(folder: Path) -> None:
-    """Have every file and folder below ``folder`` written to the disk."""
-    for root, _, files in os.walk(folder):
-        for path in [Path(root, name) for name in files] + [Path(root)]:
-            sync(path)
-
-
-def sync(path: Path) -> None:
-    """Have a file, or a folder's list of names, written to the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _die_with(parent: int, *, limit_s: int) -> None:

@@ -30,8 +30,8 @@ from qdrant_edge import CountRequest, EdgeShard, Point, UpdateOperation
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection, IndexState
 from agentic_rag_backend.stores.vector.engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.files import sync
 from agentic_rag_backend.stores.vector.folder import InUse, in_use, new_folder, write_pointer
-from agentic_rag_backend.stores.vector.optimization import sync
 from agentic_rag_backend.stores.vector.shard import Shard
 
 _REPLAYED_POINTS = 64
