@@ -24,6 +24,7 @@ from agentic_rag_backend.communities.plan import (
     previous_division,
 )
 from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
+from agentic_rag_backend.communities.recording import all_recorded
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
@@ -36,7 +37,6 @@ Report = Callable[[str, int, int], Awaitable[None]]
 """Records (stage, done, total); raises `Cancelled` where the job was asked to stop."""
 
 _BATCH = 32
-_LOOK_AGAIN_S = 0.5
 
 
 class Cancelled(Exception):
@@ -207,8 +207,8 @@ class Rebuilder:
                 )
                 for planned, each in zip(batch, evidence, strict=True)
             ]
-            written = await _all(tasks, progress)
-            await self._catalogue.communities.save_summaries(tenant, [each.summary for each in written])
+            save = partial(self._catalogue.communities.save_summaries, tenant)
+            written = await all_recorded(tasks, save, progress)
             _count(tally, batch, written)
             summaries |= {each.summary.fingerprint: each.summary for each in written}
             done += len(batch)
@@ -337,21 +337,6 @@ def _detected(
         divided=previous_division(previous) if incremental else None,
     )
     return _Detected(edges, digest, detection)
-
-
-async def _all(tasks: Sequence[asyncio.Future[Written]], look: Callable[[], Awaitable[None]]) -> list[Written]:
-    """Wait for every task, looking twice a second whether to stop; whatever ends the wait ends the tasks."""
-    try:
-        pending = set(tasks)
-        while pending:
-            _, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S)
-            if pending:
-                await look()
-        return [task.result() for task in tasks]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _count(tally: Tally, batch: Sequence[PlannedCommunity], written: Sequence[Written]) -> None:

@@ -109,10 +109,7 @@ class TreePublisher:
             await asyncio.shield(self._withdraw(tenant, generation, written))
             raise
         await asyncio.sleep(self.retire_after_s)
-        await confirm_turn()
-        await self.points.keep(tenant, {node.point_id(tenant) for node in nodes})
-        await self.trees.delete_generations(tenant, keep=generation)
-        await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in nodes])
+        await self._tidy(tenant, generation, nodes)
         return generation
 
     async def change(
@@ -150,15 +147,18 @@ class TreePublisher:
         except BaseException:
             await asyncio.shield(self._forget(tenant, generation, written))
             raise
-        now = {node.point_id(tenant) for node in signed.nodes}
-        gone = [before[id] for id in {*removed, *(node.id for node in signed.nodes)} if id in before]
-        old = sorted({node.point_id(tenant) for node in gone} - now)
-        await asyncio.sleep(self.retire_after_s)
+        if signed.nodes or removed:
+            await asyncio.sleep(self.retire_after_s)
+        gone = set(removed)
+        now = {id: node for id, node in before.items() if id not in gone} | {node.id: node for node in signed.nodes}
+        await self._tidy(tenant, generation, list(now.values()))
+
+    async def _tidy(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
+        """Remove all that is not of the current tree, also what builds left that were killed, before or after their flip."""
         await confirm_turn()
-        if old:
-            await self.points.vectors.delete(tenant, Collection.NODES, old)
-        kept = {id: node for id, node in before.items() if id not in set(removed)} | {node.id: node for node in signed.nodes}
-        await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in kept.values()])
+        await self.points.keep(tenant, {node.point_id(tenant) for node in nodes})
+        await self.trees.delete_generations(tenant, keep=generation)
+        await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in nodes])
 
     async def _embed(
         self,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from agentic_rag_backend.communities.evidence import Evidence
+from agentic_rag_backend.communities.recording import all_recorded
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
@@ -20,7 +22,6 @@ Report = Callable[[str, int, int], Awaitable[None]]
 """Records (stage, done, total); raises where the job was asked to stop."""
 
 _BATCH = 32
-_LOOK_AGAIN_S = 0.5
 
 
 @dataclass(slots=True)
@@ -82,8 +83,9 @@ class NodeWriter:
                 asyncio.ensure_future(self._one(node, each, weights, by_model=by_model))
                 for node, each in zip(batch, given, strict=True)
             ]
-            written = await _all(tasks, lambda at=done: report("summarise", at, len(missing)))  # type: ignore[misc]
-            await self.trees.save_summaries(tenant, [each.summary for each in written])
+            written = await all_recorded(
+                tasks, partial(self.trees.save_summaries, tenant), partial(report, "summarise", done, len(missing))
+            )
             for node, each in zip(batch, written, strict=True):
                 _count(tally, node, each)
                 signed[node.id] = _sign(node, each.summary)
@@ -166,21 +168,6 @@ class _Given:
 
 def _sign(node: TreeNode, summary: CommunitySummary) -> TreeNode:
     return replace(node, prompt_version=summary.prompt_version, model=summary.model)
-
-
-async def _all(tasks: Sequence[asyncio.Future[Written]], look: Callable[[], Awaitable[None]]) -> list[Written]:
-    """Wait for every task, looking twice a second whether to stop; whatever ends the wait ends the tasks."""
-    try:
-        pending = set(tasks)
-        while pending:
-            _, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S)
-            if pending:
-                await look()
-        return [task.result() for task in tasks]
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _count(tally: Tally, node: TreeNode, written: Written) -> None:
