@@ -71,7 +71,7 @@ check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction, indexes, Graphiti's leg and communities; tables in tests/benchmarks/results
+bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
@@ -81,6 +81,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, 
 	$(BIN)/python tests/benchmarks/index_upkeep.py
 	$(BIN)/python tests/benchmarks/graphiti.py
 	$(BIN)/python tests/benchmarks/communities.py
+	$(BIN)/python tests/benchmarks/corpus_wide.py
 
 lock: $(VENV)/.dev ## resolve the requirements anew
 	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml

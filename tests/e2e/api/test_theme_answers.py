@@ -201,11 +201,23 @@ async def test_no_prompt_holds_what_another_tenant_wrote(site: Site, served: htt
 
 async def test_a_deleted_document_is_not_cited_again(site: Site, served: httpx.AsyncClient, models: Models) -> None:
     client = client_of(site, served, "beta")
-    before, _ = await ask(client, "global")
-    gone = before["citations"][0]["document_id"]
+    strategies = ("global", "drift")
+    before = [citation for strategy in strategies for citation in (await ask(client, strategy))[0]["citations"]]
+    gone = before[0]["document_id"]
+    quotes = {citation["quote"] for citation in before if citation["document_id"] == gone}
+    prompts: list[str] = []
+    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))
+    again, _ = await ask(client, "global")
+    # Asked once more it is cited once more, and its words are read for it: what changes below, the deletion changes.
+    assert gone in {citation["document_id"] for citation in again["citations"]}
+    assert [prompt for prompt in prompts if any(quote in prompt for quote in quotes)]
     deleted = await client.data("DELETE", f"/documents/{gone}", status=202)
-    for strategy in ("global", "drift"):
+    prompts.clear()
+    for strategy in strategies:
         after, _ = await ask(client, strategy)
         assert gone not in {citation["document_id"] for citation in after["citations"]}
+        assert after["citations"] or after["answer"] == NOT_ANSWERED
         assert after["grounded"] is bool(after["citations"])
+    assert prompts
+    assert not [prompt for prompt in prompts if any(quote in prompt for quote in quotes)]
     await client.ended(deleted["job_id"])
