@@ -66,6 +66,7 @@ async def test_a_build_holds_every_passage_and_says_what_passages_say(world: Any
 
     assert (job.state, job.result["nodes"], job.result["passages"]) == (JobState.SUCCEEDED, len(nodes), 8 * len(THEMES))
     assert len(views) == len(nodes)
+    assert list(job.result["stages_ms"]) == ["read", "cluster", "summarise", "embed", "publish"]
     assert max(node.level for node in nodes) > 1
     said = await texts(world, tenant)
     for view in views:

@@ -66,17 +66,12 @@ class TreeBuilder:
         An exception of ``report`` ends it; the tree stays as it was.
         """
         options = asked.tree(self._options)
-        times: dict[str, float] = {}
-        started = time.perf_counter()
+        report = clock = _Clock(report)
         plan = await self._plan(tenant, asked, options, report)
-        times["cluster"] = _since(started)
         if asked.dry_run:
             return await self._estimate(tenant, asked, plan, report)
-        started = time.perf_counter()
         signed, tally = await self._writer.write(tenant, plan.written, plan.kept, by_model=asked.summarize, report=report)
-        times["summarise"] = _since(started)
         details = _details(options, plan, tally)
-        started = time.perf_counter()
         if plan.whole:
             generation = await self._publisher.publish(tenant, signed, built_from=plan.built_from, details=details, report=report)
         else:
@@ -91,12 +86,11 @@ class TreeBuilder:
                 details=details,
                 report=report,
             )
-        times["publish"] = _since(started)
         return {
             "generation": generation,
             **public_details(details),
             "rewritten": sorted(tally.rewritten)[:_LISTED],
-            "stages_ms": times,
+            "stages_ms": clock.times(),
         }
 
     async def _plan(self, tenant: TenantId, asked: BuildOptions, options: TreeOptions, report: Report) -> _Plan:
@@ -196,5 +190,21 @@ def _levels(nodes: Sequence[TreeNode]) -> dict[str, int]:
     return {str(level): counts[level] for level in sorted(counts)}
 
 
-def _since(started: float) -> float:
-    return round(1000 * (time.perf_counter() - started), 1)
+class _Clock:
+    """A report that notes how long each stage takes."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._began: list[tuple[str, float]] = []
+
+    async def __call__(self, stage: str, done: int, total: int) -> None:
+        self._began.append((stage, time.perf_counter()))
+        await self._report(stage, done, total)
+
+    def times(self) -> dict[str, float]:
+        """Return the milliseconds of each stage until the next one began; of the last one until now."""
+        found: dict[str, float] = {}
+        ends = [*(at for _, at in self._began[1:]), time.perf_counter()]
+        for (stage, began), end in zip(self._began, ends, strict=True):
+            found[stage] = found.get(stage, 0.0) + 1000 * (end - began)
+        return {stage: round(spent, 1) for stage, spent in found.items()}
