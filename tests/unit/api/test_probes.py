@@ -110,11 +110,11 @@ async def test_a_store_that_is_away_is_named_and_no_worker_is_no_fault() -> None
 async def test_figures() -> None:
     async with client(container(Directory(*ALIVE), away="vectors")) as probe:
         found = await probe.get("/metrics")
-    assert found.headers["content-type"].startswith("text/plain; version=0.0.4")
+    assert found.headers["content-type"].startswith("text/plain; version=")
     lines = [line for line in found.text.splitlines() if not line.startswith("#")]
-    assert "agentic_rag_workers 1" in lines
-    assert {'agentic_rag_jobs{state="queued"} 7', 'agentic_rag_jobs{state="running"} 2'} <= set(lines)
-    assert {'agentic_rag_store_up{store="graph"} 1', 'agentic_rag_store_up{store="vectors"} 0'} <= set(lines)
+    assert "agentic_rag_workers 1.0" in lines
+    assert {'agentic_rag_jobs{state="queued"} 7.0', 'agentic_rag_jobs{state="running"} 2.0'} <= set(lines)
+    assert {'agentic_rag_store_up{store="graph"} 1.0', 'agentic_rag_store_up{store="vectors"} 0.0'} <= set(lines)
     async with client(container(Directory(away=True), away="catalogue")) as probe:
         found = await probe.get("/metrics")
     assert (found.status_code, "agentic_rag_workers" in found.text) == (200, False)
