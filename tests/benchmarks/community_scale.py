@@ -13,12 +13,12 @@ import argparse
 import asyncio
 import hashlib
 import json
-import resource
+import os
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,11 +26,12 @@ from typing import Any, TypeVar
 import neo4j_filling
 from planted_graph import Planted, write
 
+from agentic_rag_backend.communities.continuation import Before
 from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.knowledge import contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphStore
-from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
+from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 
@@ -39,34 +40,46 @@ T = TypeVar("T")
 TENANT = TenantId("t_" + "5" * 32)
 PER_DOCUMENT = 4_000
 """Relationships a document."""
+HEAP = "1g"
+"""Neo4j's, where it is started here."""
 
 
 @asynccontextmanager
 async def opened(store: str, folder: Path) -> AsyncIterator[GraphStore]:
     """Open the store that ``store`` names: sqlite in ``folder``, or the Neo4j at an address."""
-    if store == "sqlite":
-        graph: GraphStore = await SqliteGraphStore.open(folder / "graph.db")
-    else:
-        uri, user, password = json.loads(store)
-        graph = await Neo4jGraphStore.open(Neo4jAddress(uri=uri, user=user, password=password, timeout_s=600.0))
+    graph: GraphStore
+    graph = await (SqliteGraphStore.open(folder / "graph.db") if store == "sqlite" else Neo4jGraphStore.open(address(store)))
     try:
         yield graph
     finally:
         await graph.close()
 
 
+def address(store: str) -> Neo4jAddress:
+    """Return the address of a Neo4j that ``store`` names."""
+    uri, user, password = json.loads(store)
+    return Neo4jAddress(uri=uri, user=user, password=password, timeout_s=600.0, write_timeout_s=600.0)
+
+
 async def fill(store: str, folder: Path, planted: Planted) -> None:
     """Write the graph unless it is there."""
+    noted = folder / "versions.json"
+    if noted.exists():
+        return
+    if store == "sqlite":
+        async with opened(store, folder) as graph:
+            await write(graph, TENANT, planted, per_document=PER_DOCUMENT)
+    else:
+        connections = Neo4jConnections.open(address(store))
+        try:
+            await neo4j_filling.fill(connections, TENANT, planted.documents(PER_DOCUMENT))
+        finally:
+            await connections.close()
     async with opened(store, folder) as graph:
-        if (await graph.counts(TENANT)).relationships == 0:
-            if isinstance(graph, Neo4jGraphStore):
-                await neo4j_filling.fill(graph.connections, TENANT, planted.documents(PER_DOCUMENT))
-            else:
-                await write(graph, TENANT, planted, per_document=PER_DOCUMENT)
         held = [version async for batch in graph.all_versions(TENANT) for version in batch]
-        assert all(version.whole for version in held), "a document lacks something"
-        versions = {version.document_id: version.version for version in held}
-        (folder / "versions.json").write_text(json.dumps(versions), encoding="utf-8")
+    assert held, "nothing was written"
+    assert all(version.whole for version in held), "a document lacks something"
+    noted.write_text(json.dumps({version.document_id: version.version for version in held}), encoding="utf-8")
 
 
 class Clock:
@@ -77,11 +90,10 @@ class Clock:
 
     def take(self, name: str, started: tuple[float, float]) -> None:
         wall, cpu = started
-        most_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
         self.stages[name] = {
             "s": round(time.perf_counter() - wall, 1),
             "cpu_s": round(time.process_time() - cpu, 1),
-            "most_mb": round(most_mb, 1),
+            "most_mb": round(most_mb(), 1),
         }
 
     def of(self, name: str, work: Callable[[], T]) -> T:
@@ -90,6 +102,12 @@ class Clock:
         done = work()
         self.take(name, started)
         return done
+
+
+def most_mb() -> float:
+    """Return the most memory this process has held; what `getrusage` says may be that of the process that started it."""
+    (held,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
+    return int(held.split()[1]) * 1024 / 1e6
 
 
 def now() -> tuple[float, float]:
@@ -118,11 +136,20 @@ def partition(found: Detection) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
+def as_before(found: Detection) -> Before:
+    """Return a hierarchy as the next detection starts from it, half of its communities as if they had changed."""
+    levels: dict[int, dict[str, int]] = {}
+    for number, each in enumerate(found.communities):
+        levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
+    base = {member: number for number, each in enumerate(found.communities) if each.base for member in each.members}
+    return Before(base, levels, frozenset(frozenset(each.members) for each in found.communities[::2]))
+
+
 async def detect_in(store: str, folder: Path) -> dict[str, Any]:
     """Measure one detection of the graph that is there, and one more from its assignment."""
     clock, options = Clock(), DetectionOptions()
     versions = json.loads((folder / "versions.json").read_text(encoding="utf-8"))
-    before_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
+    before_mb = most_mb()
     async with opened(store, folder) as graph:
         reads, started = Reads(graph), now()
         knowledge = await read_visible(graph, TENANT, versions)
@@ -130,13 +157,11 @@ async def detect_in(store: str, folder: Path) -> dict[str, Any]:
     edges = clock.of("weigh", lambda: weighted_edges(knowledge))
     clock.of("digest", lambda: graph_digest(knowledge, options))
 
-    def divided(starting: Mapping[str, int] | None) -> Detection:
-        return detect(edges, entities=knowledge.entities, options=options, contexts=contexts(knowledge), starting=starting)
+    def divided(before: Before | None) -> Detection:
+        return detect(edges, entities=knowledge.entities, options=options, contexts=contexts(knowledge), before=before)
 
     found = clock.of("detect", lambda: divided(None))
-    base = [each for each in found.communities if each.base]
-    starting = {member: number for number, each in enumerate(base) for member in each.members}
-    again = clock.of("detect again", lambda: divided(starting))
+    again = clock.of("detect again", lambda: divided(as_before(found)))
     kept = {each.members for each in found.communities} & {each.members for each in again.communities}
     return {
         "entities": len(knowledge.entities),
@@ -158,9 +183,13 @@ async def detect_in(store: str, folder: Path) -> dict[str, Any]:
 def measured(store: str, folder: Path, entities: int, relationships: int) -> dict[str, Any]:
     """Make the graph, and measure detection of it in a process of its own."""
     folder.mkdir(parents=True, exist_ok=True)
+    started = time.perf_counter()
     asyncio.run(fill(store, folder, Planted.of(entities, relationships)))
+    filled_s = round(time.perf_counter() - started, 1)
     command = [sys.executable, __file__, str(folder), "--store", store, "--only"]
     answer: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    answer["fill_s"] = filled_s
+    print(json.dumps(answer), file=sys.stderr)
     return answer
 
 
@@ -186,6 +215,8 @@ def in_neo4j(folder: Path, entities: int, relationships: int) -> dict[str, Any]:
     import services
 
     folder.mkdir(parents=True, exist_ok=True)
+    # As tests start it, it has half of that and hardly compiles, which a run of minutes pays for.
+    os.environ.setdefault("_JAVA_OPTIONS", f"-Xmx{HEAP} -XX:TieredStopAtLevel=4")
     with services.neo4j(folder) as server:
         store = json.dumps([server.uri, server.user, server.password])
         return measured(store, folder, entities, relationships)

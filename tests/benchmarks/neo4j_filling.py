@@ -1,8 +1,9 @@
 """Fill an empty Neo4j with documents' knowledge as `Neo4jGraphStore.write_document` leaves it, a hundred times as fast.
 
 Nothing is looked for before it is written: every row is made once (`CREATE`), by the thousand, and what the store derives from
-rows (an edge's first sentence, a chunk's edges, a version's counts) is derived here. The rows are the store's own. That both
-leave the same graph is tested in ``tests/integration/neo4j/test_filling.py``.
+rows (an edge's first sentence, a chunk's edges, a version's counts) is derived here. Of the schema there is what finds nodes;
+the indexes of relationships are made by the store, when it is opened, of all that is there. The rows are the store's own. That
+both leave the same graph is tested in ``tests/integration/neo4j/test_filling.py``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.graph import nodes, rows
+from agentic_rag_backend.stores.graph import neo4j_schema, nodes, rows
 from agentic_rag_backend.stores.graph.bolt import Neo4jConnections
 
 Row = dict[str, Any]
@@ -105,6 +107,10 @@ async def fill(connections: Neo4jConnections, tenant: TenantId, documents: Itera
             values = {"tenant": tenant.value, "rows": found[first : first + _BATCH]}
             await connections.write(lambda transaction, given=values: transaction.run(_STATEMENTS[name], given))
 
+    script = files(neo4j_schema.__package__).joinpath("migrations", neo4j_schema.STEPS[0]).read_text(encoding="utf-8")
+    for statement in neo4j_schema.statements(script):
+        if "FOR (n:" in statement and "IS UNIQUE" in statement:
+            await connections.define(statement)
     seen, documents_written = _Seen(), 0
     for knowledge in documents:
         documents_written += 1

@@ -6,12 +6,16 @@ import math
 import random
 import time
 from collections import defaultdict
+from collections.abc import Collection
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentic_rag_backend.communities import detection
 from agentic_rag_backend.communities.absorption import Context
+from agentic_rag_backend.communities.continuation import Before
 from agentic_rag_backend.communities.detection import (
     Detection,
     DetectionOptions,
@@ -236,6 +240,24 @@ def test_many_roots_get_a_coarser_level() -> None:
     assert {each.members for each in flat.communities if each.base} == {each.members for each in grouped.communities if each.base}
 
 
+def test_no_root_swallows_most_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of groups that nothing joins keep the number of roots high, while all that can be joined is."""
+    edges = planted(200, 5, between=4)
+    for pair in range(52):
+        sides = [[f"pair-{pair}-{side}-{member}" for member in range(4)] for side in "ab"]
+        edges += [edge(one, other, 2.0) for group in sides for one in group for other in group if one < other]
+        edges.append(edge(sides[0][0], sides[1][0], 0.1))
+    entities, options = names_of(edges), DetectionOptions(resolution=8.0)
+    largest = []
+    for share in (1.0, 0.2):
+        monkeypatch.setattr(detection, "_LARGEST_SHARE", share)
+        found = detect(edges, entities=entities, options=options)
+        check_hierarchy(found, entities, options)
+        assert any(not each.base for each in found.communities if each.level == 0)
+        largest.append(max(map(len, roots(found))) / len(entities))
+    assert largest[0] > 0.2 >= largest[1]
+
+
 def test_weights_decide() -> None:
     ends = [("a", "b"), ("c", "d"), ("a", "c"), ("b", "d")]
     strong = DetectionOptions(min_size=1)
@@ -306,8 +328,67 @@ def test_starting_from_its_own_result_changes_nothing() -> None:
     found = detect(edges, entities=entities, options=DetectionOptions())
     base = [each for each in found.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
-    again = detect(edges, entities=entities, options=DetectionOptions(), starting=starting)
+    again = detect(edges, entities=entities, options=DetectionOptions(), before=Before(starting))
     assert {each.members for each in again.communities} == {each.members for each in found.communities}
+
+
+def before_of(found: Detection, *, changed: Collection[str] = ()) -> Before:
+    """Return what a next detection starts from; communities with any of ``changed`` have changed."""
+    levels: dict[int, dict[str, int]] = defaultdict(dict)
+    for number, each in enumerate(found.communities):
+        levels[each.level].update(dict.fromkeys(each.members, number))
+    base = {member: number for number, each in enumerate(found.communities) if each.base for member in each.members}
+    unchanged = frozenset(frozenset(each.members) for each in found.communities if not set(changed) & set(each.members))
+    return Before(base, levels, unchanged)
+
+
+def members(found: Detection) -> set[frozenset[str]]:
+    return {frozenset(each.members) for each in found.communities}
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs(), st.data(), st.integers(2, 6))
+def test_what_did_not_change_is_not_divided(
+    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], data: st.DataObject, largest: int
+) -> None:
+    """Whatever comes or goes: a community of which nothing changed is found again, or another that holds all of it."""
+    edges, entities, contexts = graph
+    options = DetectionOptions(min_size=2, max_cluster_size=largest)
+    before = detect(edges, entities=entities, options=options, contexts=contexts)
+    gone = data.draw(st.sets(st.sampled_from(sorted(entities)), max_size=2))
+    left = {each: name for each, name in entities.items() if each not in gone}
+    fewer = [each for each in edges if each.source_id in left and each.target_id in left]
+    touched = gone | {end for each in edges if each not in fewer for end in (each.source_id, each.target_id)}
+    given = before_of(before, changed=touched)
+    after = detect(fewer, entities=left, options=options, contexts=contexts, before=given)
+    check_hierarchy(after, left, options)
+    assert after.afresh or all(any(kept <= found for found in members(after)) for kept in given.unchanged)
+
+
+def test_a_change_moves_what_is_near_it_only() -> None:
+    edges = planted(40, 30, degree=2, between=30)
+    entities = names_of(edges)
+    options = DetectionOptions(max_cluster_size=10)
+    before = detect(edges, entities=entities, options=options)
+    gone = before.communities[0].members[0]
+    touched = {end for each in edges if gone in (each.source_id, each.target_id) for end in (each.source_id, each.target_id)}
+    fewer = [each for each in edges if gone not in (each.source_id, each.target_id)]
+    left = {each: name for each, name in entities.items() if each != gone}
+    after = detect(fewer, entities=left, options=options, before=before_of(before, changed=touched))
+    assert not after.afresh
+    fresh = members(after) - members(before)
+    assert len(fresh) <= 0.05 * len(after.communities)
+    # without knowing what changed, much more of it moves
+    careless = replace(before_of(before), unchanged=frozenset(), levels={})
+    assert len(fresh) < len(members(detect(fewer, entities=left, options=options, before=careless)) - members(before))
+
+
+def test_an_entity_that_is_linked_more_elsewhere_moves_there() -> None:
+    edges = [edge(f"{side}{a}", f"{side}{b}") for side in "ab" for a in range(8) for b in range(a)]
+    before = detect([*edges, edge("a0", "b0", 0.1)], entities=names_of(edges), options=DetectionOptions())
+    stronger = [*edges, *(edge("a0", f"b{number}", 3.0) for number in range(8))]
+    after = detect(stronger, entities=names_of(edges), options=DetectionOptions(), before=before_of(before))
+    assert frozenset({"a0", *(f"b{number}" for number in range(8))}) in roots(after)
 
 
 def test_a_cluster_that_was_divided_is_divided_from_what_it_was() -> None:
@@ -321,10 +402,10 @@ def test_a_cluster_that_was_divided_is_divided_from_what_it_was() -> None:
     divided: dict[int, dict[str, int]] = defaultdict(dict)
     for number, each in enumerate(before.communities):
         divided[each.level].update(dict.fromkeys(each.members, number))
-    again = detect(edges, entities=entities, options=options, starting=starting, divided=divided)
+    again = detect(edges, entities=entities, options=options, before=Before(starting, divided))
     assert {each.members for each in again.communities} == {each.members for each in before.communities}
     fewer = edges[:-1]
-    after = detect(fewer, entities=entities, options=options, starting=starting, divided=divided)
+    after = detect(fewer, entities=entities, options=options, before=Before(starting, divided))
     kept = {each.members for each in after.communities} & {each.members for each in before.communities}
     assert len(kept) >= 0.8 * len(before.communities)
     check_hierarchy(after, entities, options)
@@ -335,7 +416,7 @@ def test_starting_from_before_a_change_keeps_most_communities() -> None:
     before = detect(edges[:-4], entities=names_of(edges), options=DetectionOptions())
     base = [each for each in before.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
-    after = detect(edges, entities=names_of(edges), options=DetectionOptions(), starting=starting)
+    after = detect(edges, entities=names_of(edges), options=DetectionOptions(), before=Before(starting))
     old = {each.members for each in before.communities}
     assert sum(each.members in old for each in after.communities) > 0.9 * len(after.communities)
 
@@ -349,12 +430,12 @@ def test_any_assignment_may_be_started_from(
     edges, entities, contexts = graph
     options = DetectionOptions(min_size=1)
     starting = {each: label for each, label in zip(entities, labels, strict=False) if label < 25}
-    found = detect(edges, entities=entities, options=options, contexts=contexts, starting=starting)
+    found = detect(edges, entities=entities, options=options, contexts=contexts, before=Before(starting))
     check_hierarchy(found, entities, options)
     best = detect(edges, entities=entities, options=options, contexts=contexts).modularity
     assert found.modularity >= 0.99 * best - 1e-9
     turned = [edge(each.target_id, each.source_id, each.weight) for each in reversed(edges)]
-    assert shape(detect(turned, entities=entities, options=options, contexts=contexts, starting=starting)) == shape(found)
+    assert shape(detect(turned, entities=entities, options=options, contexts=contexts, before=Before(starting))) == shape(found)
 
 
 def test_time_grows_with_edges_about_linearly() -> None:

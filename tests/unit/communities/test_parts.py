@@ -11,7 +11,7 @@ import pytest
 from agentic_rag_backend.communities.detection import DetectionOptions, EntityName, detect
 from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, contexts, fingerprint, graph_digest, weighted_edges
 from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.plan import plan_communities, previous_assignment, previous_detection
+from agentic_rag_backend.communities.plan import plan_communities, previous_detection, previous_division
 from agentic_rag_backend.communities.views import visible_view
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
@@ -123,9 +123,25 @@ def test_previous_generation_is_read_back_as_it_was_detected() -> None:
     assert {each.id for each in plan_communities(TENANT, again, given)} == {each.id for each in communities}
     assert again.modularity == 0.5
     groups: dict[int, set[str]] = {}
-    for entity, number in previous_assignment(stored, details).items():
+    for entity, number in previous_division(stored, details, given).base.items():
         groups.setdefault(number, set()).add(entity)
     assert {frozenset(each) for each in groups.values()} == {frozenset(c.members) for c in detection.communities if c.base}
+
+
+def test_what_did_not_change_is_told_by_fingerprints() -> None:
+    given = knowledge()
+    stored = [each.community(1) for each in planned(given).values()]
+    whole = {frozenset("abc"), frozenset("xyz")}
+    assert previous_division(stored, {}, given).unchanged == whole
+    assert previous_division(stored, {}, knowledge(edges=[edge("a", "b", digest=b"2"), *given.edges[1:]])).unchanged == {
+        frozenset("xyz")
+    }
+    gone = {each: name for each, name in ENTITIES.items() if each != "a"}
+    left = knowledge(entities=gone, edges=[each for each in given.edges if "a" not in (each.source_id, each.target_id)])
+    assert previous_division(stored, {}, left).unchanged == {frozenset("xyz")}
+    more = knowledge(entities={**ENTITIES, "n": EntityName("N", "thing")}, edges=[*given.edges, edge("n", "a")])
+    assert previous_division(stored, {}, more).unchanged == whole
+    assert not previous_division(stored, {}, given, comparable=False).unchanged
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,11 @@ def basis(revision: str, options: RebuildOptions, detection: DetectionOptions, w
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
+def divided_under(detection: DetectionOptions) -> str:
+    """Return what tells how a graph was divided, whatever the graph."""
+    return repr((METHOD, detection))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
     """Tells whether the current generation is what a rebuild would make anew.

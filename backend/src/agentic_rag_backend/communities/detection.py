@@ -5,6 +5,9 @@ assignment until nothing moves. The hierarchy is ours: where there are many clus
 clusters, and a cluster that is too large is divided by Leiden on its own subgraph. (The engine's own hierarchical function
 rewrites a fifth of the communities when one passage is added; this construction half a percent.)
 
+Continued from before, communities of which nothing changed are held together: others may join them, and they each other, but
+none is divided.
+
 The result depends on names, types and weights alone: not on the order of edges, nor of their ends, nor on ids.
 """
 
@@ -16,22 +19,17 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import graspologic_native
-
 from agentic_rag_backend.communities.absorption import Context, Links, absorb, gather
+from agentic_rag_backend.communities.continuation import Before, held
+from agentic_rag_backend.communities.leiden import MAX_ROUNDS, Members, hung, leiden, leiden_of_groups, modularity
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 
-METHOD = 1
+METHOD = 2
 """Raised with every change of how a graph is divided, so that what was divided otherwise is divided anew."""
 _SEED = 20_240_613
-_ITERATIONS = 2
-_MAX_ROUNDS = 50
-"""Leiden is run two iterations at a time until nothing moves: on MuSiQue the modularity and stability of fifty, in a third of
-the time."""
-_LARGE, _LEAST_GAIN = 100_000, 1e-5
-"""Edges above which a round that gains less modularity than this is the last: thousands would follow that move a few nodes
-each, and a round takes seconds."""
 _MAX_HALVINGS = 6
+_LARGEST_SHARE = 0.5
+"""Share of the entities of linked clusters above which a root is too large to be one."""
 _DIVISIONS = (1.0, 2.0, 4.0)
 """Factors on the resolution that are tried until a cluster that is too large falls apart."""
 
@@ -39,8 +37,6 @@ _COMPARED_WHOLE = 20_000
 """Edges up to which an assignment that was continued is compared with a converged one."""
 _TOLERATED = 0.01
 """Share of modularity that may be lost for the sake of communities that stay."""
-
-Members = list[int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +80,7 @@ class DetectedCommunity:
 class Detection:
     """The hierarchy, parents before their children, and the modularity of its ``base`` clusters (0 without edges).
 
-    ``afresh`` says that it was found from nothing, ``starting`` or not.
+    ``afresh`` says that it was found from nothing, ``before`` or not.
     """
 
     communities: tuple[DetectedCommunity, ...] = ()
@@ -98,8 +94,7 @@ def detect(
     entities: Mapping[str, EntityName],
     options: DetectionOptions,
     contexts: Sequence[Context] = (),
-    starting: Mapping[str, int] | None = None,
-    divided: Mapping[int, Mapping[str, int]] | None = None,
+    before: Before | None = None,
 ) -> Detection:
     """Return the communities of a graph; every entity is in exactly one root. CPU-bound: run it in a thread.
 
@@ -109,9 +104,8 @@ def detect(
         edges: undirected; several between the same two entities add up, loops are ignored.
         entities: every entity, by id.
         contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
-        starting: an earlier assignment of entities to clusters, from which Leiden starts; unknown entities start alone. Where
-            the modularity that Leiden comes to is more than 1 % below that of beginning from nothing, the latter is taken.
-        divided: with ``starting``, how entities were clustered at each level; from that, clusters that are too large are divided.
+        before: from what to go on; entities that are new start alone. Where the modularity that Leiden comes to is more than
+            1 % below that of beginning from nothing, the latter is taken.
 
     Raises:
         ValueError: a weight is not a finite number above 0, or an edge names an unknown entity.
@@ -119,9 +113,8 @@ def detect(
     if not entities:
         return Detection()
     graph = _Graph.build(edges, entities, contexts)
-    clusters, afresh = _partition(graph, options, starting)
-    base = _settled(graph, clusters, options)
-    hierarchy = _Hierarchy(graph, options, {} if afresh or divided is None else divided)
+    base, afresh = _partition(graph, options, before)
+    hierarchy = _Hierarchy(graph, options, None if afresh else before)
     for group in _coarsen(graph, base, options):
         if len(group) == 1:
             hierarchy.add(group[0], level=0, parent=None, base=True)
@@ -129,7 +122,7 @@ def detect(
         root = hierarchy.put(sorted(member for cluster in group for member in cluster), level=0, parent=None, base=False)
         for cluster in group:
             hierarchy.add(cluster, level=1, parent=root, base=True)
-    return Detection(tuple(hierarchy.communities), _modularity(graph, base, options.resolution), afresh)
+    return Detection(tuple(hierarchy.communities), modularity(graph.edges, base, options.resolution), afresh)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +178,14 @@ class _Graph:
                     links[cluster][other] += weight
         return links
 
+    def groups(self, members: Iterable[int], label: Mapping[str, int]) -> dict[int, Members]:
+        """Return the members that have a label by it, sorted."""
+        found: dict[int, Members] = defaultdict(list)
+        for member in members:
+            if self.ids[member] in label:
+                found[label[self.ids[member]]].append(member)
+        return found
+
     def inside(self, members: Members) -> list[tuple[int, int, float]]:
         """Return the edges among ``members``, sorted."""
         chosen = set(members)
@@ -210,10 +211,10 @@ def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping
 class _Hierarchy:
     """Collects communities, dividing those that are too large."""
 
-    def __init__(self, graph: _Graph, options: DetectionOptions, divided: Mapping[int, Mapping[str, int]]) -> None:
+    def __init__(self, graph: _Graph, options: DetectionOptions, before: Before | None) -> None:
         self._graph = graph
         self._options = options
-        self._divided = divided
+        self._before = before or Before({})
         self.communities: list[DetectedCommunity] = []
 
     def put(self, members: Members, *, level: int, parent: int | None, base: bool) -> int:
@@ -225,24 +226,32 @@ class _Hierarchy:
         index = self.put(members, level=level, parent=parent, base=base)
         if len(members) <= self._options.max_cluster_size or level + 1 >= self._options.max_levels:
             return
-        before = self._divided.get(level + 1, {})
-        starting = {member: before[id] for member in members if (id := self._graph.ids[member]) in before}
-        for part in _divide(self._graph, members, self._options, starting):
+        for part in self._parts(members, level + 1):
             self.add(part, level=level + 1, parent=index, base=False)
 
+    def _parts(self, members: Members, level: int) -> list[Members]:
+        """Return the parts of a cluster, those of before where nothing of it changed; nothing where it does not fall apart."""
+        groups = self._graph.groups(members, self._before.levels.get(level, {}))
+        whole = sum(map(len, groups.values())) == len(members)
+        if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._before.unchanged:
+            return sorted(groups.values())
+        return _divide(self._graph, members, self._options, self._before, level)
 
-def _partition(graph: _Graph, options: DetectionOptions, starting: Mapping[str, int] | None) -> tuple[list[Members], bool]:
-    """Return Leiden's clusters of the whole graph, and whether they were found from nothing."""
-    if starting:
-        labels = {index: starting[each] for index, each in enumerate(graph.ids) if each in starting}
-        continued = _leiden(graph.edges, seed=_SEED, resolution=options.resolution, starting=labels)
+
+def _partition(graph: _Graph, options: DetectionOptions, before: Before | None) -> tuple[list[Members], bool]:
+    """Return clusters of the whole graph, every entity in one, and whether they were found from nothing."""
+    if before is not None and before.base:
+        starting = {index: before.base[id] for index, id in enumerate(graph.ids) if id in before.base}
+        groups = held(before, graph.ids, range(len(graph.ids)), graph.edges, level=0)
+        found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
+        continued = _settled(graph, found, options)
         # A large graph is all but converged after one round, and needs many more for the rest.
-        rounds = 1 if len(graph.edges) > _COMPARED_WHOLE else _MAX_ROUNDS
-        afresh = _leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds)
-        reached, possible = (_modularity(graph, each, options.resolution) for each in (continued, afresh))
+        rounds = 1 if len(graph.edges) > _COMPARED_WHOLE else MAX_ROUNDS
+        afresh = _settled(graph, leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds), options)
+        reached, possible = (modularity(graph.edges, each, options.resolution) for each in (continued, afresh))
         if reached >= possible - _TOLERATED * abs(possible):
             return continued, False
-    return _leiden(graph.edges, seed=_SEED, resolution=options.resolution), True
+    return _settled(graph, leiden(graph.edges, seed=_SEED, resolution=options.resolution), options), True
 
 
 def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) -> list[Members]:
@@ -251,7 +260,7 @@ def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) 
     clusters += [[index] for index in range(len(graph.ids)) if index not in clustered]
     clusters = absorb(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)
     pairs = gather(clusters, contexts=graph.contexts, min_size=options.min_size)
-    groups = _leiden(pairs, seed=_SEED, resolution=options.resolution)
+    groups = leiden(pairs, seed=_SEED, resolution=options.resolution)
     gathered = {index for group in groups for index in group}
     merged = [sorted(member for index in group for member in clusters[index]) for group in groups]
     return sorted(merged + [cluster for index, cluster in enumerate(clusters) if index not in gathered])
@@ -260,22 +269,25 @@ def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) 
 def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> list[list[Members]]:
     """Group clusters under roots: each alone, or, where many are connected, by Leiden over the graph of clusters.
 
-    The resolution is halved until few enough are left: the clusters that are linked most are the first to be joined.
+    The resolution is halved until few enough are left, or one would hold most of the entities, which is no theme: the clusters
+    that are linked most are the first to be joined.
     """
     cluster_of = {member: index for index, cluster in enumerate(base) for member in cluster}
     links = graph.links(cluster_of)
     if options.max_levels < 2 or len(links) <= options.max_roots:
         return [[cluster] for cluster in base]
     edges = [(a, b, weight) for a, row in links.items() for b, weight in row.items() if a < b]
-    # Leiden has no loops: the weight inside a cluster hangs on a node of its own, which always stays with it
-    edges += [
-        (index, len(base) + index, math.fsum(weight for _, _, weight in graph.inside(base[index])) or 1e-9) for index in links
-    ]
+    inside = {index: math.fsum(weight for _, _, weight in graph.inside(base[index])) for index in links}
+    edges += hung(inside, len(base))
     edges.sort()
     groups: list[Members] = []
+    most = _LARGEST_SHARE * sum(len(base[index]) for index in links)
     for halvings in range(1, _MAX_HALVINGS + 1):
-        found = _leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
-        groups = [kept for group in found if (kept := [index for index in group if index < len(base)])]
+        found = leiden(edges, seed=_SEED, resolution=options.resolution / 2**halvings)
+        coarser = [kept for group in found if (kept := [index for index in group if index < len(base)])]
+        if max(sum(len(base[index]) for index in group) for group in coarser) > most:
+            break
+        groups = coarser
         if len(groups) <= options.max_roots:
             break
     grouped = {index for group in groups for index in group}
@@ -283,19 +295,26 @@ def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> l
     return [[base[index] for index in group] for group in sorted(groups)]
 
 
-def _divide(graph: _Graph, members: Members, options: DetectionOptions, starting: Mapping[int, int]) -> list[Members]:
+def _divide(graph: _Graph, members: Members, options: DetectionOptions, before: Before, level: int) -> list[Members]:
     """Return the parts of a cluster, or nothing where it does not fall apart.
 
     A member more or less leaves most parts as they were only where they are started from.
     """
     inside = graph.inside(members)
-    linked = {node for a, b, _ in inside for node in (a, b)}
-    alone = [member for member in members if member not in linked]
+    labels = before.levels.get(level, {})
+    starting = {member: labels[graph.ids[member]] for member in members if graph.ids[member] in labels}
+    groups = held(before, graph.ids, members, inside, level=level) if starting else []
+    placed = {node for a, b, _ in inside for node in (a, b)} | {node for group in groups for node in group}
+    alone = [member for member in members if member not in placed]
     touched = sorted({number for member in alone for number in graph.contexts_of.get(member, ())})
     contexts = [graph.contexts[number] for number in touched]
+    seed = _seed_of(graph, members)
     for factor in _DIVISIONS:
         resolution = options.resolution * factor
-        parts = _leiden(inside, seed=_seed_of(graph, members), resolution=resolution, starting=starting or None)
+        if starting:
+            parts = leiden_of_groups(inside, groups, seed=seed, resolution=resolution, starting=starting)
+        else:
+            parts = leiden(inside, seed=seed, resolution=resolution)
         parts += [[member] for member in alone]
         parts = absorb(parts, links=graph.links, contexts=contexts, min_size=options.min_size, force=True)
         if len(parts) > 1:
@@ -306,70 +325,3 @@ def _divide(graph: _Graph, members: Members, options: DetectionOptions, starting
 def _seed_of(graph: _Graph, members: Members) -> int:
     names = "\x1f".join(f"{graph.keys[member].name}\x1e{graph.keys[member].type}" for member in members)
     return int.from_bytes(hashlib.sha256(names.encode()).digest()[:4], "big")
-
-
-def _leiden(
-    edges: Sequence[tuple[int, int, float]],
-    *,
-    seed: int,
-    resolution: float,
-    starting: Mapping[int, int] | None = None,
-    rounds: int = _MAX_ROUNDS,
-) -> list[Members]:
-    """Return the clusters of the nodes that have edges, each sorted, in order; nodes without are absent."""
-    if not edges:
-        return []
-    named = [(str(a), str(b), weight) for a, b, weight in edges]
-    nodes = sorted({node for a, b, _ in edges for node in (a, b)})
-    assignment = None
-    if starting is not None:
-        # a node that is new starts alone, under a label that no other has
-        fresh = 1 + max(starting.values(), default=0)
-        assignment = _connected({node: starting.get(node, fresh + node) for node in nodes}, nodes, edges)
-    quality = -math.inf
-    for _ in range(rounds):
-        begin = None if assignment is None else {str(node): label for node, label in assignment.items()}
-        reached, found = graspologic_native.leiden(
-            named, starting_communities=begin, resolution=resolution, iterations=_ITERATIONS, seed=seed, trials=1
-        )
-        moved = _relabel({node: found[str(node)] for node in nodes}, nodes)
-        if moved == assignment:
-            break
-        assignment = moved
-        if len(edges) > _LARGE and reached - quality < _LEAST_GAIN:
-            break
-        quality = reached
-    clusters: dict[int, Members] = defaultdict(list)
-    for node, label in (assignment or {}).items():
-        clusters[label].append(node)
-    return sorted(clusters.values())
-
-
-def _connected(assignment: Mapping[int, int], nodes: Sequence[int], edges: Sequence[tuple[int, int, float]]) -> dict[int, int]:
-    """Divide clusters into parts that hang together by edges: the engine panics on others, such as a deletion leaves."""
-    above = {node: node for node in nodes}
-
-    def top(node: int) -> int:
-        while above[node] != node:
-            above[node] = node = above[above[node]]
-        return node
-
-    for a, b, _ in edges:
-        if assignment[a] == assignment[b]:
-            above[top(b)] = top(a)
-    return _relabel({node: top(node) for node in nodes}, nodes)
-
-
-def _relabel(assignment: Mapping[int, int], nodes: Sequence[int]) -> dict[int, int]:
-    """Number clusters by first appearance, so that equal partitions are equal values."""
-    numbers: dict[int, int] = {}
-    return {node: numbers.setdefault(assignment[node], len(numbers)) for node in nodes}
-
-
-def _modularity(graph: _Graph, base: list[Members], resolution: float) -> float:
-    if not graph.edges:
-        return 0.0
-    linked = {node for a, b, _ in graph.edges for node in (a, b)}
-    labels = {str(member): index for index, cluster in enumerate(base) for member in cluster if member in linked}
-    named = [(str(a), str(b), weight) for a, b, weight in graph.edges]
-    return float(graspologic_native.modularity(named, labels, resolution=resolution))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentic_rag_backend.communities.continuation import Before
 from agentic_rag_backend.communities.detection import DetectedCommunity, Detection
 from agentic_rag_backend.communities.identity import community_ids
 from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, fingerprint
@@ -60,7 +61,7 @@ def plan_communities(
 def previous_detection(communities: Sequence[Community], details: Mapping[str, object]) -> Detection:
     """Return the hierarchy of a published generation, for a graph that has not changed since."""
     coarse = _coarse(details)
-    ordered = sorted(communities, key=lambda each: each.level)
+    ordered = sorted(communities, key=lambda each: (each.level, each.id))
     index = {each.id: position for position, each in enumerate(ordered)}
     modularity = details.get("modularity")
     return Detection(
@@ -78,22 +79,33 @@ def previous_detection(communities: Sequence[Community], details: Mapping[str, o
     )
 
 
-def previous_assignment(communities: Sequence[Community], details: Mapping[str, object]) -> dict[str, int]:
-    """Return the ``base`` clusters of a published generation, as the start of the next detection.
+def previous_division(
+    communities: Sequence[Community], details: Mapping[str, object], knowledge: VisibleKnowledge, *, comparable: bool = True
+) -> Before:
+    """Return how a published generation divided the graph, as the start of the next detection.
 
-    ``details["coarse"]`` names the roots that only group clusters.
+    A community has not changed where its fingerprint is still that of what it holds; ``comparable`` says that the same options
+    led to it. ``details["coarse"]`` names the roots that only group clusters.
     """
-    coarse = _coarse(details)
-    base = sorted((each for each in communities if _is_base(each, coarse)), key=lambda each: each.id)
-    return {entity: number for number, each in enumerate(base) for entity in each.entity_ids}
-
-
-def previous_division(communities: Sequence[Community]) -> dict[int, dict[str, int]]:
-    """Return the clusters of a published generation by level: how those that were too large were divided."""
+    detection = previous_detection(communities, details)
     levels: dict[int, dict[str, int]] = {}
-    for number, each in enumerate(sorted(communities, key=lambda each: each.id)):
-        levels.setdefault(each.level, {}).update(dict.fromkeys(each.entity_ids, number))
-    return levels
+    base: dict[str, int] = {}
+    for number, each in enumerate(detection.communities):
+        levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
+        if each.base:
+            base.update(dict.fromkeys(each.members, number))
+    return Before(base, levels, _unchanged(communities, detection, knowledge) if comparable else frozenset())
+
+
+def _unchanged(communities: Sequence[Community], detection: Detection, knowledge: VisibleKnowledge) -> frozenset[frozenset[str]]:
+    fingerprints = {each.entity_ids: each.fingerprint for each in communities}
+    inside = _edges_inside(detection, knowledge.edges)
+    return frozenset(
+        frozenset(each.members)
+        for each, edges in zip(detection.communities, inside, strict=True)
+        if all(member in knowledge.entities for member in each.members)
+        and fingerprint(knowledge, each.members, edges) == fingerprints[each.members]
+    )
 
 
 def _coarse(details: Mapping[str, object]) -> frozenset[str]:
@@ -106,7 +118,7 @@ def _is_base(community: Community, coarse: frozenset[str]) -> bool:
 
 
 def _edges_inside(detection: Detection, edges: Sequence[Edge]) -> list[list[Edge]]:
-    """Return, for each community, the relationships with both ends in it."""
+    """Return, for each community, the relationships with both ends in it; those of entities in none are left out."""
     deepest: dict[str, int] = {}
     for index, each in enumerate(detection.communities):
         deepest.update(dict.fromkeys(each.members, index))
@@ -115,8 +127,9 @@ def _edges_inside(detection: Detection, edges: Sequence[Edge]) -> list[list[Edge
         chains[index] = (*(() if each.parent is None else chains[each.parent]), index)
     inside: list[list[Edge]] = [[] for _ in detection.communities]
     for edge in edges:
-        for first, second in zip(chains[deepest[edge.source_id]], chains[deepest[edge.target_id]], strict=False):
-            if first != second:
-                break
-            inside[first].append(edge)
+        if edge.source_id in deepest and edge.target_id in deepest:
+            for first, second in zip(chains[deepest[edge.source_id]], chains[deepest[edge.target_id]], strict=False):
+                if first != second:
+                    break
+                inside[first].append(edge)
     return inside

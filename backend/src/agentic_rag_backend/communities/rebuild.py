@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.basis import Standing, basis
+from agentic_rag_backend.communities.basis import Standing, basis, divided_under
 from agentic_rag_backend.communities.changes import COUNTED
 from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.gathering import EvidenceGatherer
@@ -19,7 +19,6 @@ from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.plan import (
     PlannedCommunity,
     plan_communities,
-    previous_assignment,
     previous_detection,
     previous_division,
 )
@@ -288,6 +287,7 @@ class Rebuilder:
             "coverage": _coverage(reading.planned),
             "sizes": _sizes(reading.planned),
             "graph": reading.digest,
+            "divided_under": divided_under(options.detection(self._detection)),
             "basis": reading.basis,
             COUNTED: reading.relationships,
             "coarse": [each.id for each in reading.planned if each.level == 0 and not each.base],
@@ -295,7 +295,7 @@ class Rebuilder:
         }
 
 
-_INTERNAL = frozenset({"graph", "basis", "coarse", "written_under", COUNTED})
+_INTERNAL = frozenset({"graph", "divided_under", "basis", "coarse", "written_under", COUNTED})
 """Details that only the next rebuild and the readers need."""
 
 
@@ -328,13 +328,13 @@ def _detected(
     incremental = incremental and len(previous) == details.get("communities")
     if incremental and previous and details.get("graph") == digest:
         return _Detected(edges, digest, previous_detection(previous, details))
+    comparable = details.get("divided_under") == divided_under(options)
     detection = detect(
         edges,
         entities=knowledge.entities,
         options=options,
         contexts=contexts(knowledge),
-        starting=previous_assignment(previous, details) if incremental else None,
-        divided=previous_division(previous) if incremental else None,
+        before=previous_division(previous, details, knowledge, comparable=comparable) if incremental else None,
     )
     return _Detected(edges, digest, detection)
 

@@ -1,0 +1,78 @@
+"""Go on from how a graph was divided before: what is held together, so that a change moves what is near it only."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from agentic_rag_backend.communities.leiden import Edges, Members, connected
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """How the graph was divided before: entities by cluster, of the ``base`` and of each level.
+
+    ``unchanged`` are the members of the communities of which nothing changed since.
+    """
+
+    base: Mapping[str, int]
+    levels: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
+    unchanged: frozenset[frozenset[str]] = frozenset()
+
+
+def held(before: Before, ids: Sequence[str], members: Iterable[int], edges: Edges, *, level: int) -> list[Members]:
+    """Return disjoint groups of ``members`` that stay together while these are divided for ``level``.
+
+    They are the largest communities of which nothing changed, and of what changed the smallest, as far as relationships hold
+    them together. Free are new entities and those that are linked more with another cluster than with their own.
+
+    Args:
+        ids: the entities by number.
+        edges: those among ``members``.
+    """
+    clusters = before.base if level == 0 else before.levels.get(level, {})
+    label = {member: clusters[ids[member]] for member in members if ids[member] in clusters}
+    left = set(label)
+    found: list[Members] = []
+    smallest: dict[int, tuple[int, int]] = {}
+    for deeper in sorted(each for each in before.levels if each >= level):
+        numbers = before.levels[deeper]
+        groups: defaultdict[int, Members] = defaultdict(list)
+        for member in sorted(left):
+            if ids[member] in numbers:
+                groups[numbers[ids[member]]].append(member)
+                smallest[member] = deeper, numbers[ids[member]]
+        for group in groups.values():
+            # a root that only groups clusters holds nothing together
+            if len({label[each] for each in group}) == 1 and frozenset(ids[each] for each in group) in before.unchanged:
+                found.append(group)
+                left.difference_update(group)
+    found += _hanging_together(edges, {member: smallest[member] for member in left if member in smallest})
+    astray = _astray(edges, label)
+    return [kept for group in found if (kept := [each for each in group if each not in astray])]
+
+
+def _hanging_together(edges: Edges, label: Mapping[int, tuple[int, int]]) -> list[Members]:
+    """Return the parts of groups that hang together by edges; what has no edges at all goes with the largest of its group."""
+    parts: defaultdict[tuple[int, int], list[Members]] = defaultdict(list)
+    for part in connected((a, b) for a, b, _ in edges if a in label and b in label and label[a] == label[b]):
+        parts[label[part[0]]].append(part)
+    linked = {node for a, b, _ in edges for node in (a, b)}
+    for node in sorted(label.keys() - linked):
+        of = parts[label[node]]
+        if of:
+            max(of, key=len).append(node)
+        else:
+            of.append([node])
+    return [sorted(part) for of in parts.values() for part in of]
+
+
+def _astray(edges: Edges, label: Mapping[int, int]) -> set[int]:
+    """Return the nodes that are linked more with one other cluster than with their own."""
+    weights: defaultdict[int, defaultdict[int, float]] = defaultdict(lambda: defaultdict(float))
+    for a, b, weight in edges:
+        if a in label and b in label:
+            weights[a][label[b]] += weight
+            weights[b][label[a]] += weight
+    return {node for node, of in weights.items() if max(of.values()) > of.get(label[node], 0.0)}
