@@ -2,10 +2,10 @@
 
 The first process reads scenarios as lines of JSON and forks for each of them, so that a child costs no imports. A scenario is
 ``{folder, steps, settings?, kill?, kill_after_s?, result?}``: its steps ask for what is not there yet, so the same ones finish
-what a killed child began; one with ``index`` builds and swaps the vectors' indexes meanwhile. ``kill {target, call, when,
-containing?}`` ends the child by SIGKILL before or after the n-th call (of those whose arguments contain a text) of a store's
-method; no product code knows of it. With ``result`` the child waits for every job, closes, and writes there what the stores
-hold and when it had come how far.
+what a killed child began; one with ``index`` builds and swaps the vectors' indexes meanwhile, and of one with ``watched`` the
+trees are recorded that a reader was shown. ``kill {target, call, when, containing?}`` ends the child by SIGKILL before or after
+the n-th call (of those whose arguments contain a text) of a store's method; no product code knows of it. With ``result`` the
+child waits for every job, closes, and writes there what the stores hold and when it had come how far.
 """
 
 from __future__ import annotations
@@ -19,20 +19,23 @@ import sqlite3
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import ChunkingOptions, Document, ProcessingOptions
+from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
+from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
@@ -46,6 +49,7 @@ STORES: Mapping[str, type] = {
     "documents": SqlDocuments,
     "jobs": SqlJobs,
     "communities": SqlCommunities,
+    "trees": SqlTrees,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
     "queue": DbosQueue,
@@ -95,7 +99,11 @@ def arm(kill: Mapping[str, Any]) -> None:
     setattr(STORES[store], method, fatal)
 
 
-async def run(scenario: Mapping[str, Any]) -> dict[str, float]:
+Shown = set[tuple[int, tuple[str, ...]]]
+"""Generation, and nodes with their children, of each tree that a reader was shown."""
+
+
+async def run(scenario: Mapping[str, Any], shown: Shown) -> dict[str, float]:
     """Take the scenario's steps, and wait for every job; return the seconds until the stores were open, and until the end."""
     began = time.perf_counter()
     settings = Settings(
@@ -112,6 +120,8 @@ async def run(scenario: Mapping[str, Any]) -> dict[str, float]:
         for step in scenario["steps"]:
             if step.get("index"):
                 await asyncio.gather(carry_out(container, step), index(container))
+            elif step.get("watched"):
+                await watched(container, carry_out(container, step), shown)
             else:
                 await carry_out(container, step)
         return {"opened_s": opened - began, "done_s": time.perf_counter() - began}
@@ -120,6 +130,24 @@ async def run(scenario: Mapping[str, Any]) -> dict[str, float]:
 async def carry_out(container: Container, step: Mapping[str, Any]) -> None:
     await take(container, step)
     await everything_ended(container)
+
+
+async def watched(container: Container, work: Coroutine[Any, Any, None], shown: Shown) -> None:
+    """Do ``work``, and list and search the tree all the while; a search that finds no summary is a gap."""
+    tenant = await container.tenants.get(TENANT)
+    question = Query(tenant=tenant, text="Who works for the Harbour Office?", limit=5)
+    task = asyncio.ensure_future(work)
+    ended = False
+    while not ended:
+        ended = task.done()
+        listed = (await container.raptor.list(TENANT, limit=1000)).items
+        found = await container.retrievers.get("raptor").retrieve(question)
+        (generation,) = {each.generation for each in listed}
+        shown.add((generation, tuple(sorted(" ".join((each.id, *each.children)) for each in listed))))
+        if not found.themes:
+            raise RuntimeError("a search found no summary of the tree")
+        await asyncio.sleep(0.2)
+    await task
 
 
 async def index(container: Container) -> None:
@@ -134,10 +162,12 @@ async def index(container: Container) -> None:
 
 async def take(container: Container, step: Mapping[str, Any]) -> None:
     """Ask for what is not there yet."""
-    if "rebuild" in step:
+    if "rebuild" in step or "tree" in step:
         jobs = await container.catalogue.jobs.jobs(TENANT, limit=100)
-        if sum(job.kind == "rebuild" for job in jobs.items) < step["rebuild"]:
+        if sum(job.kind == "rebuild" for job in jobs.items) < step.get("rebuild", 0):
             await container.communities.request_rebuild(TENANT)
+        if sum(job.kind == "raptor" for job in jobs.items) < step.get("tree", 0):
+            await container.raptor.request_build(TENANT, BuildOptions(**step.get("options", {})))
         return
     held = {document.key: document for document in await documents(container)}
     for key in step.get("delete", ()):
@@ -192,9 +222,10 @@ def main() -> None:
                 threading.Timer(scenario["kill_after_s"], die).start()
             status = 1
             try:
-                took = asyncio.run(run(scenario))
+                shown: Shown = set()
+                took = asyncio.run(run(scenario, shown))
                 if "result" in scenario:
-                    held = {**inspected(Path(scenario["folder"]), TENANT.value), "took": took}
+                    held = {**inspected(Path(scenario["folder"]), TENANT.value), "took": took, "shown": sorted(shown)}
                     Path(scenario["result"]).write_text(json.dumps(held))
                 status = 0
             except BaseException as error:

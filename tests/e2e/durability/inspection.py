@@ -11,7 +11,7 @@ from typing import Any
 
 from qdrant_edge import EdgeShard, ScrollRequest
 
-from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 from agentic_rag_backend.stores.vector.folder import read_pointer
 
 Rows = list[tuple[Any, ...]]
@@ -38,6 +38,19 @@ ORPHANS = {
     "tombstones": "SELECT id FROM documents WHERE deleted_at IS NOT NULL",
     "documents not ready": "SELECT id, key, state FROM documents WHERE state <> 'ready'",
     "keys twice": "SELECT key FROM documents GROUP BY key HAVING count(*) > 1",
+    "nodes of another tree": """
+        SELECT n.generation, n.id FROM raptor_nodes n LEFT JOIN raptor_pointers p
+        ON p.tenant_id = n.tenant_id AND p.generation = n.generation WHERE p.generation IS NULL""",
+    "children of no node": """
+        SELECT l.generation, l.node_id FROM raptor_links l LEFT JOIN raptor_nodes n
+        ON n.tenant_id = l.tenant_id AND n.generation = l.generation AND n.id = l.node_id WHERE n.id IS NULL""",
+    "summaries of no node": """
+        SELECT s.fingerprint FROM raptor_summaries s LEFT JOIN raptor_nodes n
+        ON n.tenant_id = s.tenant_id AND n.fingerprint = s.fingerprint WHERE n.id IS NULL""",
+    "nodes without a summary": """
+        SELECT n.id FROM raptor_nodes n LEFT JOIN raptor_summaries s ON s.tenant_id = n.tenant_id
+        AND s.fingerprint = n.fingerprint AND s.prompt_version = n.prompt_version AND s.model = n.model
+        WHERE s.fingerprint IS NULL""",
     "jobs not ended": "SELECT id, kind, state FROM jobs WHERE state IN ('queued', 'running')",
     "workflows not ended": """
         SELECT workflow_uuid, status FROM workflow_status WHERE status NOT IN ('SUCCESS', 'ERROR', 'CANCELLED')""",
@@ -56,9 +69,9 @@ def inspected(folder: Path, tenant: str) -> dict[str, Any]:
         names=names,
         facts={row[0]: _fact(names, row) for row in relationships},
     )
-    state = {**_documents(held), **_knowledge(held), **_vectors(held)}
+    state = {**_documents(held), **_knowledge(held), "tree": _tree(held), **_vectors(held)}
     orphans = {**_graph_orphans(held), **_vector_orphans(held), **_blob_orphans(held, folder / "blobs", tenant)}
-    orphans |= {what: _rows(catalogue, query) for what, query in ORPHANS.items()}
+    orphans |= _tree_orphans(held) | {what: _rows(catalogue, query) for what, query in ORPHANS.items()}
     counts = {name: len(value) if isinstance(value, list) else value for name, value in state.items()}
     catalogue.close()
     graph.close()
@@ -76,8 +89,11 @@ class Held:
     facts: Mapping[str, str]
 
     def plain_nodes(self) -> list[dict[str, Any]]:
-        """Return the points of nodes that are no communities'."""
-        return [point for point in self.points[Collection.NODES] if not point["generation"]]
+        """Return the points of nodes that are neither communities' nor the tree's."""
+        return [each for each in self.points[Collection.NODES] if not each["generation"] and each["kind"] != NodeKind.RAPTOR]
+
+    def tree_nodes(self) -> list[dict[str, Any]]:
+        return [point for point in self.points[Collection.NODES] if point["kind"] == NodeKind.RAPTOR]
 
     def community_nodes(self) -> list[dict[str, Any]]:
         return [point for point in self.points[Collection.NODES] if point["generation"]]
@@ -122,6 +138,30 @@ def _knowledge(held: Held) -> dict[str, Any]:
         "mentions": _sorted([*said(d, v, c), held.names[e], count, about] for d, v, c, e, count, about in held.mentions()),
         "supports": _sorted([*said(d, v, c), held.facts[r], fact, weight] for d, v, c, r, fact, weight in held.supports()),
         "communities": _communities(graph, held.catalogue, held.names),
+    }
+
+
+def _tree(held: Held) -> list[Any]:
+    """Return each node's level, the texts of all passages below it, and its summary with who wrote it."""
+    texts = held.texts()
+    children: dict[str, list[str]] = {}
+    for node, child in _rows(held.catalogue, "SELECT node_id, child_id FROM raptor_links"):
+        children.setdefault(node, []).append(child)
+
+    def below(id: str) -> set[str]:
+        return {text for child in children[id] for text in below(child)} if id in children else {texts.get(id, id)}
+
+    told = """SELECT n.id, n.level, n.model, s.summary FROM raptor_nodes n JOIN raptor_summaries s ON s.tenant_id = n.tenant_id
+        AND s.fingerprint = n.fingerprint AND s.prompt_version = n.prompt_version AND s.model = n.model"""
+    return _sorted([level, sorted(below(id)), *rest] for id, level, *rest in _rows(held.catalogue, told))
+
+
+def _tree_orphans(held: Held) -> dict[str, list[Any]]:
+    points = [point["id"] for point in held.tree_nodes()]
+    wanted = {id for (id,) in _rows(held.catalogue, "SELECT point_id FROM raptor_nodes")}
+    return {
+        "vectors of no tree": sorted(set(points) - wanted),
+        "parts of a tree without a vector": sorted(wanted - set(points)),
     }
 
 
@@ -226,4 +266,4 @@ def _point(record: Any) -> dict[str, Any]:
     payload = record.payload or {}
     vectors = record.vector if isinstance(record.vector, dict) else {}
     told = {name: payload.get(name) for name in ("document_id", "version", "generation")}
-    return {"id": payload["id"], **told, "dense": "dense" in vectors}
+    return {"id": payload["id"], "kind": payload["scope"][0].rpartition("/")[2], **told, "dense": "dense" in vectors}
