@@ -273,7 +273,7 @@ def spread(questions: Sequence[str], count: int) -> list[str]:
 def markdown(results: Mapping[str, Any]) -> str:
     """Return the tables."""
     rows = {name: row for name, row in results.items() if name != "diversity"}
-    figures = list(results["without a model"])
+    figures = list(dict.fromkeys(figure for row in rows.values() for figure in row))
     lines = [f"| `{GLOBAL}` | {' | '.join(rows)} |", "|---" * (len(rows) + 1) + "|"]
     lines += [f"| {figure} | {' | '.join(str(row.get(figure, '–')) for row in rows.values())} |" for figure in figures]
     head = ("strategy", "unanswered", "documents", "of all", "communities", "of all", "identical pairs", "similarity in a list")
