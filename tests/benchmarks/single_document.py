@@ -30,6 +30,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import Passage
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.base import Ending
 from agentic_rag_backend.testing.tracing import Trace
 
 OPERATIONS = ("add", "update", "delete")
@@ -176,8 +177,8 @@ class _Ended:
 
     def __init__(self, services: Container) -> None:
         self._jobs: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
-        kind = type(services.catalogue.jobs)
-        finish = kind.finish
+        jobs_kind, documents_kind = type(services.catalogue.jobs), type(services.catalogue.documents)
+        finish, publish = jobs_kind.finish, documents_kind.publish
 
         async def noted(jobs: Any, tenant: TenantId, job_id: str, *args: Any, **kwargs: Any) -> Any:
             try:
@@ -185,7 +186,15 @@ class _Ended:
             finally:
                 self._jobs[job_id].set()
 
-        kind.finish = noted  # type: ignore[method-assign,assignment]
+        async def shown(documents: Any, *args: Any, ending: Ending | None = None, **kwargs: Any) -> Any:
+            try:
+                return await publish(documents, *args, ending=ending, **kwargs)
+            finally:
+                if ending is not None:  # the job of a first version ends with the document's becoming visible
+                    self._jobs[ending.job_id].set()
+
+        jobs_kind.finish = noted  # type: ignore[method-assign,assignment]
+        documents_kind.publish = shown  # type: ignore[method-assign,assignment]
 
     async def wait(self, job_id: str) -> None:
         """Return when the job has ended."""
