@@ -46,6 +46,8 @@ MOMENTS: Sequence[tuple[str, Point]] = [
     ("incremental", ("vectors.delete", 1, "after")),
 ]
 """When a build is killed."""
+ALWAYS = range(2, 4)
+"""Those of `MOMENTS` that are not left to slow runs: right after a new tree is current, of either kind of build."""
 FLIPPED = {
     ("trees.publish", 1, "after"),
     ("trees.change", 1, "after"),
@@ -145,10 +147,13 @@ def column(folder: Folder, query: str) -> list[Any]:
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
-    ("build", "point"), MOMENTS, ids=lambda value: value if isinstance(value, str) else " ".join(map(str, value))
+    ("build", "point"),
+    [
+        pytest.param(build, point, id=" ".join(map(str, (build, *point))), marks=[] if number in ALWAYS else pytest.mark.slow)
+        for number, (build, point) in enumerate(MOMENTS)
+    ],
 )
 def test_a_killed_build_ends_as_one_that_nobody_disturbed(
     tmp_path: Path, server: ModelProcess, changed: Folder, undisturbed: Callable[[str], Build], build: str, point: Point
