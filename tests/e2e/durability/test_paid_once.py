@@ -178,7 +178,10 @@ def test_nothing_on_record_is_paid_again(
         books.close_period()
         assert books.lost[0]
         at_random(folder, books, INGEST, durations[0]["took"], draw, 2)
+        # How many of the random moments come in time depends on how fast the machine is by then; this one does.
+        folder.killed(UPDATE, "documents.save_prepared", draw.randint(1, 3), "before")
+        books.close_period()
         at_random(folder, books, UPDATE, durations[1]["took"], draw, 2)
         books.check_losses()
-        assert folder.kills > 1
+        assert folder.kills >= 2
         print(f"{folder.kills} kills, {len(books.counts)} texts, paid again {[len(lost) for lost in books.lost]}")
