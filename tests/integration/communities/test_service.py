@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,61 +16,19 @@ from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView
-from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import (
     InvalidRequest,
-    ModelUnavailable,
     NotFound,
     StoreUnavailable,
 )
-from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 from agentic_rag_backend.testing import graph_store as contract
+from agentic_rag_backend.testing.stand_ins import ScriptedModel
 
 Story = Callable[[str], dict[str, list[str]]]
-
-
-class ScriptedModel:
-    """A generative model that answers every request alike and counts them."""
-
-    generative = True
-    name = "scripted"
-
-    def __init__(self, *, failing: Callable[[int], bool] = lambda call: False) -> None:
-        self.requests: list[ModelRequest] = []
-        self.started = asyncio.Event()
-        self.released = asyncio.Event()
-        self.released.set()
-        self._failing = failing
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        self.requests.append(request)
-        self.started.set()
-        number = len(self.requests)
-        await self.released.wait()
-        if self._failing(number):
-            raise ModelUnavailable("the model is away")
-        parsed = {
-            "title": f"Theme {number}",
-            "summary": "What connects these is told here.",
-            "keywords": ["tide", "museum"],
-            "findings": [
-                {"statement": "Held by the first fact.", "sources": [1]},
-                {"statement": "Held by nothing.", "sources": [999]},
-                {"statement": "Names no fact.", "sources": []},
-            ],
-            "rating": 7,
-        }
-        return ModelReply("", Usage(100, 20, 1), self.name, parsed)
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        return None
 
 
 async def add_all(world: Any, tenant: TenantId, documents: dict[str, list[str]]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.integration.raptor.conftest import THEMES, ScriptedModel, story
+from tests.integration.raptor.conftest import THEMES, story
 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -18,6 +18,7 @@ from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreUnavailabl
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.schedule import TreeSchedule
+from agentic_rag_backend.testing.stand_ins import ScriptedModel
 
 
 async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:
