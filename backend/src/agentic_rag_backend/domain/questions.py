@@ -25,7 +25,12 @@ _QUANTITIES = (
     "population|rate|age|budget|salary|wages?|fee|rent"
 )
 _TIME = re.compile(
-    r"\b(?:when|(?:what|which)(?: \w+)? (?:year|date|day|month|century|decade|time)|how (?:recently|late|early))\b", re.IGNORECASE
+    # "When" asks in front of an auxiliary, at the beginning, after a verb of telling or at the end; else it opens a clause:
+    # "when the river rose", "when discussing trends".
+    r"\bwhen (?:did|do|does|was|were|is|are|will|would|had|has|have|can|could|should)\b|\bwhen\W*$|"
+    r"(?:^\W*|\b(?:and|or|but|tell me|knows?|sa(?:y|ys|id)|since|until|exactly|of|find out) )when\b(?! \w+ing\b)|"
+    r"\b(?:(?:what|which)(?: \w+)? (?:year|date|day|month|century|decade|time)|how (?:recently|late|early))\b",
+    re.IGNORECASE,
 )
 _NUMBER = re.compile(
     r"\b(?:how (?:many|much|old|long|tall|big|wide|deep|high|heavy|fast|large|often|far (?:is|from|away|apart|did it))|"
