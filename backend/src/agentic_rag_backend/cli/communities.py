@@ -8,8 +8,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.documents import Most
-from agentic_rag_backend.cli.following import follow, succeeded, why
-from agentic_rag_backend.cli.output import fields, table
+from agentic_rag_backend.cli.themes import rebuild_index, show_theme, show_themes
 
 RebuildWatch = Annotated[
     bool,
@@ -31,25 +30,14 @@ async def list_communities(
 ) -> None:
     """List the communities of the current generation."""
     found = await session.client.every("/communities", limit=limit, level=level)
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [[each["id"], each["level"], each["entity_count"], each["name"], each["keywords"][:5]] for each in found]
-    session.output.show(table(["id", "#level", "#entities", "name", "keywords"], rows))
+    show_themes(session, found, size="entity_count", heading="#entities")
 
 
 async def show(session: Session, community_id: Annotated[str, typer.Argument(metavar="COMMUNITY_ID")]) -> None:
     """Show a community with its summary and findings."""
     found = await session.client.get(f"/communities/{community_id}")
-    if session.output.as_json:
-        session.output.result(found)
-        return
     listed = ("id", "level", "parent", "entity_count", "generation", "keywords", "stale")
-    session.output.show(found["name"], style="bold")
-    session.output.show(fields({name: found[name] for name in listed}))
-    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages it rests on are no longer there.'}")
-    for finding in found["findings"]:
-        session.output.show(f"- {finding['statement']}")
+    show_theme(session, found, listed)
 
 
 async def rebuild(
@@ -65,19 +53,7 @@ async def rebuild(
 ) -> None:
     """Find communities anew and write their summaries; readers keep the old ones meanwhile."""
     body = rebuild_body(full=full, dry_run=dry_run, levels=levels, resolution=resolution, summarize=summarize)
-    accepted = await session.client.post("/admin/communities/rebuild", body)
-    if not watch_job:
-        session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
-        return
-    job = await follow(session.client, accepted["job_id"], title="communities")
-    if session.output.as_json:
-        session.output.result(job)
-    elif succeeded(job):
-        session.output.show(fields(job["result"] or {}))
-    else:
-        session.output.note(f"error: {why(job)}")
-    if not succeeded(job):
-        raise typer.Exit(1)
+    await rebuild_index(session, "communities", body, title="communities", watch_job=watch_job)
 
 
 def rebuild_body(*, full: bool, dry_run: bool, levels: int | None, resolution: float | None, summarize: bool) -> dict[str, Any]:

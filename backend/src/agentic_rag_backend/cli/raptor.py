@@ -8,8 +8,8 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.documents import Most, Watch
-from agentic_rag_backend.cli.following import follow, succeeded, why
-from agentic_rag_backend.cli.output import fields, table
+from agentic_rag_backend.cli.output import fields
+from agentic_rag_backend.cli.themes import rebuild_index, show_theme, show_themes
 
 
 def register(app: typer.Typer) -> None:
@@ -29,25 +29,14 @@ async def list_nodes(
 ) -> None:
     """List the nodes of the current tree."""
     found = await session.client.every("/raptor", limit=limit, level=level)
-    if session.output.as_json:
-        session.output.result(found)
-        return
-    rows = [[each["id"], each["level"], each["passage_count"], each["name"], each["keywords"][:5]] for each in found]
-    session.output.show(table(["id", "#level", "#passages", "name", "keywords"], rows))
+    show_themes(session, found, size="passage_count", heading="#passages")
 
 
 async def show(session: Session, node_id: Annotated[str, typer.Argument(metavar="NODE_ID")]) -> None:
     """Show a node with its summary and findings."""
     found = await session.client.get(f"/raptor/{node_id}")
-    if session.output.as_json:
-        session.output.result(found)
-        return
     listed = ("id", "level", "passage_count", "children", "generation", "keywords", "stale", "written_by")
-    session.output.show(found["name"], style="bold")
-    session.output.show(fields({name: found[name] for name in listed}))
-    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages it rests on are no longer there.'}")
-    for finding in found["findings"]:
-        session.output.show(f"- {finding['statement']}")
+    show_theme(session, found, listed)
 
 
 async def status(session: Session) -> None:
@@ -73,16 +62,4 @@ async def rebuild(
         "cluster_size": cluster_size,
         "method": method,
     }
-    accepted = await session.client.post("/admin/raptor/rebuild", body)
-    if not watch_job:
-        session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
-        return
-    job = await follow(session.client, accepted["job_id"], title="tree")
-    if session.output.as_json:
-        session.output.result(job)
-    elif succeeded(job):
-        session.output.show(fields(job["result"] or {}))
-    else:
-        session.output.note(f"error: {why(job)}")
-    if not succeeded(job):
-        raise typer.Exit(1)
+    await rebuild_index(session, "raptor", body, title="tree", watch_job=watch_job)

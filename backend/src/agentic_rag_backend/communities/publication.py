@@ -32,7 +32,7 @@ _EMBEDDED_CHARACTERS = 200
 class Draft:
     """A generation before it is written.
 
-    ``summaries`` are by fingerprint; ``rewritten`` the fingerprints of those that are new; ``built_from`` the state_version
+    ``summaries`` are by fingerprint; ``rewritten`` the ids of those whose summaries are new; ``built_from`` the state_version
     the graph was read at.
     """
 
@@ -102,9 +102,7 @@ class Publisher:
             return {}
         old = {each.fingerprint: each.id for each in await self._graph.communities(tenant, previous.generation)}
         same = {
-            each.id: old[each.fingerprint]
-            for each in draft.planned
-            if each.fingerprint in old and each.fingerprint not in draft.rewritten
+            each.id: old[each.fingerprint] for each in draft.planned if each.fingerprint in old and each.id not in draft.rewritten
         }
         points = {community_point_id(before, previous.generation): id for id, before in same.items()}
         found = await self._vectors.vectors(tenant, Collection.NODES, list(points))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -23,34 +23,23 @@ from agentic_rag_backend.communities.plan import (
     previous_division,
 )
 from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
-from agentic_rag_backend.communities.recording import all_recorded
+from agentic_rag_backend.communities.recording import Tally, all_recorded, calls_and_tokens
+from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.communities.views import CommunityReader
-from agentic_rag_backend.communities.writing import Summariser, Written
+from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, CommunityPointer
 from agentic_rag_backend.stores.graph.base import GraphStore
 
-Report = Callable[[str, int, int], Awaitable[None]]
-"""Records (stage, done, total); raises `Cancelled` where the job was asked to stop."""
-
 _BATCH = 32
 
 
-class Cancelled(Exception):
-    """The job was asked to stop: what happened, not an error."""
-
-
 @dataclass(slots=True)
-class Tally:
-    """What a rebuild did, for the job's result and the pointer's details."""
+class _TimedTally(Tally):
+    """What a rebuild did, and how long each stage took."""
 
-    written: int = 0
-    reused: int = 0
-    failed: list[str] = field(default_factory=list)
-    rewritten: list[str] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
     stages_ms: dict[str, float] = field(default_factory=dict)
 
 
@@ -101,7 +90,7 @@ class Rebuilder:
         Raises:
             Cancelled: the job was asked to stop; the old generation stays.
         """
-        tally = Tally()
+        tally = _TimedTally()
         if options.mode == "incremental" and not options.dry_run:
             unchanged = await self._unchanged(tenant, options, report)
             if unchanged is not None:
@@ -135,7 +124,7 @@ class Rebuilder:
             return None
         await self._publisher.tidy(tenant, pointer.generation)
         await report("compare", 1, 1)
-        nothing = {"summaries_written": 0, "model_calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
+        nothing = {"summaries_written": 0, **calls_and_tokens(Usage())}
         return {
             "generation": pointer.generation,
             **public_details(pointer.details),
@@ -149,7 +138,7 @@ class Rebuilder:
         revision = await self._graph.revision(tenant)
         return basis(revision, options, options.detection(self._detection), self._summariser.keys)
 
-    async def _read(self, tenant: TenantId, options: RebuildOptions, report: Report, tally: Tally) -> _Reading:
+    async def _read(self, tenant: TenantId, options: RebuildOptions, report: Report, tally: _TimedTally) -> _Reading:
         await report("read", 0, 1)
         started = time.perf_counter()
         # read first: whatever changes after this makes the new generation stale, never silently complete
@@ -187,7 +176,7 @@ class Rebuilder:
         )
 
     async def _summarise(
-        self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report, tally: Tally
+        self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report, tally: _TimedTally
     ) -> dict[str, CommunitySummary]:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
@@ -208,7 +197,8 @@ class Rebuilder:
             ]
             save = partial(self._catalogue.communities.save_summaries, tenant)
             written = await all_recorded(tasks, save, progress)
-            _count(tally, batch, written)
+            for planned, each in zip(batch, written, strict=True):
+                tally.count(planned.id, each)
             summaries |= {each.summary.fingerprint: each.summary for each in written}
             done += len(batch)
         await report("summarise", done, len(missing))
@@ -260,14 +250,12 @@ class Rebuilder:
             "levels": _levels(reading.planned),
             "summaries_to_write": len(missing),
             "summaries_reused": len(reading.planned) - len(missing),
-            "model_calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
+            **calls_and_tokens(usage),
             "modularity": round(reading.modularity, 4),
         }
 
     def _details(
-        self, options: RebuildOptions, reading: _Reading, tally: Tally, summaries: dict[str, CommunitySummary]
+        self, options: RebuildOptions, reading: _Reading, tally: _TimedTally, summaries: dict[str, CommunitySummary]
     ) -> dict[str, Any]:
         under = {(each.prompt_version, each.model) for each in summaries.values()}
         order = [key for key in self._summariser.keys if key in under] + sorted(under - set(self._summariser.keys))
@@ -277,12 +265,7 @@ class Rebuilder:
             "levels": _levels(reading.planned),
             "entities": len(reading.knowledge.entities),
             "relationships": len(reading.knowledge.edges),
-            "summaries_written": tally.written,
-            "summaries_reused": tally.reused,
-            "summaries_failed": tally.failed,
-            "model_calls": tally.usage.calls,
-            "prompt_tokens": tally.usage.prompt_tokens,
-            "completion_tokens": tally.usage.completion_tokens,
+            **tally.details(),
             "modularity": round(reading.modularity, 4),
             "coverage": _coverage(reading.planned),
             "sizes": _sizes(reading.planned),
@@ -337,16 +320,6 @@ def _detected(
         before=previous_division(previous, details, knowledge, comparable=comparable) if incremental else None,
     )
     return _Detected(edges, digest, detection)
-
-
-def _count(tally: Tally, batch: Sequence[PlannedCommunity], written: Sequence[Written]) -> None:
-    for community, each in zip(batch, written, strict=True):
-        tally.usage += each.usage
-        tally.rewritten.append(community.fingerprint)
-        if each.failure is None:
-            tally.written += 1
-        else:
-            tally.failed.append(community.id)
 
 
 def _deepest_first(planned: Sequence[PlannedCommunity]) -> Iterator[list[PlannedCommunity]]:

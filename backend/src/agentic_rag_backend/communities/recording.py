@@ -4,11 +4,52 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from agentic_rag_backend.communities.writing import Written
+from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 
 _LOOK_AGAIN_S = 0.5
+
+
+@dataclass(slots=True)
+class Tally:
+    """What writing summaries came to, for a job's result; ``failed`` and ``rewritten`` name those that are new."""
+
+    written: int = 0
+    reused: int = 0
+    failed: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+
+    def count(self, id: str, written: Written) -> None:
+        """Count one that was written, or that the extractive one took the place of."""
+        self.usage += written.usage
+        self.rewritten.append(id)
+        if written.failure is None:
+            self.written += 1
+        else:
+            self.failed.append(id)
+
+    def details(self) -> dict[str, Any]:
+        """Return what a generation's details say of it."""
+        return {
+            "summaries_written": self.written,
+            "summaries_reused": self.reused,
+            "summaries_failed": self.failed,
+            **calls_and_tokens(self.usage),
+        }
+
+
+def calls_and_tokens(usage: Usage) -> dict[str, int]:
+    """Return what a rebuild took of a model, or would."""
+    return {
+        "model_calls": usage.calls,
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+    }
 
 
 async def all_recorded(

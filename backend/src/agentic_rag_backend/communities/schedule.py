@@ -1,4 +1,4 @@
-"""When communities are rebuilt without being asked for: some quiet seconds after documents changed, found in the catalogue.
+"""When an index of themes is rebuilt without being asked for: some quiet seconds after documents changed, by the catalogue.
 
 The times stand with the tenants, written by what changes documents, so it does not matter which process did that, or whether
 it still is; one process looks for those that are due.
@@ -7,7 +7,8 @@ it still is; one process looks for those that are due.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -21,7 +22,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 MOST_DELAYS = 10
 """A tenant that never is quiet is served after this many delays."""
 ASKED_AGAIN_AFTER = timedelta(hours=1)
-"""Communities that are stale although a rebuild was asked for: it failed, or was cancelled."""
+"""An index that is stale although a rebuild was asked for: it failed, or was cancelled."""
 LITTLE_AFTER = ASKED_AGAIN_AFTER
 """Age of a generation from which changes below the threshold have it rebuilt, too. Not above the time after which a tenant is
 looked at again without another change."""
@@ -33,13 +34,70 @@ _PAGE = 100
 _log = structlog.get_logger(__name__)
 
 
-class RebuildSchedule:
-    """Asks for rebuilds that are due.
+class ThemeSchedule(ABC):
+    """Asks for the rebuilds of an index of themes that are due.
 
     Args:
         request: asks for a tenant's rebuild.
         delay_s: quiet seconds after which one is due.
         wanted: told a tenant's flags, says whether it wants that.
+    """
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        request: Callable[[TenantId], Awaitable[object]],
+        *,
+        delay_s: float,
+        wanted: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
+    ) -> None:
+        self._catalogue = catalogue
+        self._request = request
+        self._delay = timedelta(seconds=delay_s)
+        self._wanted = wanted
+
+    async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
+        """Look again and again, in the process that ``leads``; what fails is tried at the next look."""
+        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._delay.total_seconds() / _LOOKS))
+        while True:
+            await asyncio.sleep(pause_s)
+            try:
+                if await leads():
+                    await self.look(datetime.now(UTC))
+            except AgenticRagError as error:
+                _log.warning("rebuilds_not_requested", by=type(self).__name__, code=error.code, reason=error.message)
+
+    async def look(self, now: datetime) -> int:
+        """Ask for every rebuild that is due, and return for how many."""
+        found = 0
+        while True:
+            due = await self.due(now, limit=_PAGE)
+            for tenant in due:
+                # First: should this process end in between, it is asked for again, but later.
+                await self.asked(tenant)
+                if self._wanted(await self._catalogue.tenants.flags(tenant)) and await self.worth_it(tenant, now):
+                    await self._request(tenant)
+                    found += 1
+            if len(due) < _PAGE:
+                return found
+
+    @abstractmethod
+    async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
+        """Return tenants whose documents changed and then were quiet, and that were not asked for since."""
+
+    @abstractmethod
+    async def asked(self, tenant: TenantId) -> None:
+        """Note that a rebuild was asked for now, by itself."""
+
+    async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
+        """Tell whether a rebuild that is due is to be asked for."""
+        return True
+
+
+class RebuildSchedule(ThemeSchedule):
+    """Asks for rebuilds of communities.
+
+    Args:
         changes: with ``threshold``, what says how much of a graph changed.
         threshold: share of changed relationships below which a generation stays for an hour at least; 0: any change counts.
     """
@@ -54,42 +112,20 @@ class RebuildSchedule:
         changes: Changes | None = None,
         threshold: float = 0.0,
     ) -> None:
-        self._catalogue = catalogue
-        self._request = request
-        self._delay = timedelta(seconds=delay_s)
-        self._wanted = wanted
+        super().__init__(catalogue, request, delay_s=delay_s, wanted=wanted)
         self._changes = changes
         self._threshold = threshold
 
-    async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
-        """Look again and again, in the process that ``leads``; what fails is tried at the next look."""
-        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._delay.total_seconds() / _LOOKS))
-        while True:
-            await asyncio.sleep(pause_s)
-            try:
-                if await leads():
-                    await self.look(datetime.now(UTC))
-            except AgenticRagError as error:
-                _log.warning("community_rebuilds_not_requested", code=error.code, reason=error.message)
+    async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
+        """Return those that were quiet for the delay, or not for `MOST_DELAYS` of them."""
+        longest = now - MOST_DELAYS * self._delay
+        return await self._catalogue.tenants.rebuilds_due(now - self._delay, longest, now - ASKED_AGAIN_AFTER, limit=limit)
 
-    async def look(self, now: datetime) -> int:
-        """Ask for every rebuild that is due, and return for how many."""
-        directory = self._catalogue.tenants
-        found = 0
-        while True:
-            due = await directory.rebuilds_due(
-                now - self._delay, now - MOST_DELAYS * self._delay, now - ASKED_AGAIN_AFTER, limit=_PAGE
-            )
-            for tenant in due:
-                # First: should this process end in between, it is asked for again, but later.
-                await self._catalogue.communities.rebuild_asked(tenant)
-                if self._wanted(await directory.flags(tenant)) and await self._worth_it(tenant, now):
-                    await self._request(tenant)
-                    found += 1
-            if len(due) < _PAGE:
-                return found
+    async def asked(self, tenant: TenantId) -> None:
+        """Note it with the tenant."""
+        await self._catalogue.communities.rebuild_asked(tenant)
 
-    async def _worth_it(self, tenant: TenantId, now: datetime) -> bool:
+    async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
         """Tell whether enough has changed, or the generation is old enough that little is enough."""
         if self._changes is None or self._threshold <= 0:
             return True

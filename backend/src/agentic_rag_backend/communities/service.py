@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
-
-import structlog
 
 from agentic_rag_backend.communities.basis import Standing
 from agentic_rag_backend.communities.detection import DetectionOptions
 from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.patience import Patience
 from agentic_rag_backend.communities.publication import Publisher
-from agentic_rag_backend.communities.rebuild import Cancelled, Rebuilder, public_details
+from agentic_rag_backend.communities.rebuild import Rebuilder, public_details
 from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.theme_index import Rebuilds, Report, Section
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.communities.writing import Summariser
-from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -27,10 +27,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 
-_log = structlog.get_logger(__name__)
-
 WORKFLOW = "rebuild_v1"
-MAX_LIMIT = 1_000
 
 
 class CommunityService:
@@ -57,9 +54,16 @@ class CommunityService:
         retire_after_s: float = 1.0,
         patience_s: float = 0.0,
     ) -> None:
-        self._catalogue = catalogue
-        self._queue = queue
-        self._patience = Patience(patience_s)
+        self._communities = catalogue.communities
+        self._rebuilds = Rebuilds(
+            catalogue=catalogue,
+            queue=queue,
+            kind=JobKind.REBUILD,
+            turn=Turn.REBUILD,
+            workflow=WORKFLOW,
+            called="rebuild",
+            patience=Patience(patience_s),
+        )
         self._reader = CommunityReader(documents=catalogue.documents, communities=catalogue.communities, graph=graph)
         self._rebuilder = Rebuilder(
             catalogue=catalogue,
@@ -82,21 +86,15 @@ class CommunityService:
 
     async def request_rebuild(self, tenant: TenantId, options: RebuildOptions | None = None) -> Job:
         """Queue a rebuild, or join the one that has not ended; a dry run is always a job of its own."""
-        asked = options or RebuildOptions()
-        enqueue = self._queue.enqueuer(WORKFLOW)
-        jobs = self._catalogue.jobs
-        job = await jobs.create(tenant, JobKind.REBUILD, asked.arguments(), enqueue, join=not asked.dry_run)
-        if job.arguments.get("dry_run") and not asked.dry_run:
-            job = await jobs.create(tenant, JobKind.REBUILD, asked.arguments(), enqueue)
-        return job
+        return await self._rebuilds.request(tenant, (options or RebuildOptions()).arguments())
 
     async def rebuild(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a rebuild job: the workflow ``rebuild_v1``. Repeatable: summaries that were written are found again."""
-        async with self._queue.turn(Turn.REBUILD, tenant):
-            job = await self._catalogue.jobs.start(tenant, job_id)
-            if job.state.ended or job.attempt > attempt:
-                return
-            await self._run(tenant, job)
+
+        async def work(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
+            return await self._rebuilder.run(tenant, RebuildOptions.from_arguments(asked), report)
+
+        await self._rebuilds.run(tenant, job_id, attempt, work)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
@@ -106,18 +104,11 @@ class CommunityService:
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is negative, or the cursor is none of this list's.
         """
-        if not 1 <= limit <= MAX_LIMIT:
-            raise InvalidRequest(f"limit must be between 1 and {MAX_LIMIT}; got {limit}")
+        section = Section.of(limit, cursor)
         if level is not None and level < 0:
             raise InvalidRequest(f"level must be 0 or more; got {level}")
-        start = _position(cursor)
         pointer, communities = await self._reader.read(tenant, level=level)
-        shown: list[CommunityView] = []
-        while start < len(communities) and len(shown) < limit:
-            taken = communities[start : start + limit - len(shown)]
-            shown += await self._reader.views(tenant, pointer, taken)
-            start += len(taken)
-        return Page(tuple(shown), str(start) if start < len(communities) else None)
+        return await section.page(communities, partial(self._reader.views, tenant, pointer))
 
     async def get(self, tenant: TenantId, id: str) -> CommunityView:
         """Return one community.
@@ -137,49 +128,5 @@ class CommunityService:
 
     async def status(self, tenant: TenantId) -> Mapping[str, Any]:
         """Return the current generation's figures and the last rebuild job."""
-        pointer = await self._catalogue.communities.pointer(tenant)
-        last = await self._catalogue.jobs.last(tenant, JobKind.REBUILD)
-        return {
-            "generation": pointer.generation,
-            "stale": pointer.stale,
-            "built_at": pointer.built_at,
-            **public_details(pointer.details),
-            "last_job": last,
-        }
-
-    async def _run(self, tenant: TenantId, job: Job) -> None:
-        """Run the job and record how it ended: one of the three places where any exception is caught."""
-        jobs = self._catalogue.jobs
-
-        async def report(stage: str, done: int, total: int, message: str = "") -> None:
-            if await jobs.progress(tenant, job.id, stage=stage, done=done, total=total, message=message):
-                raise Cancelled
-
-        async def say(message: str) -> None:
-            await report("wait", 0, 1, message)
-
-        async def finish(state: JobState, **outcome: Any) -> None:
-            await self._patience.persist(lambda: jobs.finish(tenant, job.id, state, **outcome))
-
-        try:
-            options = RebuildOptions.from_arguments(job.arguments)
-            result = await self._patience.persist(lambda: self._rebuilder.run(tenant, options, report), say)
-        except Cancelled:
-            await finish(JobState.CANCELLED)
-        except AgenticRagError as error:
-            _log.warning("rebuild_failed", tenant=str(tenant), job_id=job.id, code=error.code, reason=error.message)
-            await finish(JobState.FAILED, error={"code": error.code, "message": error.message})
-        except Exception:  # noqa: BLE001
-            _log.exception("rebuild_failed", tenant=str(tenant), job_id=job.id)
-            error_of = {"code": AgenticRagError.code, "message": "the rebuild failed by an error of this program; see its log"}
-            await finish(JobState.FAILED, error=error_of)
-        else:
-            await finish(JobState.SUCCEEDED, result=result)
-
-
-def _position(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        raise InvalidRequest(f"cursor is not one that this list returned; got {cursor[:60]!r}")
-    return int(cursor)
+        pointer = await self._communities.pointer(tenant)
+        return await self._rebuilds.status(tenant, pointer, public_details(pointer.details))

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.communities.theme_index import of_one_generation, passages_behind
+from agentic_rag_backend.communities.visibility import visible_sources, visible_summary
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, CommunityPointer, DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import CommunityStore
-
-_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +48,7 @@ def visible_view(
     Args:
         visible: by id, the chunks that the catalogue shows now.
     """
-    behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
-    there = (each for each in behind if each.chunk_id in visible)
-    sources = tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there)
+    sources, complete = visible_sources(summary, visible)
     if not sources:
         return None
     shown = visible_summary(summary, visible)
@@ -67,7 +64,7 @@ def visible_view(
         generation=community.generation,
         rating=shown.rating,
         sources=sources,
-        stale=stale or len(sources) < len(behind),
+        stale=stale or not complete,
         withheld=not shown.summary,
         written_by=shown.model,
     )
@@ -85,16 +82,10 @@ class CommunityReader:
         self, tenant: TenantId, *, level: int | None = None, ids: Sequence[str] | None = None
     ) -> tuple[CommunityPointer, list[Community]]:
         """Return the pointer and its communities; read again if the generation was replaced in between."""
-        pointer = await self._communities.pointer(tenant)
-        for _ in range(_ATTEMPTS):
-            if pointer.generation == 0:
-                return pointer, []
-            found = await self._graph.communities(tenant, pointer.generation, level=level, ids=ids)
-            again = await self._communities.pointer(tenant)
-            if again.generation == pointer.generation:
-                return again, found
-            pointer = again
-        return pointer, found
+        return await of_one_generation(
+            lambda: self._communities.pointer(tenant),
+            lambda generation: self._graph.communities(tenant, generation, level=level, ids=ids),
+        )
 
     async def views(
         self,
@@ -111,8 +102,7 @@ class CommunityReader:
         if not communities:
             return []
         summaries = await self._communities.summaries(tenant, [each.fingerprint for each in communities])
-        visible = await self._visible(tenant, supporting_chunks(summaries.values()), passes)
-        visible |= await self._visible(tenant, further_chunks(summaries.values(), visible), passes)
+        visible = await passages_behind(self._documents, tenant, summaries.values(), passes)
         views = []
         for each in communities:
             summary = summaries.get(each.fingerprint)
@@ -120,9 +110,3 @@ class CommunityReader:
             if view is not None:
                 views.append(view)
         return views
-
-    async def _visible(
-        self, tenant: TenantId, ids: Sequence[str], passes: Callable[[VisibleChunk], bool]
-    ) -> dict[str, VisibleChunk]:
-        found = await self._documents.hydrate(tenant, ids) if ids else {}
-        return {id: chunk for id, chunk in found.items() if passes(chunk)}

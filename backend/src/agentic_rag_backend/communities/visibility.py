@@ -40,6 +40,13 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
     )
 
 
+def visible_sources(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> tuple[tuple[Support, ...], bool]:
+    """Return the visible passages behind prose and findings, of the versions shown now, and whether those are all."""
+    behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
+    there = [each for each in behind if each.chunk_id in visible]
+    return tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there), len(there) == len(behind)
+
+
 def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> CommunitySummary:
     """Withhold what does not hold any more.
 

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from agentic_rag_backend.communities.recording import Tally, calls_and_tokens
+from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.growth import GrowingTree
@@ -17,7 +19,7 @@ from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.plan import plan_tree
 from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.writing import NodeWriter, Report, Tally
+from agentic_rag_backend.raptor.writing import NodeWriter
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.trees import TreePointer
 
@@ -146,9 +148,7 @@ class TreeBuilder:
             "levels": _levels(nodes),
             "summaries_to_write": missing,
             "summaries_reused": len(plan.written) - missing,
-            "model_calls": usage.calls,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
+            **calls_and_tokens(usage),
         }
 
 
@@ -170,12 +170,7 @@ def _details(options: TreeOptions, plan: _Plan, tally: Tally) -> dict[str, Any]:
         "levels": _levels(nodes),
         "passages": len({chunk for node in nodes if node.level == 1 for chunk in node.children}),
         "nodes_changed": len(plan.written),
-        "summaries_written": tally.written,
-        "summaries_reused": tally.reused,
-        "summaries_failed": tally.failed,
-        "model_calls": tally.usage.calls,
-        "prompt_tokens": tally.usage.prompt_tokens,
-        "completion_tokens": tally.usage.completion_tokens,
+        **tally.details(),
         "options": asdict(options),
         "changed": plan.changed,
     }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.communities.theme_index import passages_behind
+from agentic_rag_backend.communities.visibility import visible_summary
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
@@ -60,9 +61,7 @@ class TreeMemory:
     async def told(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
         """Return the summaries of nodes, by node, without what rests on passages that are not visible."""
         held = await self.trees.summaries(tenant, [key_of(node) for node in nodes])
-        visible = await self.documents.hydrate(tenant, supporting_chunks(held.values())) if held else {}
-        further = further_chunks(held.values(), visible)
-        visible |= await self.documents.hydrate(tenant, further) if further else {}
+        visible = await passages_behind(self.documents, tenant, held.values())
         return {node.id: visible_summary(held[key_of(node)], visible) for node in nodes if key_of(node) in held}
 
     async def missing(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[TreeNode]:

@@ -10,13 +10,15 @@ from typing import Any
 
 import structlog
 
+from agentic_rag_backend.communities.publication import searchable_text
+from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.writing import Report, Signed
+from agentic_rag_backend.raptor.writing import Signed
 from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 
@@ -199,8 +201,3 @@ class TreePublisher:
 def embedded_text(summary: CommunitySummary) -> str:
     """Return what the vector of a node is made from."""
     return f"{summary.name}. {summary.summary}"
-
-
-def searchable_text(summary: CommunitySummary) -> str:
-    """Return the words that a node is found by: name, prose and keywords."""
-    return f"{summary.name}. {summary.summary} {', '.join(summary.keyword_texts)}"

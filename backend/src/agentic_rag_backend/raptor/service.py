@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import structlog
-
+from agentic_rag_backend.communities.theme_index import Rebuilds, Report, Section
 from agentic_rag_backend.communities.writing import Summariser
-from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -24,14 +24,7 @@ from agentic_rag_backend.raptor.writing import NodeWriter
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.stores.vector.base import VectorStore
 
-_log = structlog.get_logger(__name__)
-
 WORKFLOW = "raptor_v1"
-MAX_LIMIT = 1_000
-
-
-class Cancelled(Exception):
-    """The job was asked to stop: what happened, not an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +50,10 @@ class RaptorService:
         self, stores: RaptorStores, *, summariser: Summariser, options: TreeOptions | None = None, retire_after_s: float = 1.0
     ) -> None:
         catalogue, vectors, embedder = stores.catalogue, stores.vectors, stores.embedder
-        self._catalogue = catalogue
-        self._queue = stores.queue
+        self._trees = catalogue.trees
+        self._builds = Rebuilds(
+            catalogue=catalogue, queue=stores.queue, kind=JobKind.RAPTOR, turn=Turn.RAPTOR, workflow=WORKFLOW, called="build"
+        )
         self._reader = TreeReader(documents=catalogue.documents, trees=catalogue.trees)
         passages = PassageReader(catalogue.documents, vectors, embedder.dimensions)
         self._builder = TreeBuilder(
@@ -71,21 +66,15 @@ class RaptorService:
 
     async def request_build(self, tenant: TenantId, options: BuildOptions | None = None) -> Job:
         """Queue a build, or join the one that has not ended; a dry run is always a job of its own."""
-        asked = options or BuildOptions()
-        enqueue = self._queue.enqueuer(WORKFLOW)
-        jobs = self._catalogue.jobs
-        job = await jobs.create(tenant, JobKind.RAPTOR, asked.arguments(), enqueue, join=not asked.dry_run)
-        if job.arguments.get("dry_run") and not asked.dry_run:
-            job = await jobs.create(tenant, JobKind.RAPTOR, asked.arguments(), enqueue)
-        return job
+        return await self._builds.request(tenant, (options or BuildOptions()).arguments())
 
     async def build(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a build job: the workflow ``raptor_v1``. Repeatable: summaries that were written are found again."""
-        async with self._queue.turn(Turn.RAPTOR, tenant):
-            job = await self._catalogue.jobs.start(tenant, job_id)
-            if job.state.ended or job.attempt > attempt:
-                return
-            await self._run(tenant, job)
+
+        async def work(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
+            return await self._builder.run(tenant, BuildOptions.from_arguments(asked), report)
+
+        await self._builds.run(tenant, job_id, attempt, work)
 
     async def list(
         self, tenant: TenantId, *, level: int | None = None, limit: int = 50, cursor: str | None = None
@@ -95,18 +84,11 @@ class RaptorService:
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is below 1, or the cursor is none of this list's.
         """
-        if not 1 <= limit <= MAX_LIMIT:
-            raise InvalidRequest(f"limit must be between 1 and {MAX_LIMIT}; got {limit}")
+        section = Section.of(limit, cursor)
         if level is not None and level < 1:
             raise InvalidRequest(f"level must be 1 or more; got {level}")
-        start = _position(cursor)
         pointer, nodes = await self._reader.read(tenant, level=level)
-        shown: list[NodeView] = []
-        while start < len(nodes) and len(shown) < limit:
-            taken = nodes[start : start + limit - len(shown)]
-            shown += await self._reader.views(tenant, pointer, taken)
-            start += len(taken)
-        return Page(tuple(shown), str(start) if start < len(nodes) else None)
+        return await section.page(nodes, partial(self._reader.views, tenant, pointer))
 
     async def get(self, tenant: TenantId, id: str) -> NodeView:
         """Return one node.
@@ -122,41 +104,5 @@ class RaptorService:
 
     async def status(self, tenant: TenantId) -> Mapping[str, Any]:
         """Return the current tree's figures and the last build job."""
-        pointer = await self._catalogue.trees.pointer(tenant)
-        return {
-            "generation": pointer.generation,
-            "stale": pointer.stale,
-            "built_at": pointer.built_at,
-            **public_details(pointer.details),
-            "last_job": await self._catalogue.jobs.last(tenant, JobKind.RAPTOR),
-        }
-
-    async def _run(self, tenant: TenantId, job: Job) -> None:
-        """Run the job and record how it ended: the boundary where any exception is caught."""
-        jobs = self._catalogue.jobs
-
-        async def report(stage: str, done: int, total: int) -> None:
-            if await jobs.progress(tenant, job.id, stage=stage, done=done, total=total):
-                raise Cancelled
-
-        try:
-            result = await self._builder.run(tenant, BuildOptions.from_arguments(job.arguments), report)
-        except Cancelled:
-            await jobs.finish(tenant, job.id, JobState.CANCELLED)
-        except AgenticRagError as error:
-            _log.warning("raptor_build_failed", tenant=str(tenant), job_id=job.id, code=error.code, reason=error.message)
-            await jobs.finish(tenant, job.id, JobState.FAILED, error={"code": error.code, "message": error.message})
-        except Exception:  # noqa: BLE001
-            _log.exception("raptor_build_failed", tenant=str(tenant), job_id=job.id)
-            error_of = {"code": AgenticRagError.code, "message": "the build failed by an error of this program; see its log"}
-            await jobs.finish(tenant, job.id, JobState.FAILED, error=error_of)
-        else:
-            await jobs.finish(tenant, job.id, JobState.SUCCEEDED, result=result)
-
-
-def _position(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        raise InvalidRequest(f"cursor is not one that this list returned; got {cursor[:60]!r}")
-    return int(cursor)
+        pointer = await self._trees.pointer(tenant)
+        return await self._builds.status(tenant, pointer, public_details(pointer.details))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.communities.theme_index import of_one_generation, passages_behind
+from agentic_rag_backend.communities.visibility import visible_sources, visible_summary
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
@@ -13,8 +14,6 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue, TreePointer
-
-_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +41,7 @@ def visible_view(
     node: TreeNode, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], pointer: TreePointer
 ) -> NodeView | None:
     """Return what of a node may be shown, or None where no passage behind its summary is visible any more."""
-    behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
-    there = (each for each in behind if each.chunk_id in visible)
-    sources = tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there)
+    sources, complete = visible_sources(summary, visible)
     if not sources:
         return None
     shown = visible_summary(summary, visible)
@@ -59,7 +56,7 @@ def visible_view(
         children=node.children,
         generation=pointer.generation,
         sources=sources,
-        stale=pointer.stale or len(sources) < len(behind),
+        stale=pointer.stale or not complete,
         written_by=shown.model,
     )
 
@@ -80,16 +77,10 @@ class TreeReader:
         point_ids: Sequence[str] | None = None,
     ) -> tuple[TreePointer, list[TreeNode]]:
         """Return the pointer and its nodes; read again if the generation was replaced in between."""
-        pointer = await self._trees.pointer(tenant)
-        for _ in range(_ATTEMPTS):
-            if pointer.generation == 0:
-                return pointer, []
-            found = await self._trees.nodes(tenant, pointer.generation, level=level, ids=ids, point_ids=point_ids)
-            again = await self._trees.pointer(tenant)
-            if again.generation == pointer.generation:
-                return again, found
-            pointer = again
-        return pointer, found
+        return await of_one_generation(
+            lambda: self._trees.pointer(tenant),
+            lambda generation: self._trees.nodes(tenant, generation, level=level, ids=ids, point_ids=point_ids),
+        )
 
     async def views(
         self,
@@ -106,8 +97,7 @@ class TreeReader:
         if not nodes:
             return []
         summaries = await self._trees.summaries(tenant, [key_of(node) for node in nodes])
-        visible = await self._visible(tenant, supporting_chunks(summaries.values()), passes)
-        visible |= await self._visible(tenant, further_chunks(summaries.values(), visible), passes)
+        visible = await passages_behind(self._documents, tenant, summaries.values(), passes)
         views = []
         for node in nodes:
             summary = summaries.get(key_of(node))
@@ -115,9 +105,3 @@ class TreeReader:
             if view is not None:
                 views.append(view)
         return views
-
-    async def _visible(
-        self, tenant: TenantId, ids: Sequence[str], passes: Callable[[VisibleChunk], bool]
-    ) -> dict[str, VisibleChunk]:
-        found = await self._documents.hydrate(tenant, ids) if ids else {}
-        return {id: chunk for id, chunk in found.items() if passes(chunk)}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 from agentic_rag_backend.communities.evidence import Evidence
-from agentic_rag_backend.communities.recording import all_recorded
+from agentic_rag_backend.communities.recording import Tally, all_recorded
+from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
@@ -18,21 +19,7 @@ from agentic_rag_backend.raptor.evidence import inner_evidence, inner_names, lea
 from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.stores.catalogue.trees import SummaryKey, TreeCatalogue
 
-Report = Callable[[str, int, int], Awaitable[None]]
-"""Records (stage, done, total); raises where the job was asked to stop."""
-
 _BATCH = 32
-
-
-@dataclass(slots=True)
-class Tally:
-    """What writing did."""
-
-    written: int = 0
-    reused: int = 0
-    failed: list[str] = field(default_factory=list)
-    rewritten: list[str] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +74,7 @@ class NodeWriter:
                 tasks, partial(self.trees.save_summaries, tenant), partial(report, "summarise", done, len(missing))
             )
             for node, each in zip(batch, written, strict=True):
-                _count(tally, node, each)
+                tally.count(node.id, each)
                 signed[node.id] = _sign(node, each.summary)
                 found[node.id] = each.summary
             done += len(batch)
@@ -168,15 +155,6 @@ class _Given:
 
 def _sign(node: TreeNode, summary: CommunitySummary) -> TreeNode:
     return replace(node, prompt_version=summary.prompt_version, model=summary.model)
-
-
-def _count(tally: Tally, node: TreeNode, written: Written) -> None:
-    tally.usage += written.usage
-    tally.rewritten.append(node.id)
-    if written.failure is None:
-        tally.written += 1
-    else:
-        tally.failed.append(node.id)
 
 
 def _batches(nodes: Sequence[TreeNode]) -> Iterator[list[TreeNode]]:

@@ -28,9 +28,7 @@ async def rebuild(request: Request, services: Services, caller: Administrator, b
 @router.get("/communities", response_model=Envelope[CommunityStatus], summary="State of the communities")
 async def community_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
     """Return generation, staleness, the last job and the figures of the last rebuild."""
-    status = dict(await services.communities.status(caller.tenant.id))
-    last = status.pop("last_job")
-    return enveloped(request, CommunityStatus(last_job=JobView.of(last) if last else None, **status))
+    return enveloped(request, CommunityStatus.of(await services.communities.status(caller.tenant.id)))
 
 
 @router.post("/reconcile", status_code=202, response_model=Envelope[JobAccepted], summary="Compare the stores, and mend them")

@@ -10,7 +10,7 @@ from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
+from agentic_rag_backend.api.schemas.jobs import JobAccepted
 from agentic_rag_backend.api.schemas.raptor import BuildBody, NodeOut, TreeStatus
 from agentic_rag_backend.raptor.options import BuildOptions
 
@@ -48,6 +48,4 @@ async def rebuild(request: Request, services: Services, caller: Administrator, b
 @router.get("/admin/raptor", response_model=Envelope[TreeStatus], summary="State of the tree")
 async def tree_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
     """Return generation, staleness, the last job and the figures of the last build."""
-    status = dict(await services.raptor.status(caller.tenant.id))
-    last = status.pop("last_job")
-    return enveloped(request, TreeStatus(last_job=JobView.of(last) if last else None, **status))
+    return enveloped(request, TreeStatus.of(await services.raptor.status(caller.tenant.id)))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
 from agentic_rag_backend.api.schemas.jobs import JobView
 from agentic_rag_backend.communities.views import CommunityView
-from agentic_rag_backend.domain.graph import Support
+from agentic_rag_backend.domain.graph import Finding, Support
 
 
 class RebuildBody(Body):
@@ -32,10 +32,20 @@ class SourceView(View):
     document_id: str
     chunk_id: str
 
+    @classmethod
+    def every(cls, supports: Iterable[Support]) -> list[SourceView]:
+        """Return the response for each passage."""
+        return [cls(document_id=support.document_id, chunk_id=support.chunk_id) for support in supports]
+
 
 class FindingView(View):
     statement: str
     sources: list[SourceView]
+
+    @classmethod
+    def every(cls, findings: Iterable[Finding]) -> list[FindingView]:
+        """Return the response for each finding."""
+        return [cls(statement=finding.statement, sources=SourceView.every(finding.sources)) for finding in findings]
 
 
 class CommunityOut(View):
@@ -62,23 +72,19 @@ class CommunityOut(View):
             name=view.name,
             summary=view.summary,
             keywords=list(view.keywords),
-            findings=[FindingView(statement=finding.statement, sources=_sources(finding.sources)) for finding in view.findings],
+            findings=FindingView.every(view.findings),
             entity_count=view.entity_count,
             level=view.level,
             parent=view.parent_id,
             generation=view.generation,
             rating=view.rating,
-            sources=_sources(view.sources),
+            sources=SourceView.every(view.sources),
             stale=view.stale,
         )
 
 
-def _sources(supports: Iterable[Support]) -> list[SourceView]:
-    return [SourceView(document_id=support.document_id, chunk_id=support.chunk_id) for support in supports]
-
-
-class CommunityStatus(View):
-    """Where the communities stand; figures of the last rebuild beside it."""
+class ThemeIndexStatus(View):
+    """Where an index of themes stands; figures of its last rebuild beside it."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -86,3 +92,13 @@ class CommunityStatus(View):
     stale: bool
     built_at: datetime | None
     last_job: JobView | None
+
+    @classmethod
+    def of(cls, status: Mapping[str, Any]) -> Self:
+        """Return the response for what the index's service says."""
+        last = status["last_job"]
+        return cls(**{**status, "last_job": JobView.of(last) if last else None})
+
+
+class CommunityStatus(ThemeIndexStatus):
+    """Where the communities stand; figures of the last rebuild beside it."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, Switch, View, Whole
-from agentic_rag_backend.api.schemas.communities import FindingView, SourceView
-from agentic_rag_backend.api.schemas.jobs import JobView
+from agentic_rag_backend.api.schemas.communities import FindingView, SourceView, ThemeIndexStatus
 from agentic_rag_backend.raptor.views import NodeView
 
 
@@ -51,29 +49,16 @@ class NodeOut(View):
             name=view.name,
             summary=view.summary,
             keywords=list(view.keywords),
-            findings=[
-                FindingView(
-                    statement=finding.statement,
-                    sources=[SourceView(document_id=each.document_id, chunk_id=each.chunk_id) for each in finding.sources],
-                )
-                for finding in view.findings
-            ],
+            findings=FindingView.every(view.findings),
             level=view.level,
             passage_count=view.size,
             children=list(view.children),
             generation=view.generation,
-            sources=[SourceView(document_id=each.document_id, chunk_id=each.chunk_id) for each in view.sources],
+            sources=SourceView.every(view.sources),
             stale=view.stale,
             written_by=view.written_by,
         )
 
 
-class TreeStatus(View):
+class TreeStatus(ThemeIndexStatus):
     """Where the tree stands; figures of the last build beside it."""
-
-    model_config = ConfigDict(extra="allow")
-
-    generation: int
-    stale: bool
-    built_at: datetime | None
-    last_job: JobView | None

@@ -1,0 +1,50 @@
+"""What the commands of communities and of the tree have in common: a rebuild that is followed, a theme that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from agentic_rag_backend.cli.command import Session
+from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.output import fields, table
+
+
+def show_themes(session: Session, found: Sequence[Mapping[str, Any]], *, size: str, heading: str) -> None:
+    """Print themes, a line each; ``size`` names what says how large one is."""
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    rows = [[each["id"], each["level"], each[size], each["name"], each["keywords"][:5]] for each in found]
+    session.output.show(table(["id", "#level", heading, "name", "keywords"], rows))
+
+
+def show_theme(session: Session, found: Mapping[str, Any], listed: Sequence[str]) -> None:
+    """Print a theme: its name, the fields ``listed``, summary and findings."""
+    if session.output.as_json:
+        session.output.result(found)
+        return
+    session.output.show(found["name"], style="bold")
+    session.output.show(fields({name: found[name] for name in listed}))
+    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages it rests on are no longer there.'}")
+    for finding in found["findings"]:
+        session.output.show(f"- {finding['statement']}")
+
+
+async def rebuild_index(session: Session, index: str, body: Mapping[str, Any], *, title: str, watch_job: bool) -> None:
+    """Ask for a rebuild of the ``index`` by its name in the path and, if asked to, follow the job to its end."""
+    accepted = await session.client.post(f"/admin/{index}/rebuild", body)
+    if not watch_job:
+        session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
+        return
+    job = await follow(session.client, accepted["job_id"], title=title)
+    if session.output.as_json:
+        session.output.result(job)
+    elif succeeded(job):
+        session.output.show(fields(job["result"] or {}))
+    else:
+        session.output.note(f"error: {why(job)}")
+    if not succeeded(job):
+        raise typer.Exit(1)
