@@ -8,11 +8,20 @@ from collections.abc import Callable
 import httpx
 import pytest
 
+from agentic_rag_backend.cli import client as cli_client
 from agentic_rag_backend.cli.client import Client
 from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
 from agentic_rag_backend.cli.following import JobFollower
 from agentic_rag_backend.cli.remote import open_remote
-from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, NotFound, RequestTimeout, StoreLocked
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    FeatureDisabled,
+    InvalidRequest,
+    NotFound,
+    RequestTimeout,
+    StoreLocked,
+    StoreUnavailable,
+)
 
 
 def client_of(answer: Callable[[httpx.Request], httpx.Response]) -> Client:
@@ -177,6 +186,27 @@ async def test_a_server_that_stays_away_is_named(error: type[httpx.TransportErro
     with pytest.raises(ServerUnreachable):
         await client_of(server).post("/documents", {"text": "x"})
     assert len(server.answers) == 1
+
+
+AWAY = httpx.Response(503, json={"code": "store_unavailable", "detail": "the catalogue does not answer"})
+
+
+async def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_client, "_SENT_AGAIN_AFTER_S", (0.0,) * 2)
+    monkeypatch.setattr(cli_client, "_BACK_AFTER_S", (0.0,) * 4)
+    server = _Breaks(JOB, *[httpx.ConnectError] * 4, AWAY, AWAY, DONE)
+    client = client_of(server)
+    client.wait_for_restarts()
+    await client.get("/jobs/1")
+    assert await client.post("/documents", {"text": "x"}) == {"job_id": "1"}
+    assert len(set(server.keys[1:])) == 1
+    server.answers = [httpx.ConnectError] * 7 + [DONE]
+    with pytest.raises(ServerUnreachable):
+        await client.get("/jobs/1")
+    assert server.answers == [DONE]
+    server.answers = [AWAY, DONE]
+    with pytest.raises(StoreUnavailable):  # a question is not asked twice
+        await client.post("/answers", {"query": "x"})
 
 
 async def test_what_has_no_key_is_not_sent_again() -> None:

@@ -12,7 +12,14 @@ import httpx
 
 from agentic_rag_backend.cli.command import EVERYTHING
 from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
-from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress, InvalidRequest, NotFound, RequestTimeout
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    IdempotencyInProgress,
+    InvalidRequest,
+    NotFound,
+    RequestTimeout,
+    StoreUnavailable,
+)
 
 BASE_PATH = "/api/v1"
 PAGE = 100
@@ -23,6 +30,8 @@ _SENT_AGAIN = frozenset({"GET", "POST"})
 _UPLOAD = ("POST", "/documents")
 _SENT_AGAIN_AFTER_S = (0.2, 1.0)
 """Pauses before a request is sent again whose connection broke, or that took the server too long."""
+_BACK_AFTER_S = (2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)
+"""Further pauses for a server that has answered before: it, or its catalogue, is being started again."""
 _ASKED_IN_PROGRESS = 60
 """How often a request is sent while its first sending is under way; the server bounds that by REQUEST_TIMEOUT_S."""
 
@@ -38,6 +47,7 @@ class Client:
 
     def __init__(self, http: httpx.AsyncClient, *, where: str, in_process: bool) -> None:
         self._http = http
+        self._answered = self._patient = False
         self.where = where
         self.in_process = in_process
 
@@ -100,19 +110,22 @@ class Client:
     async def _answer(self, method: str, path: str, **arguments: Any) -> httpx.Response:
         broken = 0
         for _ in range(_ASKED_IN_PROGRESS):
+            pauses = _SENT_AGAIN_AFTER_S + (_BACK_AFTER_S if self._patient and self._answered else ())
             try:
                 response = await self._http.request(method, BASE_PATH + path, **arguments)
             except (httpx.NetworkError, httpx.RemoteProtocolError):
-                broken += 1
-                if method not in _SENT_AGAIN or broken > len(_SENT_AGAIN_AFTER_S):
+                if method not in _SENT_AGAIN or broken >= len(pauses):
                     raise
-                await asyncio.sleep(_SENT_AGAIN_AFTER_S[broken - 1])
-                continue
-            too_long = response.status_code == RequestTimeout.status and (method == "GET" or (method, path) == _UPLOAD)
-            if too_long and broken < len(_SENT_AGAIN_AFTER_S):
-                await asyncio.sleep(_SENT_AGAIN_AFTER_S[broken])
+                await asyncio.sleep(pauses[broken])
                 broken += 1
                 continue
+            self._answered = True
+            if method == "GET" or (method, path) == _UPLOAD:
+                most = {RequestTimeout.status: len(_SENT_AGAIN_AFTER_S), StoreUnavailable.status: len(pauses)}
+                if broken < most.get(response.status_code, 0):
+                    await asyncio.sleep(pauses[broken])
+                    broken += 1
+                    continue
             if not broken or response.status_code != httpx.codes.CONFLICT:
                 return response
             # What was sent before the connection broke may still be under way.
@@ -157,6 +170,10 @@ class Client:
         if not response.is_success:
             raise _problem(response.status_code, response.content, self.where)
         return _envelope(response, self.where)["data"]
+
+    def wait_for_restarts(self) -> None:
+        """From now on wait two minutes for a server that has answered before, or its catalogue: for what takes long anyway."""
+        self._patient = True
 
     def acting_for(self, tenant_id: str) -> None:
         """Act for another tenant from now on; the operator's credentials are needed."""

@@ -91,6 +91,7 @@ async def follow(client: Client, job_id: str, *, title: str) -> Job:
     """Show a job's progress on stderr until it ends, and return it."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+    client.wait_for_restarts()
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console(sys.stderr), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(title, total=None)

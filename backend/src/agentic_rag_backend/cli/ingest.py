@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,7 +15,7 @@ from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.following import Job, follow, succeeded, why
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
 from agentic_rag_backend.cli.output import Output, console, plain, table
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
 from agentic_rag_backend.sources.reading import Document, Extent, Reader, survey
 from agentic_rag_backend.sources.rows import Columns
@@ -203,14 +204,19 @@ async def ingest(
     named = given(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
     chosen = {"strategy": chunking, "chunk_size": chunk_size, "overlap": overlap, "unit": unit}
     processing = Processing(chunking={name: value for name, value in chosen.items() if value is not None}, extraction=extraction)
-    report = await _taken(
-        session.client,
-        named,
-        processing,
-        wait=watch_job,
-        finder=_finder() if report_duplicates else None,
-        on_ended=_print_item if json_lines else lambda _: None,
-    )
+    over: Counter[str] = Counter()
+
+    def ended(item: Item) -> None:
+        over[item.state] += 1
+        if json_lines:
+            _print_item(item)
+
+    finder = _finder() if report_duplicates else None
+    try:
+        report = await _taken(session.client, named, processing, wait=watch_job, finder=finder, on_ended=ended)
+    except AgenticRagError:
+        session.output.note(f"stopped after {_told(over)}; the same command goes on from there: what is done is not done again")
+        raise
     if json_lines:
         _print_line(report.ending())
     else:
@@ -254,6 +260,11 @@ def _print_line(value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
+def _told(counts: Counter[str]) -> str:
+    states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
+    return f"{counts.total()} documents" + (f": {states}" if states else "")
+
+
 def _show(output: Output, report: Report) -> None:
     results, finder, rebuilt = report.results, report.finder, report.rebuilt
     if output.as_json:
@@ -269,9 +280,8 @@ def _show(output: Output, report: Report) -> None:
         output.show("", table(["document", "says the same as", "#similarity"], alike))
         more = finder.found - len(alike)
         output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
-    told = ", ".join(f"{count} {state}" for state, count in sorted(results.counts.items()))
     others = f"; {report.extent.skipped} files of other types left out" if report.extent.skipped else ""
-    output.show(f"{results.documents} documents: {told}{others}")
+    output.show(f"{_told(results.counts)}{others}")
     if rebuilt is not None:
         reason = "" if succeeded(rebuilt) else f": {why(rebuilt)}"
         output.show(f"communities: {rebuilt['state']}{reason}")

@@ -124,6 +124,7 @@ class Intake:
             StoreUnavailable: whoever takes the documents is gone, so trying the rest is no use.
             Unauthenticated: nor is it without a key.
         """
+        self._client.wait_for_restarts()
         results, reading = Results(), _Reading(iter(documents))
         async with JobFollower(self._client, self._on_look) as follower:
 
