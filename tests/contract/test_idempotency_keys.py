@@ -88,6 +88,7 @@ async def test_a_begin_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None
         (contract.a_lease_ends, "DELETE", "AND idempotency_keys.claim = ?", "AND ? <> ''"),
         (contract.a_lease_ends, "DELETE", "idempotency_keys.expires_at <= ?", "? IS NULL"),
         (contract.what_is_over_is_swept, "DELETE", "idempotency_keys.expires_at <= ?", "? <> ''"),
+        (contract.what_a_killed_process_was_at_is_released, "DELETE", "idempotency_keys.claim IS NOT NULL", "1 = 1"),
         (contract.the_first_answer_is_given_again, "UPDATE", "body=?", "body=substr(?, 2)"),
     ],
 )

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 import resource
+import socket
+import sqlite3
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from .conftest import START_S, stop, wait_for_address
 
 BAD = {
     20: "{",
@@ -20,6 +27,7 @@ BAD = {
 }
 OPTIONS = ("--text-column", "text", "--key-column", "id", "--title-column", "name", "--metadata-columns", "place,year")
 OPEN_FILES = 64
+FILES = 150
 
 
 def _line(number: int) -> str:
@@ -130,3 +138,45 @@ def test_csv_from_the_command_line(served: Any) -> None:
     assert (bad["row"], bad["error"]["message"]) == (2, "row 2: the row has 2 fields; the header has 3")
     document = served.cli("documents", "show", taken["document_id"], "--json").json
     assert document["metadata"] == {"city": "Oslo"}
+
+
+@pytest.mark.slow
+def test_a_folder_goes_on_when_the_server_is_killed_and_started_again(cli: Any) -> None:
+    folder = cli.folder / "many"
+    folder.mkdir()
+    for number in range(FILES):
+        (folder / f"{number}.md").write_text(f"# Entry {number}\n\nDock crew {number} at Scarrow got {number * 37} crowns.\n")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    server = cli.start("serve", "--port", port)
+    url = wait_for_address(cli, server)
+    key = json.loads((cli.data / "credentials.json").read_text())["key"]
+    taking = cli.start("ingest", "many", "--url", url, "--api-key", key, "--json")
+    try:
+        until(lambda: ready(cli) > FILES // 10)
+        server.kill()
+        server.communicate()
+        assert 0 < ready(cli) < FILES
+        server = cli.start("serve", "--port", port)
+        told, _ = taking.communicate(timeout=120)
+        assert taking.returncode == 0, told
+        counts = json.loads(told)["summary"]
+        # Handed in by the killed process, which said nothing any more, it is there already.
+        assert counts["documents"] == counts["ready"] + counts.get("unchanged", 0) == FILES
+        assert ready(cli) == FILES
+    finally:
+        taking.kill()
+        stop(server)
+
+
+def ready(cli: Any) -> int:
+    """Return how many documents the catalogue shows."""
+    with closing(sqlite3.connect(f"file:{cli.data / 'catalogue.db'}?mode=ro", uri=True)) as catalogue:
+        return int(catalogue.execute("SELECT count(*) FROM documents WHERE state = 'ready'").fetchone()[0])
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + START_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

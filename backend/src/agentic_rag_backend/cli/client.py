@@ -32,8 +32,9 @@ _SENT_AGAIN_AFTER_S = (0.2, 1.0)
 """Pauses before a request is sent again whose connection broke, or that took the server too long."""
 _BACK_AFTER_S = (2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)
 """Further pauses for a server that has answered before: it, or its catalogue, is being started again."""
-_ASKED_IN_PROGRESS = 60
-"""How often a request is sent while its first sending is under way; the server bounds that by REQUEST_TIMEOUT_S."""
+_ASKED_IN_PROGRESS = 120
+"""How often, a second apart, a request is sent while its first sending is under way. A server that was killed meanwhile takes it
+for under way REQUEST_TIMEOUT_S and half a minute longer."""
 
 
 class Client:

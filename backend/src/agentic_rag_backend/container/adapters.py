@@ -61,6 +61,8 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     stack.push_async_callback(vectors.close)
     catalogue = await open_catalogue(settings)
     stack.push_async_callback(catalogue.close)
+    if catalogue.sync_engine.dialect.name == "sqlite":  # of this process alone: who was at work before was killed
+        await catalogue.idempotency.release_all()
     graph = await open_graph(settings)
     stack.push_async_callback(graph.close)
     model = _model(settings, embedder)

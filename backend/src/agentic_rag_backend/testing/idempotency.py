@@ -98,6 +98,17 @@ async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
     equal(await keys.begin(B, "kept", fingerprint="same", lease_s=LEASE_S), FIRST)
 
 
+async def what_a_killed_process_was_at_is_released(keys: IdempotencyKeys) -> None:
+    """Of everybody; an answer is given again as before."""
+    for owner in (A, B):
+        await _claim(keys, owner, "running")
+    await keys.complete(A, "kept", await _claim(keys, A, "kept"), FIRST)
+    equal((await keys.release_all(), await keys.release_all()), (2, 0))
+    for owner in (A, B):
+        await _claim(keys, owner, "running")
+    equal(await keys.begin(A, "kept", fingerprint="same", lease_s=LEASE_S), FIRST)
+
+
 async def keys_want_an_owner(keys: IdempotencyKeys) -> None:
     """Anything but a `TenantId` or the operator is an error."""
     for scope in (None, "", A.value, "operator"):
@@ -114,6 +125,7 @@ CHECKS: tuple[Check, ...] = (
     a_lease_ends,
     owners_are_apart,
     what_is_over_is_swept,
+    what_a_killed_process_was_at_is_released,
     keys_want_an_owner,
 )
 

@@ -64,5 +64,11 @@ class IdempotencyKeys(Protocol):
     async def release(self, owner: Owner, digest: str, claim: Claim) -> None:
         """Free the key: nothing was carried out. Nothing happens if the claim was lost."""
 
+    async def release_all(self) -> int:
+        """Free every key whose request is being carried out, of everybody; return how many that were.
+
+        For a process that has the catalogue to itself, before it serves: a killed one carries nothing out.
+        """
+
     async def sweep(self) -> int:
         """Remove what is over, of everybody; return how many keys that were."""

@@ -6,7 +6,7 @@ import secrets
 from datetime import datetime, timedelta
 from functools import cache
 
-from sqlalchemy import Executable, delete, select, update
+from sqlalchemy import Delete, Executable, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
@@ -70,10 +70,15 @@ class SqlIdempotencyKeys:
 
         await self._database.write(remove)
 
+    async def release_all(self) -> int:
+        """Free every key whose request is being carried out."""
+        return await self._remove(delete(idempotency_keys).where(_keys.claim.is_not(None)))
+
     async def sweep(self) -> int:
         """Remove what is over."""
-        statement = delete(idempotency_keys).where(_keys.expires_at <= utc_now())
+        return await self._remove(delete(idempotency_keys).where(_keys.expires_at <= utc_now()))
 
+    async def _remove(self, statement: Delete) -> int:
         def remove(connection: Connection) -> int:
             return connection.execute(statement).rowcount
 
