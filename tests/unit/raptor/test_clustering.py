@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.raptor import clustering
 from agentic_rag_backend.raptor.clustering import centre, cluster, split
 from agentic_rag_backend.raptor.mixture import best_mixture, fit
 from agentic_rag_backend.raptor.options import METHODS, TreeOptions
@@ -51,9 +53,11 @@ def test_every_row_is_in_one_or_two_clusters_within_the_bounds(rows: NDArray[np.
 
     assert len(found) <= options.max_clusters_per_level
     if len(rows):
-        joined = len(found) == options.max_clusters_per_level
+        size = max(options.cluster_size, -(-len(rows) // options.max_clusters_per_level))
+        joined = len(found) == options.max_clusters_per_level or size > options.cluster_size
         assert counts.min() == 1 if options.method == "kmeans" else counts.min() >= 1
         assert joined or max(map(len, found)) <= options.ceiling
+        assert len(found) == options.max_clusters_per_level or max(map(len, found)) <= 2 * size
         assert joined or counts.max() <= 3
         assert min(map(len, found)) >= min(len(rows), options.floor)
         assert len(found) == 1 or len(found) < len(rows)
@@ -104,6 +108,48 @@ def test_passages_on_an_edge_belong_to_both_sides() -> None:
 
     assert 0 < len(shared) < 30
     assert sum(map(len, hard)) == 90
+
+
+def planted(count: int) -> NDArray[np.float32]:
+    """Return rows around three themes, so widely that a mixture has few parts and many edges."""
+    rng = np.random.default_rng(13)
+    rows = rng.normal(size=(3, 32))[rng.integers(0, 3, count)] + 3 * rng.normal(size=(count, 32))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+def test_what_is_compared_grows_with_the_rows_and_not_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:
+    centres = 0
+
+    def counted(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        nonlocal centres
+        centres += 1
+        return centre(rows)
+
+    monkeypatch.setattr(clustering, "centre", counted)
+    rows = planted(1_200)
+    soft = sum(map(len, cluster(rows, TreeOptions())))
+
+    assert soft > len(rows), "there are edges"
+    assert centres < 2 * len(rows)
+
+
+def test_a_row_on_an_edge_finds_its_cluster_where_there_are_too_many_to_compare_with_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = planted(1_200)
+    all_compared = cluster(rows, TreeOptions())
+    monkeypatch.setattr(clustering, "_COMPARED", 4)
+    few_compared = cluster(rows, TreeOptions())
+    monkeypatch.setattr(clustering, "_WAYS", len(rows))
+
+    assert cluster(rows, TreeOptions()) == all_compared
+    assert few_compared != all_compared
+    assert tightness(rows, few_compared) > 0.97 * tightness(rows, all_compared)
+
+
+def tightness(rows: NDArray[np.float32], clusters: Sequence[Sequence[int]]) -> float:
+    """Return the mean cosine of members and their cluster's centre."""
+    return float(np.mean(np.concatenate([rows[list(each)] @ centre(rows[list(each)]) for each in clusters])))
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.communities.detection import EntityName
@@ -87,29 +87,58 @@ def merge_facts(facts: Iterable[Fact]) -> list[Fact]:
     return list(merged.values())
 
 
-def telling_facts(facts: Iterable[Fact], entities: Sequence[CentralEntity], *, limit: int) -> tuple[Fact, ...]:
+def _said(fact: Fact) -> frozenset[str]:
+    return content_forms(fact.statement)
+
+
+def telling_facts(
+    facts: Iterable[Fact],
+    entities: Sequence[CentralEntity],
+    *,
+    limit: int,
+    forms_of: Callable[[Fact], frozenset[str]] = _said,
+) -> tuple[Fact, ...]:
     """Return up to ``limit`` facts, best first: each names central entities that those before it left out.
 
     Greedy maximum coverage: what is covered already counts a quarter. Sentences that hang in the air ("He …"), are cut off, very
     short or very long count less, and near repetitions are left out.
+
+    Args:
+        forms_of: the words of a fact that carry meaning, where they are known already.
     """
     share = {entity.id: entity.share for entity in entities}
-    left = sorted(merge_facts(facts), key=lambda fact: fact.statement)
-    forms = {fact.statement: content_forms(fact.statement) for fact in left}
+    left = [
+        _Candidate(
+            fact,
+            forms_of(fact),
+            _readability(fact.statement),
+            tuple((entity, share[entity]) for entity in sorted(fact.entity_ids & share.keys())),
+        )
+        for fact in sorted(merge_facts(facts), key=lambda fact: fact.statement)
+    ]
     covered: set[str] = set()
     chosen: list[Fact] = []
 
-    def gain(fact: Fact) -> float:
-        fresh = sum(share.get(entity, 0.0) * (0.25 if entity in covered else 1.0) for entity in sorted(fact.entity_ids))
-        return (fresh + 1e-6) * _readability(fact.statement)
+    def gain(candidate: _Candidate) -> float:
+        fresh = sum(part * (0.25 if entity in covered else 1.0) for entity, part in candidate.shares)
+        return (fresh + 1e-6) * candidate.readability
 
     while left and len(chosen) < limit:
         best = max(left, key=gain)
-        chosen.append(best)
-        covered |= best.entity_ids
-        said = forms[best.statement]
-        left = [fact for fact in left if fact is not best and not _same(forms[fact.statement], said)]
+        chosen.append(best.fact)
+        covered |= best.fact.entity_ids
+        left = [each for each in left if each is not best and not _same(each.forms, best.forms)]
     return tuple(chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """A fact with what is asked of it again and again: its words, how well it reads, and its shares of central entities."""
+
+    fact: Fact
+    forms: frozenset[str]
+    readability: float
+    shares: tuple[tuple[str, float], ...]
 
 
 def _readability(statement: str) -> float:
@@ -125,5 +154,7 @@ def _readability(statement: str) -> float:
 
 
 def _same(first: frozenset[str], second: frozenset[str]) -> bool:
-    shorter = min(len(first), len(second))
-    return shorter == 0 or len(first & second) / len(first | second) > _SAME_SHARE
+    if not first or not second:
+        return True
+    common = len(first & second)
+    return common / (len(first) + len(second) - common) > _SAME_SHARE

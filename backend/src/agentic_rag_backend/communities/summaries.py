@@ -105,11 +105,13 @@ def keywords(evidence: Evidence, names: Sequence[Label], term_weights: Mapping[s
         counts = Counter({form: count for form, count in counts.items() if count > 1})
     rare = max(term_weights.values(), default=1.0)
     ranked = sorted(counts, key=lambda form: (-math.log1p(counts[form]) * term_weights.get(form, rare), form))
-    spelled = [min(written[form], key=lambda text, form=form: (-written[form][text], text)) for form in ranked]  # type: ignore[misc]
     found_in = {label.text: label.sources for label in further}
-    for text in spelled:
+    for form in ranked:
+        if len(found_in) >= MAX_KEYWORDS:
+            break
+        (text, _), *_ = sorted(written[form].items(), key=lambda each: (-each[1], each[0]))
         found_in.setdefault(text, spread(spelling[text]))
-    return tuple(Label(text, sources) for text, sources in found_in.items())[:MAX_KEYWORDS]
+    return tuple(Label(text, sources) for text, sources in found_in.items())
 
 
 def rating(passages: int) -> float:

@@ -98,7 +98,10 @@ class Summariser:
 
     async def write(self, evidence: Evidence, term_weights: Mapping[str, float], *, by_model: bool) -> Written:
         """Return the summary; a model's failure is logged, named in the result and answered by the extractive summary."""
-        plain = extractive_summary(evidence, term_weights)
+        return await self.instead_of(extractive_summary(evidence, term_weights), evidence, by_model=by_model)
+
+    async def instead_of(self, plain: CommunitySummary, evidence: Evidence, *, by_model: bool) -> Written:
+        """As `write`, where the extractive summary is there already."""
         if not (by_model and self.generative):
             return Written(plain)
         facts = self._within_budget(evidence)

@@ -12,7 +12,8 @@ clusters whatever order documents came in.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from heapq import nlargest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,12 @@ _LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 """Numbers of components that are tried."""
 _OVERALL = 64
 """Principal components of all points, once, in which those of each division are taken: they hold what divides text."""
+
+
+_COMPARED = 512
+"""Clusters of a part up to which a point on its edge is compared with each; comparing with all would take n² in all."""
+_WAYS = 8
+"""Parts that it is compared with otherwise: those with the nearest centres, of which the clusters are nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +69,11 @@ def cluster(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
     if not len(vectors):
         return []
     points = np.ascontiguousarray(vectors, dtype=np.float32)
-    found = _divide(_Space(points, _components(points, _OVERALL)), np.arange(len(points)), options)
-    found = _at_most(points, found, options.max_clusters_per_level)
-    return sorted(tuple(sorted(set(each))) for each in found)
+    # Where so many are not wanted they are larger from the beginning: joining them afterwards compares each with all others.
+    wanted = replace(options, cluster_size=max(options.cluster_size, -(-len(points) // options.max_clusters_per_level)))
+    found = _Clusters(points, len(points))
+    _divide(_Space(points, _components(points, _OVERALL)), np.arange(len(points)), wanted, found)
+    return sorted(tuple(sorted(set(each))) for each in _at_most(points, found.rows, options.max_clusters_per_level))
 
 
 def split(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
@@ -82,17 +91,62 @@ def centre(vectors: Vectors) -> NDArray[np.float32]:
     return direction
 
 
-def _divide(space: _Space, rows: Ints, options: TreeOptions) -> list[list[int]]:
+class _Clusters:
+    """Those that are small enough, as they are found, with their centres as they are now."""
+
+    def __init__(self, points: Vectors, most: int) -> None:
+        self._points = points
+        self._centres = np.empty((most, points.shape[1]), np.float32)  # what is never written takes no memory
+        self.rows: list[list[int]] = []
+
+    def add(self, rows: list[int]) -> None:
+        """Add one, after those there are."""
+        self._centres[len(self.rows)] = centre(self._points[rows])
+        self.rows.append(rows)
+
+    def join(self, row: int, part: _Part, most: int) -> None:
+        """Put a point into the nearest cluster of a part as well, unless it is in there, or ``most`` are."""
+        number = self._nearest(self._points[row], part)
+        rows = self.rows[number]
+        if row not in rows and len(rows) < most:
+            rows.append(row)
+            self._centres[number] = centre(self._points[rows])
+
+    def _nearest(self, point: NDArray[np.float32], part: _Part) -> int:
+        near: Sequence[_Part] = (part,)
+        while any(each.last - each.first > _COMPARED for each in near):
+            below = [child for each in near for child in (each.parts or (each,))]
+            near = nlargest(_WAYS, below, key=lambda each: float(each.centre @ point))
+        found = []
+        for each in near:
+            scores = self._centres[each.first : each.last] @ point
+            best = int(scores.argmax())
+            found.append((float(scores[best]), -(each.first + best)))
+        return -max(found)[1]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A set of points that was divided: its clusters are those from ``first`` to before ``last``."""
+
+    first: int
+    last: int
+    centre: NDArray[np.float32]
+    parts: tuple[_Part, ...] = ()
+
+
+def _divide(space: _Space, rows: Ints, options: TreeOptions, found: _Clusters) -> _Part:
+    first = len(found.rows)
+    parts: tuple[_Part, ...] = ()
     # Beneath the ceiling by as much as points on the edge may add.
     if len(rows) <= max(options.floor, options.cluster_size + options.cluster_size // 2):
-        return [rows.tolist()]
-    division = _division(_components(space.reduced[rows], DIMENSIONS), rows, options)
-    found = [_divide(space, part, options) for part in division.parts]
-    for row, other in division.edges:
-        nearest = _nearest(space.points, row, found[other])
-        if row not in nearest and len(nearest) < options.ceiling:
-            nearest.append(row)
-    return [each for part in found for each in part]
+        found.add(rows.tolist())
+    else:
+        division = _division(_components(space.reduced[rows], DIMENSIONS), rows, options)
+        parts = tuple(_divide(space, part, options, found) for part in division.parts)
+        for row, other in division.edges:
+            found.join(row, parts[other], options.ceiling)
+    return _Part(first, len(found.rows), centre(space.points[rows]), parts)
 
 
 def _division(reduced: Floats, rows: Ints, options: TreeOptions) -> _Division:
@@ -147,13 +201,6 @@ def _joined(reduced: Floats, labels: Ints, floor: int) -> tuple[list[Ints], dict
     order = sorted(parts, key=lambda label: int(parts[label][0]))
     position = {label: number for number, label in enumerate(order)}
     return [parts[label] for label in order], {label: position[held] for label, held in became.items()}
-
-
-def _nearest(points: Vectors, row: int, clusters: Sequence[list[int]]) -> list[int]:
-    if len(clusters) == 1:
-        return clusters[0]
-    scores = [float(points[row] @ centre(points[each])) for each in clusters]
-    return clusters[int(np.argmax(scores))]
 
 
 def _at_most(points: Vectors, clusters: list[list[int]], most: int) -> list[list[int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, merge_facts, telling_facts
 from agentic_rag_backend.communities.labels import spread
@@ -52,7 +53,7 @@ def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
 
 def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> Evidence:
     merged = merge_facts(facts)
-    telling = telling_facts(merged, _terms(merged, weights), limit=_TELLING)
+    telling = telling_facts(merged, _terms(merged, weights), limit=_TELLING, forms_of=attrgetter("entity_ids"))
     first = {fact.statement for fact in telling}
     return Evidence(
         fingerprint=node.fingerprint,

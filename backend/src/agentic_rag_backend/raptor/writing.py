@@ -9,6 +9,7 @@ from functools import partial
 
 from agentic_rag_backend.communities.evidence import Evidence
 from agentic_rag_backend.communities.recording import Tally, all_recorded
+from agentic_rag_backend.communities.summaries import extractive_summary
 from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
@@ -62,20 +63,20 @@ class NodeWriter:
         tally.reused = len(found)
         missing = [node for node in nodes if node.id not in found]
         weights = await self._weights(tenant, missing, known)
+        tree = {**known, **signed}
         done = 0
         for batch in _batches(missing):
             await report("summarise", done, len(missing))
-            given = await self._given(tenant, batch, {**known, **signed}, weights)
+            given = await self._given(tenant, batch, tree, weights)
             tasks = [
-                asyncio.ensure_future(self._one(node, each, weights, by_model=by_model))
-                for node, each in zip(batch, given, strict=True)
+                asyncio.ensure_future(self._one(node, each, by_model=by_model)) for node, each in zip(batch, given, strict=True)
             ]
             written = await all_recorded(
                 tasks, partial(self.trees.save_summaries, tenant), partial(report, "summarise", done, len(missing))
             )
             for node, each in zip(batch, written, strict=True):
                 tally.count(node.id, each)
-                signed[node.id] = _sign(node, each.summary)
+                signed[node.id] = tree[node.id] = _sign(node, each.summary)
                 found[node.id] = each.summary
             done += len(batch)
         await report("summarise", done, len(missing))
@@ -123,8 +124,8 @@ class NodeWriter:
         ids = {id for node in (*missing, *known.values()) if node.level == 1 for id in node.children}
         return await self.passages.term_weights(tenant, sorted(ids))
 
-    async def _one(self, node: TreeNode, given: _Given, weights: Mapping[str, float], *, by_model: bool) -> Written:
-        written = await self.summariser.write(given.evidence, weights, by_model=self._by_model(node, by_model))
+    async def _one(self, node: TreeNode, given: _Given, *, by_model: bool) -> Written:
+        written = await self.summariser.instead_of(given.plain, given.evidence, by_model=self._by_model(node, by_model))
         return replace(written, summary=replace(written.summary, names=given.names))
 
     async def _given(
@@ -133,24 +134,28 @@ class NodeWriter:
         below = [tree[id] for node in nodes if node.level > 1 for id in node.children]
         summaries = await self.trees.summaries(tenant, [key_of(child) for child in below])
         texts = await self.passages.texts(tenant, [id for node in nodes if node.level == 1 for id in node.children])
-        found = []
-        for node in nodes:
+
+        def given(node: TreeNode) -> _Given:
             if node.level == 1:
                 passages = [texts[id] for id in node.children if id in texts]
-                found.append(_Given(leaf_evidence(node, passages, weights), leaf_names(passages)))
+                evidence, names = leaf_evidence(node, passages, weights), leaf_names(passages)
             else:
                 keys = [key_of(tree[id]) for id in node.children]
                 told = [summaries[key] for key in keys if key in summaries]
-                found.append(_Given(inner_evidence(node, told, weights), inner_names(told)))
-        return found
+                evidence, names = inner_evidence(node, told, weights), inner_names(told)
+            return _Given(evidence, names, extractive_summary(evidence, weights))
+
+        # Half a second of reading sentences, in which the process answers others.
+        return await asyncio.to_thread(lambda: [given(node) for node in nodes])
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a summary is written from, and what the node is called."""
+    """What a summary is written from, what the node is called, and the summary that needs no model."""
 
     evidence: Evidence
     names: tuple[Label, ...]
+    plain: CommunitySummary
 
 
 def _sign(node: TreeNode, summary: CommunitySummary) -> TreeNode:
