@@ -25,13 +25,13 @@ def planted_vectors(count: int, dimensions: int = 384) -> tuple[NDArray[np.float
     return rows, themes
 
 
-async def plant(services: Container, tenant: TenantId, count: int) -> None:
-    """Make ``count`` passages visible, `PER_DOCUMENT` to a document."""
-    vectors, themes = planted_vectors(count, services.embedder.dimensions)
+async def plant(services: Container, tenant: TenantId, count: int, *, first: int = 0) -> None:
+    """Make ``count`` passages visible, `PER_DOCUMENT` to a document; those before ``first`` are there already."""
+    vectors, themes = planted_vectors(first + count, services.embedder.dimensions)
     rng = np.random.default_rng(SEED)
     texts = [_text(rng, int(theme)) for theme in themes]
-    for start in range(0, count, PER_DOCUMENT):
-        part = slice(start, min(start + PER_DOCUMENT, count))
+    for start in range(first, first + count, PER_DOCUMENT):
+        part = slice(start, min(start + PER_DOCUMENT, first + count))
         volume = (f"Volume {start // PER_DOCUMENT}", texts[part])
         await show(services.catalogue, services.vectors, tenant, volume, vectors[part])
     await services.vectors.flush()

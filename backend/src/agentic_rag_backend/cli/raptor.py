@@ -51,7 +51,13 @@ async def rebuild(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what it would cost.")] = False,
     levels: Annotated[int | None, typer.Option("--levels", help="Levels of summaries, 1 to 10.")] = None,
     cluster_size: Annotated[int | None, typer.Option("--cluster-size", help="Children of a node, about; 2 to 100.")] = None,
+    max_clusters: Annotated[
+        int | None, typer.Option("--max-clusters-per-level", help="Larger clusters rather than more of them.")
+    ] = None,
     method: Annotated[str | None, typer.Option("--method", help="mixture or kmeans.")] = None,
+    summarize: Annotated[
+        bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
+    ] = True,
     watch_job: Watch = True,
 ) -> None:
     """Build the tree over the passages, or take in what changed; readers keep the old one meanwhile."""
@@ -60,6 +66,8 @@ async def rebuild(
         "dry_run": dry_run,
         "max_levels": levels,
         "cluster_size": cluster_size,
+        "max_clusters_per_level": max_clusters,
         "method": method,
+        "summarize": summarize,
     }
     await rebuild_index(session, "raptor", body, title="tree", watch_job=watch_job)
