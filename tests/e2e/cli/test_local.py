@@ -61,6 +61,11 @@ def test_documents_that_cannot_be_read_are_told_each_and_the_rest_is_taken(cli: 
     assert {each["key"] for each in listed.json} == {"harbour.md", "town/bank.md"}
 
 
+def test_the_operator_s_commands_need_no_tenant(cli: Any) -> None:
+    assert cli("tenants", "create", "acme").code == 0
+    assert [each["name"] for each in cli("tenants", "list", "--json").json] == ["acme"]
+
+
 def test_the_doctor_finds_every_part_in_order(cli: Any) -> None:
     done = cli("doctor", "--json")
     assert done.code == 0, done.out

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import stat
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -113,6 +115,54 @@ def test_a_tenant_made_by_the_operator_sees_its_own_and_only_that(served: Any) -
     assert (revoked.code, revoked.json["error"]["code"]) == (1, "unauthenticated")
     assert served.cli("tenants", "delete", made["id"], "--yes").code == 0
     assert [each["name"] for each in served.cli("tenants", "list", "--json").json] == ["default"]
+
+
+def test_the_doctor_looks_at_a_server_by_its_address(served: Any) -> None:
+    elsewhere = replace(served.cli, environment={"DATA_DIR": "nothing-here"})
+    kept = json.loads((served.cli.data / "credentials.json").read_text())
+
+    def doctor(*arguments: str) -> Any:
+        return elsewhere("doctor", "--json", "--url", served.url, *arguments)
+
+    whole = doctor("--api-key", kept["operator_key"])
+    assert whole.code == 0, whole.out
+    names = {check["name"]: check["ok"] for check in whole.json["checks"]}
+    assert set(names) == {"server", "catalogue", "graph", "vectors", "blobs", "jobs", "workers"}
+    assert all(names.values())
+    assert whole.json["checks"][0]["detail"] == served.url
+    assert [each["tenant"] for each in whole.json["stores"]] == ["default"]
+    assert whole.json["stores"][0]["report"]["documents"] >= 2
+    own = doctor("--api-key", served.key, "--repair")
+    assert own.code == 0
+    assert [each["tenant"] for each in own.json["stores"]] == ["default"]
+    without = doctor()
+    assert without.code == 1
+    assert [check["name"] for check in without.json["checks"] if not check["ok"]] == ["comparison"]
+    assert without.json["checks"][-1]["detail"].startswith("unauthenticated: ")
+    assert not (served.cli.folder / "nothing-here").exists()
+
+
+def test_the_doctor_mends_by_address_what_the_stores_disagree_about(served: Any) -> None:
+    (tenant,) = (served.cli.data / "blobs").glob("t_*")
+    nobodys = tenant / "nobodys"
+    nobodys.write_text("named by no document")
+    os.utime(nobodys, (0, 0))
+    arguments = ("--url", served.url, "--api-key", served.key, "--json")
+    told = served.cli("doctor", *arguments)
+    assert told.code == 1
+    assert told.json["stores"][0]["report"]["kinds"]["original_orphaned"]["found"] == 1
+    assert nobodys.exists()
+    assert served.cli("doctor", "--repair", *arguments).code == 0
+    assert not nobodys.exists()
+
+
+def test_the_doctor_names_an_address_where_nobody_answers_or_somebody_else_does(served: Any) -> None:
+    nobody = served.cli("doctor", "--json", "--url", "http://127.0.0.1:1")
+    assert (nobody.code, nobody.json["checks"][0]["name"], nobody.json["checks"][0]["ok"]) == (1, "server", False)
+    assert "does not answer" in nobody.json["checks"][0]["detail"]
+    wrong = served.cli("doctor", "--json", "--url", f"{served.url}/elsewhere")
+    assert wrong.code == 1
+    assert "is this the address of agentic-rag?" in wrong.json["checks"][0]["detail"]
 
 
 def test_a_feature_is_switched_for_the_tenant(served: Any) -> None:

@@ -29,11 +29,15 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The keys that `serve` made because nobody had given any; None where OPERATOR_KEY was given instead."""
+    """The keys that `serve` made because nobody had given any.
+
+    ``key`` is None where another process on the same catalogue issued the tenant's first one, ``operator_key`` where
+    OPERATOR_KEY was given instead.
+    """
 
     tenant: str
     tenant_id: str
-    key: str
+    key: str | None
     operator_key: str | None = None
 
 
@@ -81,10 +85,16 @@ def read_credentials(data_dir: Path) -> Credentials | None:
     if not path.exists():
         return None
     found = _read(path)
-    names = ("tenant", "tenant_id", "key")
-    if found is None or not all(isinstance(found.get(name), str) for name in names):
+    names = ("tenant", "tenant_id")
+    keys = ("key", "operator_key")
+    if (
+        found is None
+        or not all(isinstance(found.get(name), str) for name in names)
+        or not all(isinstance(found.get(name), str | None) for name in keys)
+        or not any(found.get(name) for name in keys)
+    ):
         raise ConfigurationError(f"{path} is damaged; remove it, and the next 'agentic-rag serve' makes new keys")
-    return Credentials(**{name: found[name] for name in names}, operator_key=found.get("operator_key"))
+    return Credentials(**{name: found.get(name) for name in (*names, *keys)})  # type: ignore[arg-type]
 
 
 def _write(path: Path, value: dict[str, Any]) -> int:

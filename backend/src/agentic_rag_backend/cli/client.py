@@ -186,8 +186,15 @@ class Client:
             response = await self._http.get("/health/ready")
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
-        found = response.json()
-        return dict(found)
+        try:
+            found = response.json()
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or not isinstance(found.get("stores"), dict):
+            raise UnexpectedReply(
+                f"{self.where} answered {response.status_code} without 'stores'; is this the address of agentic-rag?"
+            )
+        return found
 
     async def tenant_id(self, name_or_id: str) -> str:
         """Return the id of the tenant of that name or id; the operator's credentials are needed.

@@ -7,14 +7,15 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from agentic_rag_backend.cli.command import EVERYTHING
 from agentic_rag_backend.cli.following import LOOK_S, follow, succeeded, why
 from agentic_rag_backend.cli.output import Output, table
-from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.cli.remote import open_remote
+from agentic_rag_backend.errors import AgenticRagError, Forbidden
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.domain.tenant import Tenant, TenantId
-    from agentic_rag_backend.settings import Settings
 
 NO_TENANT = "(no tenant)"
 _PAGE = 200
@@ -65,23 +66,17 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def compare_on_server(url: str, settings: Settings, *, repair: bool) -> list[Comparison]:
-    """Let the server compare: every tenant's stores with the operator's key, else those of the tenant whose key is kept."""
-    from agentic_rag_backend.cli.address import read_credentials
-    from agentic_rag_backend.cli.remote import open_remote
-
-    kept = read_credentials(settings.data_dir)
-    operator = settings.operator_key.get_secret_value() if settings.operator_key is not None else None
-    operator = operator or (kept.operator_key if kept is not None else None)
-    if operator is None:
-        async with open_remote(url, kept.key if kept is not None else None, None) as client:
+async def compare_on_server(url: str, key: str | None, *, repair: bool) -> list[Comparison]:
+    """Let the server compare: every tenant's stores where ``key`` is the operator's, else those of the tenant whose it is."""
+    async with open_remote(url, key, None) as client:
+        try:
+            tenants = await client.every("/tenants", limit=EVERYTHING)
+        except Forbidden:
             tenant = await client.get("/tenants/me")
             return [Comparison(tenant["name"], await _report(client, repair=repair))]
-    async with open_remote(url, operator, None) as client:
-        tenants = await client.every("/tenants", limit=1_000_000)
     found = []
     for tenant in tenants:
-        async with open_remote(url, operator, tenant["id"]) as client:
+        async with open_remote(url, key, tenant["id"]) as client:
             found.append(Comparison(tenant["name"], await _report(client, repair=repair)))
     return found
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from agentic_rag_backend.cli.command import AsJson, DataDir, quiet_logging
+from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_logging
 from agentic_rag_backend.cli.comparison import Comparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.output import Output, table
@@ -56,10 +56,16 @@ def register(app: typer.Typer) -> None:
 def doctor(
     json: AsJson = False,
     data_dir: DataDir = None,
+    url: Url = None,
+    api_key: ApiKey = None,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what the stores disagree about.")] = False,
 ) -> None:
-    """Check settings, folder, stores, embedder, model and disk space, and whether the stores agree; fails if they do not."""
-    health = asyncio.run(_examine(data_dir, repair=repair))
+    """Check settings, folder, stores, embedder, model and disk space, and whether the stores agree; fails if they do not.
+
+    With --url, that server says how its stores are and compares them: of every tenant with the operator's key, else of the
+    key's tenant, which needs the scope admin.
+    """
+    health = asyncio.run(_examine(data_dir, repair=repair) if url is None else _examine_server(url, api_key, repair=repair))
     output = Output(as_json=json)
     if json:
         output.result({"checks": [asdict(check) for check in health.checks], "stores": [asdict(each) for each in health.stores]})
@@ -81,14 +87,25 @@ async def _examine(data_dir: Path | None, *, repair: bool) -> Health:
     if not checks[-1].ok:
         return Health(checks)
     checks.append(_disk(settings.data_dir))
-    from agentic_rag_backend.cli.remote import running_server
+    from agentic_rag_backend.cli.remote import operators_key, running_server, tenants_key
 
     url = await running_server(settings)
     health = Health(checks)
     if url is not None:
-        await _look_at_server(health, url, settings, repair=repair)
+        await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), repair=repair)
     else:
         await _look_at_stores(health, settings, repair=repair)
+    return health
+
+
+async def _examine_server(url: str, key: str | None, *, repair: bool) -> Health:
+    """Look at a server from outside: this machine's settings, folder and disk are not its own."""
+    try:
+        quiet_logging(load_settings())
+    except ConfigurationError as error:
+        return Health([Check("settings", False, error.message)])
+    health = Health([])
+    await _look_at_server(health, url, key, repair=repair)
     return health
 
 
@@ -110,7 +127,7 @@ def _disk(path: Path) -> Check:
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are needed")
 
 
-async def _look_at_server(health: Health, url: str, settings: Settings, *, repair: bool) -> None:
+async def _look_at_server(health: Health, url: str, key: str | None, *, repair: bool) -> None:
     from agentic_rag_backend.cli.remote import open_remote
 
     async with open_remote(url, None, None) as client:
@@ -123,7 +140,7 @@ async def _look_at_server(health: Health, url: str, settings: Settings, *, repai
     if found.get("workers") is not None:
         health.checks.append(_workers(found["workers"]))
     if all(check.ok for check in health.checks):
-        await _compare(health, lambda: compare_on_server(url, settings, repair=repair))
+        await _compare(health, lambda: compare_on_server(url, key, repair=repair))
 
 
 async def _look_at_stores(health: Health, settings: Settings, *, repair: bool) -> None:

@@ -57,15 +57,27 @@ async def open_found(url: str, settings: Settings, tenant: str | None, *, operat
     The operator's key, where it is known, makes ``tenant`` mean what it means without a server; the ``operator`` acts for
     none.
     """
-    kept = read_credentials(settings.data_dir)
-    key = settings.operator_key.get_secret_value() if settings.operator_key is not None else None
-    key = key or (kept.operator_key if kept is not None else None)
+    key = operators_key(settings)
     if key is not None:
         async with open_remote(url, key, None if operator else tenant or DEFAULT_TENANT) as client:
             yield client
         return
-    async with open_remote(url, kept.key if kept is not None else None, tenant) as client:
+    async with open_remote(url, tenants_key(settings), tenant) as client:
         yield client
+
+
+def operators_key(settings: Settings) -> str | None:
+    """Return OPERATOR_KEY, else the operator's key that is kept in DATA_DIR."""
+    if settings.operator_key is not None:
+        return settings.operator_key.get_secret_value()
+    kept = read_credentials(settings.data_dir)
+    return kept.operator_key if kept is not None else None
+
+
+def tenants_key(settings: Settings) -> str | None:
+    """Return the default tenant's key that is kept in DATA_DIR."""
+    kept = read_credentials(settings.data_dir)
+    return kept.key if kept is not None else None
 
 
 def _origin(url: str) -> str:

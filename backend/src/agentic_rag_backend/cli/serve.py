@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 DRAIN_S = 10
 """Seconds that requests under way get when the server is told to stop."""
+_FIRST_START = "made at first start"
 
 
 def register(app: typer.Typer) -> None:
@@ -89,7 +90,12 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             output.result({"url": url, "pid": os.getpid(), "key": made.key if made is not None else None})
         else:
             output.show(f"serving {data_dir} on {url} · API docs at {url}/api/v1/docs")
-            if made is not None:
+            if made is not None and made.key is None:
+                output.show(
+                    f"tenant '{made.tenant}' has its first key: the server that issued it showed it once; "
+                    f"'agentic-rag tenants keys create {made.tenant}' issues another"
+                )
+            elif made is not None:
                 # Not through the console, which would wrap it: a key is copied whole.
                 typer.echo(f"key of tenant '{made.tenant}', shown this once (kept in {data_dir}/credentials.json): {made.key}")
         await server.serve(sockets=[listening])
@@ -116,18 +122,27 @@ def _with_operator_key(settings: Settings, kept: Credentials | None) -> tuple[Se
 
 
 async def _ensure_credentials(container: Container, kept: Credentials | None, operator_key: str | None) -> Credentials | None:
-    """Keep a working key of the default tenant beside the operator's in DATA_DIR; return them if the first was made now."""
+    """Keep a working key of the default tenant beside the operator's in DATA_DIR; return them if they were made now.
+
+    On a catalogue that processes share, one of them issues the tenant's first key; the others return None in its place.
+    """
+    from agentic_rag_backend.container.sharing import shares_catalogue
     from agentic_rag_backend.library import choose_tenant
 
     data_dir = container.settings.data_dir
-    if kept is not None and await _works(container, kept.key):
+    if kept is not None and kept.key is not None and await _works(container, kept.key):
         if kept.operator_key != operator_key:
             write_credentials(data_dir, replace(kept, operator_key=operator_key))
         return None
     tenant = await choose_tenant(container, None)
-    issued = await container.tenants.issue_key(tenant.id, name="made at first start")
-    made = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=issued.secret, operator_key=operator_key)
-    write_credentials(data_dir, made)
+    issued = await container.tenants.issue_first_key(tenant.id, name=_FIRST_START)
+    if issued is None and not shares_catalogue(container.settings):
+        issued = await container.tenants.issue_key(tenant.id, name=_FIRST_START)  # the one before was lost or revoked
+    key = issued.secret if issued is not None else None
+    made = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
+    # Who has no key to keep leaves alone what another process on the folder may be writing at this moment.
+    if key is not None or (operator_key is not None and (kept is None or kept.operator_key != operator_key)):
+        write_credentials(data_dir, made)
     return made
 
 

@@ -16,13 +16,13 @@ TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of
 def register(app: typer.Typer) -> None:
     """Add the group and, in it, the group of keys."""
     group = typer.Typer(name="tenants", help="Tenants and their keys; needs the operator's key.", no_args_is_help=True)
-    command(group, "create")(create)
-    command(group, "list")(list_tenants)
-    command(group, "delete")(delete)
+    command(group, "create", operator=True)(create)
+    command(group, "list", operator=True)(list_tenants)
+    command(group, "delete", operator=True)(delete)
     keys = typer.Typer(name="keys", help="Keys of a tenant.", no_args_is_help=True)
-    command(keys, "list")(list_keys)
-    command(keys, "create")(create_key)
-    command(keys, "revoke")(revoke_key)
+    command(keys, "list", operator=True)(list_keys)
+    command(keys, "create", operator=True)(create_key)
+    command(keys, "revoke", operator=True)(revoke_key)
     group.add_typer(keys)
     app.add_typer(group)
 

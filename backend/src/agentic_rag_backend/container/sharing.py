@@ -9,10 +9,15 @@ STORES = 3
 """Catalogue, graph and vectors."""
 
 
+def shares_catalogue(settings: Settings) -> bool:
+    """Tell whether other processes may be on the same catalogue; one in SQLite belongs to who has DATA_DIR open."""
+    return not (settings.database_url or "sqlite").startswith("sqlite")
+
+
 def of_one_process(settings: Settings) -> list[str]:
     """Return the settings of stores that belong to one process, as they are; none where processes can share everything."""
     found = []
-    if (settings.database_url or "sqlite").startswith("sqlite"):
+    if not shares_catalogue(settings):
         found.append("DATABASE_URL=postgresql://… instead of SQLite")
     if settings.graph_store == "sqlite":
         found.append("GRAPH_STORE=neo4j instead of sqlite")

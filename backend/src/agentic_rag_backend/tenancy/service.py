@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import Conflict, InvalidRequest
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory
 from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
 
 MAX_NAME_CHARACTERS = 128
+_FIRST_KEY = uuid.UUID("6f7c1e0a-5d2b-4f57-9a63-3c1d0f6b8e21")
+"""Makes the id of a tenant's first key out of the tenant's: the same in every process, so that one of them issues it."""
 
 Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 """Removes a tenant's data from every other store and returns counts; the container composes it."""
@@ -72,6 +75,22 @@ class TenantService:
         key = await self._directory.add_key(
             tenant, name=_checked_name(name), secret_sha256=secret_hash(secret), scopes=list(scopes)
         )
+        return IssuedKey(key, secret)
+
+    async def issue_first_key(self, tenant: TenantId, *, name: str) -> IssuedKey | None:
+        """Create the key with every right that a tenant gets once; None where any process did so before, whatever became of it.
+
+        Raises:
+            NotFound: there is no such tenant.
+        """
+        secret = new_secret()
+        first = str(uuid.uuid5(_FIRST_KEY, tenant.value))
+        try:
+            key = await self._directory.add_key(
+                tenant, name=_checked_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first
+            )
+        except Conflict:
+            return None
         return IssuedKey(key, secret)
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:

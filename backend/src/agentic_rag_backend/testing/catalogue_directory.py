@@ -172,6 +172,8 @@ async def keys_open_their_tenant(catalogue: Catalogue) -> None:
     owner, directory = await tenant(catalogue), catalogue.tenants
     key = await directory.add_key(owner, name="laptop", secret_sha256=SECRET, scopes=[Scope.WRITE, Scope.READ])
     await raises(Conflict, directory.add_key(owner, name="x", secret_sha256=SECRET, scopes=[]), "a secret in use")
+    again = directory.add_key(owner, name="x", secret_sha256="66" * 32, scopes=[], key_id=key.id)
+    await raises(Conflict, again, "a key's id in use")
     await directory.set_flags(owner, {"dual_level": True})
     principal = await directory.authenticate(SECRET)
     if principal is None:

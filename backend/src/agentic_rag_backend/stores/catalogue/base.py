@@ -447,8 +447,11 @@ class TenantDirectory(Protocol):
     async def remove(self, tenant: TenantId) -> Mapping[str, int]:
         """Remove every row of the tenant in every table; return the counts by table."""
 
-    async def add_key(self, tenant: TenantId, *, name: str, secret_sha256: str, scopes: Sequence[Scope]) -> ApiKey:
-        """Record a key by its secret's SHA-256 (hex)."""
+    async def add_key(
+        self, tenant: TenantId, *, name: str, secret_sha256: str, scopes: Sequence[Scope], key_id: str | None = None
+    ) -> ApiKey:
+        """Record a key by its secret's SHA-256 (hex). ``key_id``: its id, which only one of several processes can give;
+        `Conflict` if it or the secret is in use, revoked keys included."""
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
         """List a tenant's keys, revoked ones included."""

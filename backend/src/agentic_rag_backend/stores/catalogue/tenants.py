@@ -94,13 +94,15 @@ class SqlTenants:
         """Remove every row of the tenant in every table."""
         return await self._database.write(_remove, require_tenant(tenant))
 
-    async def add_key(self, tenant: TenantId, *, name: str, secret_sha256: str, scopes: Sequence[Scope]) -> ApiKey:
-        """Record a key by its secret's SHA-256; `Conflict` if that secret is in use."""
-        key = ApiKey(str(uuid.uuid4()), require_tenant(tenant), name, frozenset(scopes), utc_now())
+    async def add_key(
+        self, tenant: TenantId, *, name: str, secret_sha256: str, scopes: Sequence[Scope], key_id: str | None = None
+    ) -> ApiKey:
+        """Record a key by its secret's SHA-256; `Conflict` if that secret, or the id, is in use."""
+        key = ApiKey(key_id or str(uuid.uuid4()), require_tenant(tenant), name, frozenset(scopes), utc_now())
         try:
             await self._database.write(_add_key, key, secret_sha256)
         except IntegrityError as error:
-            raise Conflict("that secret is in use already") from error
+            raise Conflict("that secret or that key's id is in use already") from error
         return key
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
