@@ -1,4 +1,4 @@
-"""The contracts of catalogue, idempotency keys, worker directory, leases and job queue on a real PostgreSQL."""
+"""The contracts of catalogue, idempotency keys, worker directory, leases, places and job queue on a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from agentic_rag_backend.testing import catalogue as catalogue_contract
 from agentic_rag_backend.testing import idempotency as idempotency_contract
 from agentic_rag_backend.testing import job_queue as queue_contract
 from agentic_rag_backend.testing import leases as leases_contract
+from agentic_rag_backend.testing import places as places_contract
 from agentic_rag_backend.testing import workers as workers_contract
 
 
@@ -36,6 +37,11 @@ async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Chec
 @pytest.mark.parametrize("check", idempotency_contract.CHECKS, ids=lambda check: check.__name__)
 async def test_idempotency_keys(catalogue: SqlCatalogue, check: idempotency_contract.Check) -> None:
     await check(catalogue.idempotency)
+
+
+@pytest.mark.parametrize("check", places_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_places(catalogue: SqlCatalogue, check: places_contract.Check) -> None:
+    await check(catalogue)
 
 
 @pytest.mark.parametrize("check", workers_contract.CHECKS, ids=lambda check: check.__name__)

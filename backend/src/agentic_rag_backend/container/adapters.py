@@ -7,6 +7,7 @@ import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
+from agentic_rag_backend.container.places import require_places
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
@@ -68,6 +69,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
     blobs = ObstoreBlobStore(settings.blob_url or (data_dir / "blobs").absolute().as_uri())
+    await require_places(settings, catalogue)
     return Adapters(
         vectors=vectors,
         catalogue=catalogue,

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from agentic_rag_backend.container.places import VECTORS, require_places, take_place
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.reindexing import Reindexer
@@ -97,11 +98,13 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         stack.push_async_callback(catalogue.close)
         graph = await open_graph(settings)
         stack.push_async_callback(graph.close)
+        await require_places(settings, catalogue, but=VECTORS)
         reindexer = _reindexer(catalogue, graph, vectors, embedder, made_with)
 
         async def finish() -> None:
             if beside:
                 await _take_over(settings, vectors)
+            await take_place(settings, catalogue)
 
         yield Reindexing(reindexer=reindexer, beside=beside, made_with=made_with, finish=finish)
 

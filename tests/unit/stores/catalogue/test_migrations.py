@@ -39,7 +39,7 @@ async def test_two_processes_migrate_at_once(tmp_path: Path) -> None:
     await second.close()
 
 
-NOBODYS = {"workers"}
+NOBODYS = {"workers", "places"}
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotency
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
+from agentic_rag_backend.stores.catalogue.places import SqlPlaces
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
 from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
@@ -34,6 +35,7 @@ class SqlCatalogue:
         self.transfer = SqlTransfer(database)
         self.workers = SqlWorkers(database)
         self.leases = SqlLeases(database)
+        self.places = SqlPlaces(database)
 
     @classmethod
     async def open(cls, url: str, patience: Patience | None = None) -> SqlCatalogue:

@@ -1,5 +1,5 @@
 """The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant; only
-`workers`, and what of `leases` has no tenant, is nobody's.
+`workers`, `places`, and what of `leases` has no tenant, is nobody's.
 
 The migrations are the schema's record; a test compares them with this module.
 """
@@ -330,6 +330,15 @@ leases = Table(
     Column("holder", String),  # an executor; null, or no worker any more: it is free
     Column("fence", Integer, nullable=False),  # grows with every holding
     Column("wanted", Boolean, nullable=False),  # another worker has asked for it since it was taken
+)
+
+# Where what belongs to this catalogue lies outside of databases: one folder each, by the setting that says so.
+places = Table(
+    "places",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("place_id", String, nullable=False),  # as it is written in the folder
+    Column("described", String, nullable=False),  # to people: host and path
 )
 
 # Workflows that are running, and those that were running when a worker fell silent. No foreign key: a workflow may outlive

@@ -299,6 +299,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("tenant_id", "name", name=op.f("pk_leases")),
     )
     op.create_table(
+        "places",
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("place_id", sa.String(), nullable=False),
+        sa.Column("described", sa.String(), nullable=False),
+        sa.PrimaryKeyConstraint("name", name=op.f("pk_places")),
+    )
+    op.create_table(
         "workflow_runs",
         sa.Column("tenant_id", sa.String(), nullable=False),
         sa.Column("workflow_id", sa.String(), nullable=False),
@@ -327,6 +334,7 @@ def downgrade() -> None:
     op.drop_index("ix_idempotency_keys_created", table_name="idempotency_keys")
     op.drop_table("idempotency_keys")
     op.drop_table("workflow_runs")
+    op.drop_table("places")
     op.drop_table("leases")
     op.drop_table("workers")
     op.drop_table("raptor_summaries")

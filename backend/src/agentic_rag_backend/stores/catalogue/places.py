@@ -1,0 +1,58 @@
+"""Which folder goes with a catalogue, where vectors, graph or originals lie in one: the same for every process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import bindparam, select, update
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.tables import places
+
+_FIND = select(places.c.place_id, places.c.described).where(places.c.name == bindparam("of"))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder: ``id`` is written in it and moves with it, ``described`` tells people where it was last seen."""
+
+    id: str
+    described: str
+
+
+class SqlPlaces:
+    """Records a place for each name; the first one that is claimed stays until another takes its place."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, name: str, place: Place) -> Place:
+        """Record ``place`` unless there is one; return the one that holds, as it is described now."""
+        return await self._database.write(_claim, name, place)
+
+    async def replace(self, name: str, place: Place) -> None:
+        """Record ``place`` in any case."""
+        await self._database.write(_replace, name, place)
+
+
+def _row(name: str, place: Place) -> dict[str, str]:
+    return {"name": name, "place_id": place.id, "described": place.described}
+
+
+def _claim(connection: Connection, name: str, place: Place) -> Place:
+    # Read first: at nearly every start there is one, and nothing is to be written.
+    row = connection.execute(_FIND, {"of": name}).first()
+    if row is None:
+        upsert(connection, places, [_row(name, place)], keys=("name",))
+        row = connection.execute(_FIND, {"of": name}).one()
+    if row.place_id != place.id:
+        return Place(row.place_id, row.described)
+    if row.described != place.described:
+        connection.execute(update(places).where(places.c.name == name).values(described=place.described))
+    return place
+
+
+def _replace(connection: Connection, name: str, place: Place) -> None:
+    upsert(connection, places, [_row(name, place)], keys=("name",), replace=("place_id", "described"))

@@ -1,0 +1,40 @@
+"""The contract of places on SQLite, and on places with planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from planted_statements import plant
+
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.testing import places as contract
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
+async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+    await check(catalogue)
+
+
+@pytest.mark.parametrize(
+    ("check", "kind", "old", "new"),
+    [
+        (contract.the_first_that_is_claimed_stays, "SELECT places", "places.name = ?", "? <> ''"),
+        (contract.a_place_that_moved_is_the_same, "UPDATE places", "places.name = ?", "places.name <> ?"),
+        (contract.a_place_is_replaced_when_that_is_wanted, "INSERT INTO places", "SET place_id = excluded.place_id,", "SET"),
+    ],
+)
+async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:
+    planted = plant(catalogue, kind, old, new)
+    with pytest.raises(AssertionError):
+        await check(catalogue)
+    assert planted
