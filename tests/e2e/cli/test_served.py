@@ -79,6 +79,20 @@ def test_communities_are_built_and_shown(served: Any) -> None:
     assert listed[0]["name"] in shown.out
 
 
+def test_a_tree_is_built_as_asked_and_shown(served: Any) -> None:
+    estimate = served.cli("raptor", "rebuild", "--dry-run", "--json").json["result"]
+    assert estimate["dry_run"]
+    assert served.cli("raptor", "list", "--json").json == []
+    asked = ("--full", "--max-clusters-per-level", "1", "--method", "kmeans", "--no-summarize")
+    job = served.cli("raptor", "rebuild", *asked, "--json").json
+    assert (job["state"], job["result"]["levels"]) == ("succeeded", {"1": 1})
+    listed = served.cli("raptor", "list", "--json").json
+    assert served.cli("raptor", "status", "--json").json["nodes"] == len(listed) == 1
+    shown = served.cli("raptor", "show", listed[0]["id"])
+    assert shown.code == 0
+    assert listed[0]["summary"][:40] in shown.out
+
+
 def test_the_graph_is_built_and_diversity_told(served: Any) -> None:
     built = served.cli("build-graph", "--watch", "--json").json
     assert built["graph"]["found"] == built["graph"]["mended"] == 0
@@ -189,6 +203,7 @@ def test_a_feature_is_switched_for_the_tenant(served: Any) -> None:
         (["search", "q", "--filter", '{"year": NaN}'], "numbers must be finite"),
         (["documents", "list", "--state", "nope"], "nope"),
         (["communities", "rebuild", "--resolution", "-1"], "greater than 0; got '-1.0'"),
+        (["raptor", "rebuild", "--max-clusters-per-level", "0"], "greater than or equal to 1; got '0'"),
         (
             ["communities", "rebuild", "--resolution", "nan"],
             'numbers must be finite; got {"mode": "incremental", "dry_run": false, "resolution": NaN',
