@@ -33,8 +33,6 @@ _LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 """Numbers of components that are tried."""
 _OVERALL = 64
 """Principal components of all points, once, in which those of each division are taken: they hold what divides text."""
-
-
 _COMPARED = 512
 """Clusters of a part up to which a point on its edge is compared with each; comparing with all would take n² in all."""
 _WAYS = 8
