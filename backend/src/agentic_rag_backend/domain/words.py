@@ -95,7 +95,8 @@ def _without_ending(form: str) -> str:
 
 def content_forms(text: str) -> frozenset[str]:
     """Return the forms of the words that carry meaning."""
-    return frozenset(word.form for word in words(text) if word.content)
+    # As `words` has them; sentences by the thousand are asked only for these.
+    return frozenset(comparable(match[0]) for match in _TOKEN.finditer(text)) - STOP_WORDS
 
 
 def names_and_numbers(text: str, *, first_word: bool = False) -> frozenset[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -91,7 +91,7 @@ def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str,
     """Return the statements of each theme's passages that say most of the question's words, some of each theme."""
     weights = question_weights(question, Asked.THEME)
     found = [
-        (number, passage, frozenset(form for form in weights if related(form, content_forms(passage.text))))
+        (number, passage, _asked_words(weights, content_forms(passage.text)))
         for number, chunk in _chunks(themes, visible)
         for passage in (passage_of(chunk, each.start, each.end, 0.0) for each in split_sentences(chunk.chunk.text))
         if is_statement(passage.text)
@@ -108,6 +108,10 @@ def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str,
             taken[each.theme] += 1
             chosen.append(each)
     return chosen
+
+
+def _asked_words(asked: Iterable[str], said: frozenset[str]) -> frozenset[str]:
+    return frozenset(form for form in asked if related(form, said))
 
 
 def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[tuple[int, VisibleChunk]]:
