@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from agentic_rag_backend.cli.command import EVERYTHING
 from agentic_rag_backend.cli.following import LOOK_S, follow, succeeded, why
 from agentic_rag_backend.cli.output import Output, table
-from agentic_rag_backend.cli.remote import open_remote
 from agentic_rag_backend.errors import AgenticRagError, Forbidden
 
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
 
 async def compare_on_server(url: str, key: str | None, *, repair: bool) -> list[Comparison]:
     """Let the server compare: every tenant's stores where ``key`` is the operator's, else those of the tenant whose it is."""
+    from agentic_rag_backend.cli.remote import open_remote
+
     async with open_remote(url, key, None) as client:
         try:
             tenants = await client.every("/tenants", limit=EVERYTHING)
