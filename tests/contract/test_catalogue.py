@@ -144,6 +144,11 @@ STATEMENTS = [
     ),
     ("summaries_are_kept_by_fingerprint", "SELECT", "AND community_summaries.model = ?", "AND ? <> ''"),
     ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "title = excluded.title, ", ""),
+    *(
+        ("summaries_are_found_by_what_they_rest_on", "SELECT", f"CAST(community_summaries.{column} AS TEXT)", "''")
+        for column in ("title", "names", "keywords", "findings", "sources")
+    ),
+    ("summaries_are_found_by_what_they_rest_on", "DELETE", "community_summaries.fingerprint IN", "'' IN"),
     ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "names = excluded.names, ", ""),
     ("trees_are_shown_whole", "UPDATE raptor_pointers", "raptor_pointers.generation < ?", "? > 0"),
     ("trees_are_shown_whole", "DELETE FROM raptor_nodes", "raptor_nodes.generation != ?", "? > 0"),

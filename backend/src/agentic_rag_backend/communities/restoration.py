@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, embedded_text, searchable_text
-from agentic_rag_backend.domain.graph import Community, community_point_id
+from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue
@@ -34,12 +34,18 @@ class Restorer:
             found += [each for id, each in points.items() if id not in there]
         return found
 
-    async def restore(self, tenant: TenantId, missing: Sequence[Community]) -> list[str]:
-        """Write the points of ``missing`` and return their ids; a community without a summary is left out."""
+    async def restore(
+        self, tenant: TenantId, missing: Sequence[Community], told_now: Mapping[str, CommunitySummary] | None = None
+    ) -> list[str]:
+        """Write the points of ``missing`` and return their ids; a community without a summary is left out.
+
+        Args:
+            told_now: summaries by fingerprint; None: those on record.
+        """
         written: list[str] = []
         for first in range(0, len(missing), _BATCH):
             batch = missing[first : first + _BATCH]
-            summaries = await self.communities.summaries(tenant, [each.fingerprint for each in batch])
+            summaries = told_now or await self.communities.summaries(tenant, [each.fingerprint for each in batch])
             told = [each for each in batch if each.fingerprint in summaries]
             if not told:
                 continue

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from agentic_rag_backend.communities.forgetting import CommunityMemory
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
@@ -25,6 +26,7 @@ class Deletion:
     blobs: BlobStore
     nodes: KnowledgeNodes
     tree: TreeMemory
+    communities: CommunityMemory
 
     async def run(self, run: Run) -> None:
         """Remove vectors, knowledge, originals and rows, look whether anything is left, and finish with the receipt."""
@@ -41,6 +43,9 @@ class Deletion:
         run.stage = "tree"
         await confirm_turn()
         await self.tree.forget(tenant, document_id)
+        run.stage = "communities"
+        await confirm_turn()
+        await self.communities.forget(tenant, document_id)
         await self.nodes.vectors.flush()
         # Originals go before the rows that name them: in the other order an interruption would leave them for ever.
         run.stage = "originals"
@@ -67,7 +72,8 @@ class Deletion:
         return {
             "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             **asdict(knowledge),
-            "summaries": len(await self.tree.resting_on(tenant, document_id)),
+            "summaries": len(await self.tree.resting_on(tenant, document_id))
+            + await self.communities.resting_on(tenant, document_id),
             "originals": len(keys) - len(await self.blobs.missing(tenant, keys)),
             "rows": dict(await self.documents.remains(tenant, document_id)),
         }
@@ -82,6 +88,7 @@ class Deletion:
             "vectors": await self.nodes.vectors.count(tenant, Collection.CHUNKS, document_id=document_id),
             "mentions": sum(mentions),
             "relationships": sum(relationships),
+            "summaries": await self.communities.resting_on(tenant, document_id),
             "originals": len(keys) - len(await self.blobs.missing(tenant, keys)),
             **await self.documents.remains(tenant, document_id),
         }

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentic_rag_backend.communities.forgetting import CommunityMemory
+from agentic_rag_backend.communities.restoration import Restorer
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
@@ -41,7 +43,7 @@ from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
-from agentic_rag_backend.stores.graph.base import KnowledgeStore
+from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 
 INGEST = "ingest_v1"
@@ -109,7 +111,7 @@ class IngestionService:
         self,
         *,
         catalogue: Catalogue,
-        graph: KnowledgeStore,
+        graph: GraphStore,
         vectors: VectorStore,
         blobs: BlobStore,
         embedder: Embedder,
@@ -139,7 +141,9 @@ class IngestionService:
         commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes)
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         tree = TreeMemory(documents, catalogue.trees, NodePoints(vectors, embedder))
-        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, tree=tree)
+        restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)
+        communities = CommunityMemory(documents=documents, graph=graph, restorer=restorer)
+        self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, tree=tree, communities=communities)
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""

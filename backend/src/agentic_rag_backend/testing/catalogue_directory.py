@@ -276,6 +276,34 @@ async def summaries_are_kept_by_fingerprint(catalogue: Catalogue) -> None:
     equal(await communities.drop_summaries(owner, keep=[]), 1)
 
 
+async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None:
+    """Prose, finding, title, name and keyword alike; what takes their place takes that of all under the fingerprint."""
+    owner, communities = await tenant(catalogue), catalogue.communities
+    support = (Support("paper", 1, "chunk"),)
+    resting = [
+        replace(BARE, fingerprint="prose", sources=support),
+        replace(BARE, fingerprint="finding", findings=(Finding("Said.", support),)),
+        replace(BARE, fingerprint="title", title=Label("Title", support)),
+        replace(BARE, fingerprint="name", names=(Label("Name", support),)),
+        replace(BARE, fingerprint="keyword", keywords=(Label("word", support),)),
+    ]
+    await communities.save_summaries(owner, [SUMMARY, BARE, *resting])
+    found = await communities.summaries_resting_on(owner, "paper")
+    equal({each.fingerprint for each in found}, {each.fingerprint for each in resting})
+    await communities.save_summaries(owner, [replace(resting[0], model="other")])
+    equal(
+        [each.model for each in await communities.summaries_resting_on(owner, "paper") if each.fingerprint == "prose"][-1],
+        "other",
+    )
+    left = [replace(BARE, fingerprint=each.fingerprint, prompt_version="left") for each in resting]
+    await communities.replace_summaries(owner, left)
+    equal(await communities.summaries_resting_on(owner, "paper"), [])
+    fingerprints = [each.fingerprint for each in resting]
+    equal(await communities.summaries(owner, fingerprints), {each.fingerprint: each for each in left})
+    equal(await communities.summaries(owner, fingerprints, prompt_version="v1", model="extractive"), {})
+    equal((await communities.summaries(owner, ["f1"]))["f1"], SUMMARY)
+
+
 async def rebuilds_fall_due(catalogue: Catalogue) -> None:
     """When documents have been quiet, or communities stale for long; once a change, and never beside a rebuild."""
     owner, other, queue = await tenant(catalogue), await tenant(catalogue, "other"), Queue()
@@ -342,6 +370,7 @@ CHECKS: tuple[Check, ...] = (
     a_tenant_is_removed_whole,
     generations_follow_each_other,
     summaries_are_kept_by_fingerprint,
+    summaries_are_found_by_what_they_rest_on,
     rebuilds_fall_due,
     migrating_is_repeatable,
     a_closed_catalogue_says_so,

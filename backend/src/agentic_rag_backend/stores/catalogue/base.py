@@ -495,6 +495,12 @@ class CommunityCatalogue(Protocol):
     async def save_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
         """Record summaries; the same fingerprint, prompt and model again replaces."""
 
+    async def summaries_resting_on(self, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
+        """Return the summaries of which anything rests on passages of the document, in the order in which they were written."""
+
+    async def replace_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
+        """Record summaries in the place of all there are of their fingerprints, whatever wrote those."""
+
     async def drop_summaries(self, tenant: TenantId, *, keep: Sequence[str]) -> int:
         """Remove summaries whose fingerprint is not among ``keep``; return how many went."""
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, case, delete, exists, func, or_, select, update
+from sqlalchemy import Text, bindparam, case, cast, delete, exists, func, or_, select, update
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
@@ -24,6 +24,8 @@ from agentic_rag_backend.stores.catalogue.tables import community_summaries as s
 from agentic_rag_backend.stores.catalogue.tables import jobs, tenants
 
 _SUMMARY_KEYS = ("tenant_id", "fingerprint", "prompt_version", "model")
+_RESTING = ("title", "names", "keywords", "findings", "sources")
+"""What of a summary names the passages that it rests on."""
 _SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources", "rating", "tokens", "written_at")
 
 
@@ -70,6 +72,14 @@ class SqlCommunities:
     async def save_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
         """Record summaries."""
         await self._database.write(_save_summaries, require_tenant(tenant), summaries)
+
+    async def summaries_resting_on(self, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
+        """Return the summaries of which anything rests on passages of the document."""
+        return await self._database.read(_summaries_resting_on, require_tenant(tenant), document_id)
+
+    async def replace_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
+        """Record summaries in the place of all there are of their fingerprints."""
+        await self._database.write(_replace_summaries, require_tenant(tenant), summaries)
 
     async def drop_summaries(self, tenant: TenantId, *, keep: Sequence[str]) -> int:
         """Remove summaries whose fingerprint is not among ``keep``."""
@@ -209,6 +219,29 @@ def _save_summaries(connection: Connection, tenant: TenantId, summaries: Sequenc
     now = utc_now()
     rows = [{"tenant_id": tenant.value, "written_at": now, **asdict(summary)} for summary in summaries]
     upsert(connection, summaries_table, rows, keys=_SUMMARY_KEYS, replace=_SUMMARY_VALUES)
+
+
+def _summaries_resting_on(connection: Connection, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
+    # Reads all of the tenant's, of which there are few: a millisecond for some hundreds. The id is a uuid, so that text that
+    # holds it names it.
+    columns = (summaries_table.c[name] for name in _RESTING)
+    statement = (
+        select(summaries_table)
+        .where(
+            summaries_table.c.tenant_id == tenant.value,
+            or_(*(cast(column, Text).contains(document_id, autoescape=True) for column in columns)),
+        )
+        .order_by(summaries_table.c.written_at, summaries_table.c.prompt_version, summaries_table.c.model)
+    )
+    return [summary_from(row) for row in connection.execute(statement).mappings()]
+
+
+def _replace_summaries(connection: Connection, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
+    for batch in batches([each.fingerprint for each in summaries]):
+        connection.execute(
+            delete(summaries_table).where(summaries_table.c.tenant_id == tenant.value, summaries_table.c.fingerprint.in_(batch))
+        )
+    _save_summaries(connection, tenant, summaries)
 
 
 def _drop_summaries(connection: Connection, tenant: TenantId, keep: Sequence[str]) -> int:

@@ -1,0 +1,68 @@
+"""Take the words of a document out of what communities say at once, before they are built again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from agentic_rag_backend.communities.publication import MIN_SEARCHABLE
+from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.theme_index import passages_behind
+from agentic_rag_backend.communities.visibility import visible_summary
+from agentic_rag_backend.domain.graph import CommunitySummary, Label
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.graph.base import GraphStore
+
+LEFT = "left"
+"""In the place of a prompt's version: no prompt wrote what is left, so that no rebuild takes it for a summary of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityMemory:
+    """What communities say, in catalogue and vectors, as far as visible passages still say it.
+
+    A community keeps its other findings, and gets its prose again when it is rebuilt.
+    """
+
+    documents: DocumentCatalogue
+    graph: GraphStore
+    restorer: Restorer
+
+    async def resting_on(self, tenant: TenantId, document_id: str) -> int:
+        """Return of how many communities the summaries rest on passages of a document."""
+        return len({each.fingerprint for each in await self._resting_on(tenant, document_id)})
+
+    async def forget(self, tenant: TenantId, document_id: str) -> None:
+        """Take out what rests on a document whose passages are not visible any more; repeatable."""
+        # The last one written is the one that readers see.
+        held = {each.fingerprint: each for each in await self._resting_on(tenant, document_id)}
+        if not held:
+            return
+        communities = self.restorer.communities
+        generation = (await communities.pointer(tenant)).generation
+        current = await self.graph.communities(tenant, generation) if generation else []
+        visible = await passages_behind(self.documents, tenant, held.values())
+        left = [_without(visible_summary(each, visible), document_id) for each in held.values()]
+        # Points before records: by these what is to be done is found again after an interruption.
+        searched = [each for each in current if each.fingerprint in held and len(each.entity_ids) >= MIN_SEARCHABLE]
+        await self.restorer.restore(tenant, searched, {each.fingerprint: each for each in left})
+        await communities.replace_summaries(tenant, left)
+
+    async def _resting_on(self, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
+        return await self.restorer.communities.summaries_resting_on(tenant, document_id)
+
+
+def _without(told: CommunitySummary, document_id: str) -> CommunitySummary:
+    """Return what may be shown of a summary without the document's passages being named behind it."""
+
+    def kept(label: Label) -> Label:
+        return replace(label, sources=tuple(each for each in label.sources if each.document_id != document_id))
+
+    return replace(
+        told,
+        prompt_version=LEFT,
+        title=None if told.title is None else kept(told.title),
+        names=tuple(map(kept, told.names)),
+        keywords=tuple(map(kept, told.keywords)),
+        sources=told.sources if told.summary else (),
+    )
