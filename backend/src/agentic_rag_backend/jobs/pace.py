@@ -16,8 +16,9 @@ from agentic_rag_backend.jobs.database import as_unavailable
 
 PLENTY = 16
 """Jobs claimed and not ended from which on the queues are looked at seldom."""
-SELDOM = 5
-"""Times the usual pause."""
+SELDOM = 2
+"""Times the usual pause. Five times would spare another 3 % of an ingestion's CPU time, and a small tenant's document beside a
+large upload would wait half as long again for its two turns (1.3 s against .9)."""
 _LOOK_S = 0.5
 
 _log = logging.getLogger(__name__)
