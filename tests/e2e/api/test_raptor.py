@@ -49,6 +49,15 @@ async def test_a_tree_is_built_searched_and_answered_from(world: World) -> None:
         assert "pumped the cellar" in found["results"][0]["content"], options
         assert found["themes"][0]["type"] == "raptor"
         assert set(found["themes"][0]["representatives"]) & {result["id"] for result in found["results"]}
+    top = max(node["level"] for node in nodes)
+    assert top > 1
+    for search in ("collapsed", "levels"):
+        for levels in ([top], [1], [0]):
+            asked = {"query": QUESTION, "strategy": "raptor", "options": {"search": search, "levels": levels}}
+            found = await client.data("POST", "/search", json=asked)
+            assert {theme["level"] for theme in found["themes"]} == set(levels) - {0}, asked
+            assert all(theme["representatives"] for theme in found["themes"]), asked
+            assert found["results"]
     bare = {"query": QUESTION, "strategy": "raptor", "options": {"include_summaries": False}}
     assert (await client.data("POST", "/search", json=bare))["themes"] == []
     filtered = {"query": QUESTION, "strategy": "raptor", "filters": {"key": "ferry"}}

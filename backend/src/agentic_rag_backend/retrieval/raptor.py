@@ -89,7 +89,7 @@ class RaptorRetriever:
         hits = await self._hits(query, found)
         themes: tuple[ThemeHit, ...] = ()
         if query.options.get("include_summaries", True):
-            themes = await self._themes(query, found, {level for level in levels if level > PASSAGES})
+            themes = await self._themes(query, found, levels)
         cosine = max((item.score for item in found.legs.dense if item.id in {hit.id for hit in hits}), default=0.0)
         coverage = best_coverage(self._stores, query.text, {hit.id: hit.visible.chunk.text for hit in hits})
         missing = pointer.generation == 0
@@ -203,9 +203,11 @@ class RaptorRetriever:
         found.by_node = {chunk: found.nodes[node] for chunk, node in chunks.items()}
         found.legs = Legs(dense=tuple(ranked(near)))
         found.nodes = {item.id: item.score for item in ranked(found.nodes)}
-        for id, node in found.tree.items():
-            below = [chunk for chunk in node.children if chunk in near] if node.level == 1 else []
-            found.representatives[id] = tuple(sorted(below, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
+        for node in sorted(found.tree.values(), key=lambda node: node.level):
+            # Of a node above others, what represents those of its children that were on the way.
+            parts = [(id,) if node.level == 1 else found.representatives.get(id, ()) for id in node.children]
+            below = {chunk for part in parts for chunk in part if chunk in near}
+            found.representatives[node.id] = tuple(sorted(below, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
         return found
 
     async def _cosines(self, query: Query, collection: Collection, vector: Vector, ids: Sequence[str]) -> dict[str, float]:
