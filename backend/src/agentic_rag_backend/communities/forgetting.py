@@ -33,7 +33,10 @@ class CommunityMemory:
         return len({each.fingerprint for each in await self._resting_on(tenant, document_id)})
 
     async def forget(self, tenant: TenantId, document_id: str) -> None:
-        """Take out what rests on a document whose passages are not visible any more; repeatable."""
+        """Take out what rests on a document whose passages are not visible any more; repeatable.
+
+        A rebuild that runs meanwhile and had read them may record them again: what it publishes is stale at once.
+        """
         # The last one written is the one that readers see.
         held = {each.fingerprint: each for each in await self._resting_on(tenant, document_id)}
         if not held:
