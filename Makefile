@@ -7,7 +7,7 @@ COVERAGE := --cov=agentic_rag_backend --cov-branch --cov-report=
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-services up down up-local docs bench demo serve worker lock clean
+.PHONY: help install fmt check test test-unit test-pythons test-services test-deep up down up-local docs bench demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -36,14 +36,23 @@ serve: $(VENV)/.runtime ## serve on http://127.0.0.1:8000, data in ./data
 worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (server profile); health on port 8001
 	$(BIN)/agentic-rag worker
 
+# By file: what a file's fixtures build is built once. (pytest-xdist 3.8 cannot group tests on pytest 9.2.)
 # What starts processes of its own or waits for time to pass is no good neighbour, and has none: it comes after the others.
 # 5: nothing was selected, which is no failure where ARGS selects.
 test: $(VENV)/.dev ## every test, in a process a core, with branch coverage
-	$(BIN)/python -m pytest -m "not alone" -n auto --dist loadgroup $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m "not alone" -n auto --dist loadfile $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
 	$(BIN)/python -m pytest -m alone $(COVERAGE) --cov-append $(ARGS) || [ $$? -eq 5 ]
 
 test-unit: $(VENV)/.dev ## the unit tests alone
 	$(BIN)/python -m pytest tests/unit $(ARGS)
+
+test-pythons: $(VENV)/.dev ## the unit tests and a short demo on every Python from 3.11 on that is here, each in a fresh environment
+	$(BIN)/python infra/test_pythons.py $(ARGS)
+
+MINUTES ?= 30
+test-deep: $(VENV)/.dev ## many more examples of what the gate samples, then MINUTES=30 of hostile input against a real server
+	$(BIN)/python -m pytest -m deep --timeout 3600 $(ARGS)
+	$(BIN)/python tests/deep/fuzz.py --minutes $(MINUTES)
 
 test-services: $(VENV)/.dev ## the tests that need Neo4j or PostgreSQL: found by their settings, else started for the tests
 	infra/install_services.sh
@@ -83,10 +92,12 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, 
 	$(BIN)/python tests/benchmarks/communities.py
 	$(BIN)/python tests/benchmarks/corpus_wide.py
 
-lock: $(VENV)/.dev ## resolve the requirements anew
-	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --extra build -o requirements.lock pyproject.toml
-	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra dev --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
-	cd backend && ../$(BIN)/pip-compile --quiet --strip-extras --generate-hashes --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links --allow-unsafe --extra build --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
+# Universal: one lock a file, with markers, for every supported Python and platform.
+LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra build
+lock: $(VENV)/.dev ## resolve the requirements again and write the lock files
+	cd backend && $(LOCK) -o requirements.lock pyproject.toml
+	cd backend && $(LOCK) --extra dev --extra server -c requirements.lock -o requirements-dev.lock pyproject.toml
+	cd backend && $(LOCK) --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
 
 clean: ## remove .venv, caches and the demo's data
 	rm -rf $(VENV) .demo .coverage .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

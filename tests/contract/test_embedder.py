@@ -71,6 +71,9 @@ class Faulty:
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         return await self.sound.embed_query(text)
 
+    def query_characters(self, text: str) -> int:
+        return self.sound.query_characters(text)
+
     async def close(self) -> None:
         await self.sound.close()
 
@@ -113,6 +116,11 @@ class QueryAsRow(Faulty):
         return await self.sound.embed([text])
 
 
+class SaysTooMuch(Faulty):
+    def query_characters(self, text: str) -> int:
+        return len(text)
+
+
 class UnstableName(Faulty):
     calls = 0
 
@@ -124,7 +132,17 @@ class UnstableName(Faulty):
 
 @pytest.mark.parametrize(
     "fault",
-    [CutsLongTexts, NotUnitLength, OrderedByLength, DependsOnTheBatch, DoublePrecision, FlatWhenEmpty, QueryAsRow, UnstableName],
+    [
+        CutsLongTexts,
+        NotUnitLength,
+        OrderedByLength,
+        DependsOnTheBatch,
+        DoublePrecision,
+        FlatWhenEmpty,
+        QueryAsRow,
+        SaysTooMuch,
+        UnstableName,
+    ],
 )
 async def test_suite_notices_a_planted_fault(remote: OpenAIEmbedder, fault: type[Faulty]) -> None:
     failed = []

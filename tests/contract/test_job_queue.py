@@ -22,12 +22,13 @@ from agentic_rag_backend.jobs.backlog import options_of
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.slots import Slots
 from agentic_rag_backend.jobs.turns import Turns
+from agentic_rag_backend.stores.catalogue.database import committed, parse_url
 from agentic_rag_backend.testing import job_queue as contract
 
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    opened = create_engine(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    opened = create_engine(parse_url(f"sqlite:///{tmp_path / 'catalogue.db'}"))
     yield opened
     opened.dispose()
 
@@ -45,7 +46,10 @@ def _workplace(engine: Engine, adapter: type[DbosQueue] = DbosQueue) -> contract
         def run() -> None:
             with engine.connect() as connection:
                 work(connection)
+                calls = committed(connection)
                 connection.commit() if commit else connection.rollback()
+            for call in calls if commit else ():
+                call()
 
         await asyncio.to_thread(run)
 
@@ -156,6 +160,7 @@ from sqlalchemy import create_engine
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.stores.catalogue.database import parse_url
 
 folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"
 tenant = TenantId("t_" + "a" * 32)
@@ -176,7 +181,7 @@ async def commit(tenant, job_id, attempt):
 
 async def main():
     global queue
-    engine = create_engine(f"sqlite:///{folder / 'catalogue.db'}")
+    engine = create_engine(parse_url(f"sqlite:///{folder / 'catalogue.db'}"))
     queue = DbosQueue(engine, executor_id=uuid.uuid4().hex, prepare_concurrency=2, polling_interval_s=0.05)
     queue.register("prepare_v1", QueueName.PREPARE, prepare)
     queue.register("commit_v1", QueueName.COMMIT, commit)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import uuid
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,8 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from services import QdrantServer
 
+from agentic_rag_backend.domain.deployment import Deployment
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import (
     Collection,
     IndexStatus,
@@ -27,6 +32,7 @@ from agentic_rag_backend.stores.vector.base import (
 )
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
 from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
+from agentic_rag_backend.stores.vector.qdrant_server import connect
 from agentic_rag_backend.testing import vector_store as contract
 from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
 from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore
@@ -70,6 +76,46 @@ def qdrant_opener(folder: Path) -> OpenStore:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_qdrant(check: Check, tmp_path: Path) -> None:
     await check(qdrant_opener(tmp_path))
+
+
+async def nobody(tenants: Sequence[TenantId]) -> frozenset[TenantId]:
+    return frozenset()
+
+
+@asynccontextmanager
+async def server_opener(server: QdrantServer, *, grpc: bool) -> AsyncIterator[OpenStore]:
+    """Open the adapter on a real server, each place under names of its own, which are removed in the end."""
+    run, places = f"test_{uuid.uuid4().hex[:8]}", set()
+
+    @asynccontextmanager
+    async def open_store(place: str) -> AsyncIterator[VectorStore]:
+        name = f"{run}_{hashlib.sha256(place.encode()).hexdigest()[:8]}"
+        places.add(name)
+        owner = Owner(deployment=Deployment(id=f"d_{name}", name=name, described="tests"), knows=nobody)
+        client = connect(server.url, prefer_grpc=grpc, grpc_port=server.grpc_port, timeout_s=60)
+        store = await QdrantVectorStore.open(
+            client, dimensions=DIMENSIONS, embedder_fingerprint="test", timeout_s=120, owner=owner
+        )
+        try:
+            yield store
+        finally:
+            await store.close()
+
+    try:
+        yield open_store
+    finally:
+        client = connect(server.url)
+        for each in (await client.get_collections()).collections:
+            if each.name.startswith(tuple(places)):
+                await client.delete_collection(each.name)
+        await client.close()
+
+
+@pytest.mark.parametrize("grpc", [False, True], ids=["rest", "grpc"])
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+async def test_qdrant_server(check: Check, grpc: bool, qdrant_server: QdrantServer) -> None:
+    async with server_opener(qdrant_server, grpc=grpc) as open_store:
+        await check(open_store)
 
 
 class Faulty:

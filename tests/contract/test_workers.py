@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,18 @@ async def test_jobs_that_have_not_ended_are_counted_over_all_tenants(catalogue: 
         await catalogue.jobs.start(one, job.id)
     await catalogue.jobs.finish(one, of_one[0].id, JobState.FAILED)
     assert await catalogue.workers.open_jobs() == {"queued": 2, "running": 1}
+
+
+async def test_the_oldest_queued_job_of_each_kind_tells_how_long_it_waits(catalogue: SqlCatalogue) -> None:
+    assert await catalogue.workers.oldest_queued_s() == {}
+    tenants = [(await catalogue.tenants.create(name)).id for name in ("one", "other")]
+    waiting = [await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing) for tenant in tenants]
+    begun = await catalogue.jobs.create(tenants[0], JobKind.RECONCILE, {}, nothing)
+    await catalogue.jobs.start(tenants[0], begun.id)
+    waited = (datetime.now(UTC) - waiting[0].created_at).total_seconds()
+    found = await catalogue.workers.oldest_queued_s()
+    assert set(found) == {JobKind.REBUILD}
+    assert found[JobKind.REBUILD] >= waited
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def test_locks_name_no_host_and_no_folder(root: Path, name: str) -> None:
 )
 def test_locks_pin_every_dependency_with_hashes(root: Path, name: str, groups: tuple[str, ...]) -> None:
     text = (root / "backend" / name).read_text(encoding="utf-8")
-    entries = re.findall(r"^([A-Za-z0-9._-]+)==\S+ \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE)
+    entries = re.findall(
+        r"^([A-Za-z0-9._-]+)==\S+(?: ; [^\n]+)? \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE
+    )
     pinned = {canonical(entry[0]) for entry in entries}
 
     assert len(entries) == len(re.findall(r"^\w[^\n]*==", text, re.MULTILINE)), "an entry without hashes"

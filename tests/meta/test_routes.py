@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pkgutil
+import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -68,3 +69,15 @@ def test_the_rows_name_the_scope_that_the_route_asks_for(root: Path, table_rows:
 def test_only_health_is_open_to_callers_without_a_key() -> None:
     # The figures ask for the operator's key themselves where other machines reach them.
     assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready", "/metrics"}
+
+
+def test_every_metric_has_its_row_and_every_row_its_metric(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    rows = table_rows(root / "docs" / "guide" / "operations.md")
+    described = {row[0].strip("`"): row[1] for row in rows if row[0].startswith("`agentic_rag_")}
+    source = root / "backend" / "src" / "agentic_rag_backend"
+    made = "".join((source / name).read_text() for name in ("telemetry/metrics.py", "api/routers/metrics.py"))
+    found = {
+        name + ("_total" if kind == "Counter" else ""): kind.lower()
+        for kind, name in re.findall(r'(Counter|Gauge|Histogram)\(\s*"(\w+)"', made)
+    }
+    assert described == found

@@ -112,10 +112,32 @@ class UnreadableDocument(AgenticRagError):
     title = "Unreadable document"
 
 
+class ResourceLimit(UnreadableDocument):
+    """Reading the document took more time or memory than one document may have, or ended its process."""
+
+    code = "resource_limit"
+    title = "Resource limit exceeded"
+
+
 class StoreUnavailable(AgenticRagError):
     code = "store_unavailable"
     status = 503
     title = "Store unavailable"
+
+
+class StorageFull(StoreUnavailable):
+    """The disk of a store has no room left; what was written before stays readable."""
+
+    code = "storage_full"
+    status = 507
+    title = "Storage full"
+
+
+class StoreDamaged(StoreUnavailable):
+    """A file of a store is not what was written; the message names it and what to do."""
+
+    code = "store_damaged"
+    title = "Store damaged"
 
 
 class StoreLocked(StoreUnavailable):
@@ -176,6 +198,30 @@ class RequestTimeout(AgenticRagError):
     code = "timeout"
     status = 504
     title = "Timed out"
+
+
+class RequestIncomplete(AgenticRagError):
+    """The request's head or body did not arrive within its time."""
+
+    code = "request_incomplete"
+    status = 408
+    title = "Request incomplete"
+
+
+class TooManyConnections(AgenticRagError):
+    """One address holds as many connections as it may."""
+
+    code = "too_many_connections"
+    status = 429
+    title = "Too many connections"
+
+
+class Overloaded(AgenticRagError):
+    """The server holds as many connections as it may."""
+
+    code = "overloaded"
+    status = 503
+    title = "Server overloaded"
 
 
 class ConfigurationError(AgenticRagError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.queries import query_of, strategy_of
+from agentic_rag_backend.api.queries import query_of, strategy_of, with_warnings
 from agentic_rag_backend.api.schemas.search import SearchBody
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
@@ -31,7 +32,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
 
 DEFAULT_TENANT = "default"
@@ -52,11 +53,11 @@ async def open_embedded(
         settings: any field of `Settings`, such as ``llm="openai"``; before the environment.
 
     Raises:
-        pydantic.ValidationError: a setting is outside its limits.
+        ConfigurationError: a setting is outside its limits.
         StoreLocked: another process has the folder open.
         NotFound: there is no such tenant.
     """
-    chosen = Settings(
+    chosen = read_settings(
         **{"community_auto_rebuild": False, **settings}, data_dir=Path(data_dir), dual_level_retrieval_enabled=dual_level
     )
     if not structlog.is_configured():
@@ -146,8 +147,8 @@ class Embedded:
             InvalidRequest: a value is outside its limits.
             FeatureDisabled: dual_level was named and is switched off.
         """
-        query, strategy = await self._query(question, options)
-        return await self.container.retrievers.get(strategy).retrieve(query)
+        query, warnings, strategy = await self._query(question, options)
+        return with_warnings(await self.container.retrievers.get(strategy).retrieve(query), warnings)
 
     async def ask(
         self, question: str, *, generator: str | None = None, history: Sequence[Message] = (), **options: Any
@@ -163,17 +164,19 @@ class Embedded:
             InvalidRequest: a value is outside its limits.
             ModelUnavailable: the language model failed.
         """
-        query, strategy = await self._query(question, options)
-        return await self.container.answers.answer(query, strategy=strategy, generator=generator, history=history)
+        query, warnings, strategy = await self._query(question, options)
+        answer = await self.container.answers.answer(query, strategy=strategy, generator=generator, history=history)
+        return replace(answer, retrieval=with_warnings(answer.retrieval, warnings))
 
-    async def _query(self, question: str, options: Mapping[str, Any]) -> tuple[Query, str]:
+    async def _query(self, question: str, options: Mapping[str, Any]) -> tuple[Query, tuple[str, ...], str]:
         try:
             body = SearchBody.model_validate({**options, "query": question})
         except ValidationError as error:
             told = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False))
             raise InvalidRequest("; ".join(told)) from None
         strategy = strategy_of(self.container, body)
-        return query_of(self.container, await self._principal(), body, strategy)[0], strategy
+        query, warnings = query_of(self.container, await self._principal(), body, strategy)
+        return query, warnings, strategy
 
     async def _principal(self) -> Principal:
         # Read anew each time, so that a flag switched meanwhile acts at once.

@@ -1,19 +1,26 @@
-"""Every setting: environment variables or ``.env``, read once by the cli, the api and the container."""
+"""Every setting: environment variables, ``.env`` or a YAML file, read once by the cli, the api and the container."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, get_origin
 
-from pydantic import Field, SecretStr, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, ValidationInfo, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
 
 
 class Settings(BaseSettings):
     """All settings of a process. Each field's environment variable is its name in capitals; ``.env.example`` lists them.
 
+    An option given to the constructor comes first, then the environment, then ``.env``, then the YAML file that
+    ``AGENTIC_RAG_CONFIG`` names. `settings_reading.read_settings` says in words what is wrong with a value.
+
     Raises:
-        pydantic.ValidationError: a value is outside its limits; the message names setting, limit and value.
+        pydantic.ValidationError: a value is outside its limits.
+        ConfigurationError: the YAML file cannot be read, or names something that is no setting.
     """
 
     model_config = SettingsConfigDict(
@@ -27,6 +34,18 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
     log_format: Literal["console", "json"] = Field("console", description="how events are written to stderr")
     request_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds a request may take in all")
+    header_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds a connection may take to send a request's head")
+    body_timeout_s: float = Field(
+        15.0, gt=0, le=300, description="seconds without a byte, of a request's body or of a response that is not read"
+    )
+    keep_alive_s: int = Field(10, ge=1, le=3600, description="seconds an idle connection stays open between requests")
+    max_connections: int = Field(2000, ge=1, le=100_000, description="open connections in all; further ones get 503")
+    max_connections_per_client: int = Field(
+        200, ge=0, le=100_000, description="open connections of one address; further ones get 429; 0: no bound, behind a proxy"
+    )
+    cors_origins: str = Field(
+        "", description="origins whose pages may call from a browser, separated by commas; *: all; empty: none"
+    )
     operator_key: SecretStr | None = Field(None, description="key of the operator's routes (32 characters or more)")
     max_upload_mb: int = Field(50, ge=1, le=1024, description="largest uploaded file, MiB")
     max_import_mb: int = Field(
@@ -34,6 +53,11 @@ class Settings(BaseSettings):
     )
 
     # --- stores
+    deployment: str = Field(
+        "agentic_rag",
+        pattern="^[a-z][a-z0-9_]{0,39}$",
+        description="name of this deployment on servers that others share: Qdrant collections begin with it",
+    )
     database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")
     database_timeout_s: float = Field(
         10.0, gt=0, le=300, description="seconds one read of PostgreSQL may take, connecting included"
@@ -60,7 +84,8 @@ class Settings(BaseSettings):
     qdrant_ca_file: Path | None = Field(
         None, description="certificates (PEM) that Qdrant's is checked against; unset: the system's; not with gRPC"
     )
-    qdrant_prefer_grpc: bool = Field(False, description="speak gRPC with Qdrant, on port 6334 of QDRANT_URL's host")
+    qdrant_prefer_grpc: bool = Field(False, description="speak gRPC with Qdrant, on QDRANT_GRPC_PORT of QDRANT_URL's host")
+    qdrant_grpc_port: int = Field(6334, ge=1, le=65535, description="port of Qdrant's gRPC for QDRANT_PREFER_GRPC=true")
     qdrant_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one call to Qdrant may take, retries included")
     vector_index_min_points: int = Field(
         20_000, ge=0, description="vectors of one tenant above which a search graph is built; 0: never"
@@ -84,6 +109,13 @@ class Settings(BaseSettings):
     )
     prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once, in each process")
     job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
+    parse_cpu_s: float = Field(
+        20.0, ge=0.5, le=3600, description="processor seconds that reading a document may take, for each 10 MiB of it or part"
+    )
+    parse_timeout_s: float = Field(
+        60.0, ge=1, le=7200, description="seconds that reading a document may take, for each 10 MiB of it or part"
+    )
+    parse_memory_mb: int = Field(1024, ge=64, le=65_536, description="memory that reading a document may take, MiB")
     job_patience_s: float = Field(
         3600.0, ge=0, le=604_800, description="seconds a job waits, without progress, for stores and models that do not answer"
     )
@@ -91,6 +123,39 @@ class Settings(BaseSettings):
     reconcile_interval_s: float = Field(
         86_400.0, ge=0, le=31_536_000, description="seconds between two comparisons of a tenant's stores; 0: none"
     )
+
+    # --- words
+    language: Literal[
+        "ar",
+        "az",
+        "bn",
+        "ca",
+        "da",
+        "de",
+        "el",
+        "en",
+        "es",
+        "eu",
+        "fi",
+        "fr",
+        "he",
+        "hu",
+        "id",
+        "it",
+        "ja",
+        "kk",
+        "ne",
+        "nl",
+        "no",
+        "pt",
+        "ro",
+        "ru",
+        "sl",
+        "sv",
+        "tg",
+        "tr",
+        "zh",
+    ] = Field("en", description="language of stemming and stop words in BM25, for all tenants; a change needs `reindex`")
 
     # --- embedding
     embedder: Literal["bundled", "openai"] = Field("bundled", description="what turns text into vectors")
@@ -131,10 +196,17 @@ class Settings(BaseSettings):
     dual_level_synthesis_temperature: float = Field(0.3, ge=0, le=2, description="temperature of the dual-level answer")
     dual_level_prompt_file: Path | None = Field(None, description="prompt read instead of the built-in dual-level one")
 
+    # --- hybrid search
+    hybrid_dense_weight: float = Field(0.7, ge=0, le=1, description="weight of the similarity of embeddings in hybrid search")
+    hybrid_sparse_weight: float = Field(0.3, ge=0, le=1, description="weight of words (BM25) in hybrid search")
+
     # --- retrieval and answers
     default_strategy: str = Field("auto", description="strategy of a request that names none")
     default_generator: str = Field("attributed", description="generator of a request that names none")
     answer_min_confidence: float = Field(0.35, ge=0, le=1, description="confidence below which an answer is a refusal")
+    fallback_to_extractive: bool = Field(
+        True, description="answer with sentences of the documents, and say so, while the language model fails; false: 503"
+    )
     tenant_graph_cache_mb: int = Field(512, ge=16, le=65536, description="memory for tenants' graphs, MiB")
 
     # --- themes
@@ -178,3 +250,38 @@ class Settings(BaseSettings):
         if value is not None and len(value.get_secret_value()) < 32:
             raise ValueError(f"OPERATOR_KEY must have at least 32 characters; it has {len(value.get_secret_value())}")
         return value
+
+    @property
+    def allowed_origins(self) -> tuple[str, ...]:
+        """The origins of CORS_ORIGINS."""
+        return tuple(origin for part in self.cors_origins.split(",") if (origin := part.strip()))
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _origins(cls, value: str) -> str:
+        for part in value.split(","):
+            origin = part.strip()
+            if origin and origin != "*" and not re.fullmatch(r"https?://[^/\s*]+", origin):
+                raise ValueError(f"CORS_ORIGINS must hold origins such as https://app.example, without a path; got {origin!r}")
+        return value
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _in_any_case(cls, value: Any, info: ValidationInfo) -> Any:
+        """Accept the words of a setting that has a list of them in any case: ``LOG_LEVEL=INFO``."""
+        words = info.field_name is not None and get_origin(cls.model_fields[info.field_name].annotation) is Literal
+        return value.strip().lower() if words and isinstance(value, str) else value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Put the YAML file below ``.env``."""
+        named = (getattr(source, "env_vars", {}).get(CONFIG_VARIABLE.lower()) for source in (env_settings, dotenv_settings))
+        file = ConfigFile(settings_cls, next(filter(None, named), None))
+        return init_settings, env_settings, dotenv_settings, file

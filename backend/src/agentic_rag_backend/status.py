@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -11,9 +13,17 @@ from agentic_rag_backend.container.options import synthesis_model
 from agentic_rag_backend.container.sharing import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.tenancy.features import DUAL_LEVEL
+from agentic_rag_backend.models.health import OK, state_of
+from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
+_MODELS = {"llm": "the language model", "embedder": "the embedding model"}
 NO_WORKER = "no worker has said that it is alive lately: jobs wait until 'agentic-rag worker' runs"
+
+
+async def model_states(services: Container) -> dict[str, str]:
+    """Return ``ok``, or the code of what is wrong, of the language model and the embedder; within a second."""
+    llm, embedder = await asyncio.gather(state_of(services.model), state_of(services.embedder))
+    return {"llm": llm, "embedder": embedder}
 
 
 async def describe_status(services: Container, caller: Principal) -> dict[str, Any]:
@@ -26,7 +36,9 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     open_jobs = await services.attendance.open_jobs() if caller.operator else None
     pointer = await services.catalogue.communities.pointer(tenant.id)
     tree = await services.catalogue.trees.pointer(tenant.id)
+    states = await model_states(services)
     dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
+    weights = services.defaults.level_weights(caller.flags)
     return {
         "version": __version__,
         "profile": _profile(services),
@@ -40,14 +52,17 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             "llm": services.model.name,
             "extraction": settings.extraction,
         },
+        "model_states": states,
         "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
         "features": {flag.name: flag.value for flag in services.features.effective(caller.flags)},
         "dual_level": {
             "enabled": dual_level,
-            "low_weight": settings.dual_level_low_weight,
-            "high_weight": settings.dual_level_high_weight,
-            "low_limit": settings.dual_level_low_limit,
-            "high_limit": settings.dual_level_high_limit,
+            # As they are used: normalised, and the tenant's own where it has set them.
+            "low_weight": weights.low,
+            "high_weight": weights.high,
+            "auto_weights": services.features.enabled(AUTO_WEIGHTS, caller.flags),
+            "low_limit": services.defaults.low_limit,
+            "high_limit": services.defaults.high_limit,
             "synthesis_model": synthesis_model(settings),
             "synthesis_temperature": settings.dual_level_synthesis_temperature,
         },
@@ -61,13 +76,18 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "workers": {"alive": len(workers), "here": services.attendance.here},
         # Over all tenants, as are the indexes.
         "queue": open_jobs,
-        "warnings": [] if workers or of_one_process(services.settings) else [NO_WORKER],
+        "warnings": _warnings(services, states, alive=bool(workers)),
         "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
         "raptor": {"generation": tree.generation, "stale": tree.stale, "built_at": tree.built_at},
         # Over all tenants, so for the operator: what a tenant is told must not depend on others.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
     }
+
+
+def _warnings(services: Container, states: Mapping[str, str], *, alive: bool) -> list[str]:
+    found = [f"{_MODELS[name]} does not answer: {state}" for name, state in states.items() if state != OK]
+    return found if alive or of_one_process(services.settings) else [*found, NO_WORKER]
 
 
 def _profile(services: Container) -> str:
@@ -82,4 +102,5 @@ def _reconciliation(job: Job | None) -> dict[str, Any] | None:
     if job is None or job.result is None:
         return None
     counts = {name: job.result[name] for name in ("repair", "found", "mended", "skipped", "unmendable")}
+    counts["withheld"] = job.result.get("withheld", 0)  # an earlier release did not count it
     return {"finished_at": job.finished_at, **counts}

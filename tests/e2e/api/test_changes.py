@@ -53,6 +53,8 @@ async def test_metadata_is_merged_and_found_by_filters_at_once(world: World) -> 
             assert ([item["title"] for item in results] == ["The locks"]) == found
     before = await _version(world.alpha)
     assert await world.alpha.data("PATCH", f"/documents/{document['id']}", json=change) == changed
+    answered = await world.alpha.patch(f"/documents/{document['id']}", change)
+    assert answered.json()["meta"]["search"] == "current"
     assert await _version(world.alpha) == before, "nothing has changed"
     await world.alpha.data("PATCH", f"/documents/{document['id']}", json={"metadata": {}})
 

@@ -103,6 +103,11 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     "POST /jobs/{job_id}/cancel": (Case("job"),),
     "POST /jobs/{job_id}/retry": (Case("job"),),
     "POST /search": _retrieving(limit=20),
+    "POST /search/explain": tuple(
+        Case(kind, "body", {"query": "eels", "document_id": "{id}", "strategy": strategy})
+        for kind in ("document", "chunk")
+        for strategy in ("hybrid", "graph")
+    ),
     "POST /search/dual-level": NO_ID,
     "POST /answers": (*_retrieving(), *_retrieving(stream=True)),
     "GET /communities": (Case("community", "cursor", query={"cursor": "{id}"}, status=422),),

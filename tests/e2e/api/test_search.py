@@ -124,6 +124,20 @@ async def test_answers_cite_verbatim(world: World, generator: str) -> None:
     await _verbatim(world.alpha, data["citations"])
 
 
+async def test_citation_styles(world: World, sse: Events) -> None:
+    numeric = await world.alpha.data("POST", "/answers", json={"query": QUESTION})
+    for style, mark in (("title", "(Tidal barrage)"), ("none", "")):
+        body = {"query": QUESTION, "citation_style": style}
+        data = await world.alpha.data("POST", "/answers", json=body)
+        assert "[1]" not in data["answer"]
+        assert mark in data["answer"]
+        assert data["citations"] == numeric["citations"]
+        done = sse(await world.alpha.post("/answers", {**body, "stream": True}))[-1][2]
+        assert done["answer"] == data["answer"]
+    refused = await world.alpha.post("/answers", {"query": QUESTION, "citation_style": "footnotes"})
+    assert refused.status_code == 422
+
+
 async def test_what_the_documents_do_not_say_is_refused(world: World) -> None:
     data = await world.alpha.data("POST", "/answers", json={"query": UNANSWERABLE})
     assert (data["grounded"], data["citations"]) == (False, [])
@@ -312,3 +326,16 @@ async def test_weights_come_from_the_form_of_the_question_or_from_the_tenant(dua
         assert found == pytest.approx(expected)
     refused = await client.patch("/features", {"DUAL_LEVEL_LOW_WEIGHT": 2})
     assert refused.status_code == 422
+
+
+async def test_a_very_long_question_is_embedded_in_part_and_the_response_says_so(dual_level: World, sse: Events) -> None:
+    question = {"query": "." * 7980 + " barrage"}
+    text = "query has 7988 characters; only the first 254 were embedded, and all of it was searched as words"
+    for path in ("/search", "/search/dual-level", "/answers"):
+        short = await dual_level.alpha.post(path, {"query": "Why was the barrage delayed?"})
+        long = await dual_level.alpha.post(path, question)
+        assert (short.status_code, long.status_code) == (200, 200)
+        assert text in long.json()["meta"]["warnings"]
+        assert not any("embedded" in warning for warning in short.json()["meta"]["warnings"])
+    streamed = sse(await dual_level.alpha.post("/answers", {**question, "stream": True}))
+    assert text in streamed[0][2]["trace"]["warnings"]

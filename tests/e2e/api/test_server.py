@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import json
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-
-OPERATOR_KEY = "the-operators-key-of-these-tests-0123456789"
-START_S = 60
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+from http_server import issue_key, running_server
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A server that is ready; afterwards it must end by SIGTERM without complaint."""
-    folder: Path = tmp_path_factory.mktemp("server")
-    port = _free_port()
-    settings = {"DATA_DIR": str(folder / "data"), "OPERATOR_KEY": OPERATOR_KEY, "COMMUNITY_AUTO_REBUILD": "false"}
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from agentic_rag_backend.cli.app import main; main()", "serve", "--port", str(port)],
-            cwd=folder,
-            env={**os.environ, **settings},
-            stdout=log,
-            stderr=log,
-        )
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
-        try:
-            _wait_until_ready(client, process, folder / "log")
-            yield client
-        finally:
-            process.send_signal(signal.SIGTERM)
-            code = process.wait(30)
-    assert code in {0, -signal.SIGTERM}, (folder / "log").read_text()
-
-
-def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        assert process.poll() is None, log.read_text()
-        try:
-            if client.get("/health/ready").status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    raise AssertionError(f"not ready within {START_S} s: {log.read_text()}")
+    with running_server(tmp_path_factory.mktemp("server")) as client:
+        yield client
 
 
 def _data(client: httpx.Client, method: str, path: str, secret: str, **body: Any) -> Any:
@@ -71,22 +28,16 @@ def _data(client: httpx.Client, method: str, path: str, secret: str, **body: Any
     return response.json()["data"]
 
 
-def _tenant(client: httpx.Client, name: str) -> str:
-    tenant = _data(client, "POST", "/tenants", OPERATOR_KEY, name=name)
-    issued = _data(client, "POST", f"/tenants/{tenant['id']}/keys", OPERATOR_KEY, name="key", scopes=["admin"])
-    return str(issued["key"])
-
-
 def _ended(client: httpx.Client, key: str, job_id: str) -> str:
     """Follow the job's events to the end and return its state."""
     states = []
     with client.stream("GET", f"/api/v1/jobs/{job_id}/events", headers={"X-API-Key": key}) as events:
         states = [line for line in events.iter_lines() if line.startswith("data:") and '"state"' in line]
-    return "succeeded" if '"state": "succeeded"' in states[-1] else states[-1]
+    return str(json.loads(states[-1].removeprefix("data:"))["state"])
 
 
 def test_the_main_job_over_a_socket(server: httpx.Client) -> None:
-    keys = [_tenant(server, name) for name in ("first", "second")]
+    keys = [issue_key(server, name) for name in ("first", "second")]
     documents = []
     for key, place in zip(keys, ("Sarn", "Quell"), strict=True):
         text = f"Mara Venn leads the Harbour Authority of {place}. The Harbour Authority built the pier in 1911."
@@ -109,14 +60,14 @@ def test_the_main_job_over_a_socket(server: httpx.Client) -> None:
 
 
 def test_a_streamed_answer_arrives_in_events(server: httpx.Client) -> None:
-    key = _tenant(server, "third")
+    key = issue_key(server, "third")
     with server.stream("POST", "/api/v1/answers", headers={"X-API-Key": key}, json={"query": "Who?", "stream": True}) as answer:
         names = [line.removeprefix("event: ") for line in answer.iter_lines() if line.startswith("event:")]
     assert (names[0], names[-1]) == ("retrieval", "done")
 
 
 def test_a_body_without_a_length_is_bounded(server: httpx.Client) -> None:
-    key = _tenant(server, "fourth")
+    key = issue_key(server, "fourth")
 
     def pieces() -> Iterator[bytes]:
         yield b'{"query": "'
@@ -136,7 +87,7 @@ def test_a_body_without_a_length_is_bounded(server: httpx.Client) -> None:
 @pytest.mark.parametrize(
     "sent",
     [
-        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET /%zz HTTP/1.1\r\nHost: x\r\n\r\n",
         b"NONSENSE\r\n\r\n",
         b"GET /health/live HTTP/1.1\r\nHost: x\r\nX-API-Key: " + b"k" * 200_000 + b"\r\n\r\n",
@@ -155,3 +106,32 @@ def test_what_is_no_proper_request_gets_a_4xx_or_nothing(server: httpx.Client, s
             line = b""  # hung up on while it was still talking
     assert not line or line.split()[1].startswith(b"4"), line
     assert server.get("/health/live").status_code == 200
+
+
+def test_head_over_a_socket_has_no_body_and_leaves_the_connection_usable(server: httpx.Client) -> None:
+    for path in ("/health/live", "/api/v1/docs", "/api/v1/jobs/nobody/events"):
+        head, whole = server.head(path), server.get(path)
+        assert (head.status_code, head.content) == (whole.status_code, b"")
+        assert head.headers["content-type"] == whole.headers["content-type"]
+
+
+def test_half_sent_requests_are_closed_and_others_are_served_meanwhile(tmp_path: Path) -> None:
+    """Through the command and its settings; what the connections do is tried in tests/unit/api/test_connections.py."""
+    begun = (b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\n", b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n")
+    limits = {"HEADER_TIMEOUT_S": 1, "BODY_TIMEOUT_S": 1, "MAX_CONNECTIONS_PER_CLIENT": 400}
+    with running_server(tmp_path, **limits) as client:
+        key = f"X-API-Key: {issue_key(client, 'slow')}\r\n".encode()
+        address = (client.base_url.host, client.base_url.port or 0)
+        slow = [socket.create_connection(address, timeout=60) for _ in range(300)]
+        for number, connection in enumerate(slow):
+            head = begun[0] if number % 2 else begun[1] + key + b"Content-Type: application/json\r\n\r\n{"
+            connection.sendall(head)
+        assert client.get("/health/live").status_code == 200
+        for connection in slow:
+            received = b""
+            while part := connection.recv(65536):
+                received += part
+            assert received.startswith(b"HTTP/1.1 408 "), received
+            assert b'"code":"request_incomplete"' in received.replace(b'": "', b'":"')
+            connection.close()
+        assert client.get("/health/live").status_code == 200

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from qdrant_client import QdrantClient
+from qdrant_server import qdrant_process
 
 
 @pytest.fixture
@@ -95,6 +98,24 @@ def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> 
     refused = cli("demo", "--corpus", "notes", "--question", "What is the boiling point of tungsten?")
     assert refused.code == 1
     assert "1 of 1 answers cite nothing" in refused.err
+
+
+@pytest.mark.slow
+def test_the_demo_leaves_nothing_on_a_shared_server(cli: Any, notes: Path, tmp_path: Path) -> None:
+    """With a catalogue of its own it uses no server at all; in a given one its tenant is removed."""
+    asked = ("demo", "--corpus", "notes", "--question", "Who founded the Kettle Bank?", "--json")
+    with qdrant_process() as url, closing(QdrantClient(url=url, check_compatibility=False)) as client:
+        server = {**cli.environment, "VECTOR_STORE": "qdrant", "QDRANT_URL": url}
+        done = replace(cli, environment=server)(*asked)
+        assert done.code == 0, done.err
+        assert client.get_collections().collections == []
+
+        shared = replace(cli, environment={**server, "DATABASE_URL": f"sqlite:///{tmp_path / 'shared.db'}"})
+        done = shared(*asked)
+        assert done.code == 0, done.err
+        held = [client.count(each.name).count for each in client.get_collections().collections]
+        assert held == [0, 0]
+        assert shared("tenants", "list", "--json").json == []
 
 
 def test_a_document_is_changed_and_cut_again(cli: Any, notes: Path) -> None:

@@ -260,7 +260,7 @@ def test_it_starts_stops_and_starts_again_with_the_key_it_showed_once(cli: Any) 
     again, kept = _first_lines(cli, second)
     assert kept == key
     assert key not in again
-    assert _stopped(second, signal.SIGINT) == 0
+    assert _stopped(second, signal.SIGINT) == 130
 
 
 def _stopped(process: Any, number: signal.Signals) -> int:
@@ -285,3 +285,60 @@ def _first_lines(cli: Any, process: Any) -> tuple[str, str]:
         (cli.folder / "started").touch()
         shown += str(process.stdout.readline())
     return shown, key
+
+
+def test_documents_are_named_by_key_as_well_as_by_id(served: Any) -> None:
+    listed = {each["key"]: each["id"] for each in served.cli("documents", "list", "--json").json}
+    for key, document_id in listed.items():
+        by_key = served.cli("documents", "show", key, "--json")
+        assert (by_key.code, by_key.json["id"]) == (0, document_id)
+        assert served.cli("documents", "show", document_id, "--json").json == by_key.json
+    titled = served.cli("documents", "update", "town/bank.md", "--title", "The Kettle Bank", "--json")
+    assert (titled.code, titled.json["title"]) == (0, "The Kettle Bank")
+    looks_like_an_id = "3f2b9c1e-0000-4000-8000-000000000000"
+    (served.cli.folder / "odd.md").write_text("# Odd\n\nThe Odd Fellows met in Lowmere in 1902.\n")
+    assert served.cli("ingest", "odd.md", "--key", looks_like_an_id).code == 0
+    cut = served.cli("documents", "chunk", looks_like_an_id, "--chunk-size", "40", "--overlap", "0", "--json")
+    assert (cut.code, cut.json["state"]) == (0, "succeeded"), cut.err
+    assert served.cli("documents", "delete", looks_like_an_id).code == 0
+    gone = served.cli("documents", "show", looks_like_an_id, "--json")
+    assert (gone.code, gone.json["error"]["code"]) == (1, "not_found")
+    assert "no document with the id or key" in gone.json["error"]["message"]
+
+
+def _ids(value: Any) -> set[str]:
+    """Return the ids of what a command lists or shows with ``--json``."""
+    listed = value if isinstance(value, list) else value.get("documents", [value])
+    return {str(each.get("id") or each["document_id"]) for each in listed}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("documents", "list"), ("jobs", "list"), ("communities", "list"), ("tenants", "list"),
+        ("documents", "show", "harbour.md"), ("documents", "show", "harbour.md", "--chunks"), ("ingest", "notes"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_ids_are_whole_in_a_terminal_of_80_columns(served: Any, arguments: tuple[str, ...]) -> None:
+    narrow = replace(served.cli, environment={"COLUMNS": "80"})
+    said = narrow(*arguments)
+    ids = _ids(narrow(*arguments, "--json").json)
+    assert ids
+    assert {each for each in ids if each not in said.out} == set()
+    assert max(map(len, said.out.splitlines())) <= 80
+
+
+def test_keys_of_a_tenant_are_listed(served: Any) -> None:
+    assert served.cli("tenants", "create", "keyed").code == 0
+    made = served.cli("tenants", "keys", "create", "keyed", "--name", "website", "--scope", "read", "--json")
+    listed = served.cli("tenants", "keys", "list", "keyed", "--json")
+    assert (listed.code, [each["id"] for each in listed.json]) == (0, [made.json["id"]]), listed.err
+
+
+def test_a_rebuild_takes_the_sizes_of_communities(served: Any) -> None:
+    done = served.cli("communities", "rebuild", "--full", "--max-cluster-size", "3", "--min-community-size", "2", "--json")
+    assert (done.code, done.json["state"]) == (0, "succeeded"), done.err
+    refused = served.cli("communities", "rebuild", "--max-cluster-size", "2", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (2, "invalid_request")
+    assert "max_cluster_size" in refused.json["error"]["message"]

@@ -35,6 +35,7 @@ from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
+from agentic_rag_backend.stores.catalogue.outbox_rows import SqlOutbox
 from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
@@ -50,6 +51,7 @@ STORES: Mapping[str, type] = {
     "jobs": SqlJobs,
     "communities": SqlCommunities,
     "trees": SqlTrees,
+    "outbox": SqlOutbox,
     "graph": SqliteGraphStore,
     "vectors": EdgeVectorStore,
     "queue": DbosQueue,
@@ -177,6 +179,9 @@ async def take(container: Container, step: Mapping[str, Any]) -> None:
         newest = await container.catalogue.documents.version(TENANT, held[key].id, held[key].latest_version)
         if newest.options.chunking != cut(step["chunk_size"]):
             await container.ingestion.chunk_again(TENANT, held[key].id, cut(step["chunk_size"]))
+    for key, metadata in step.get("label", {}).items():
+        if key in held and {name: held[key].metadata.get(name) for name in metadata} != metadata:
+            await container.ingestion.update(TENANT, held[key].id, fields=metadata)
     options = ProcessingOptions(chunking=cut(step["chunk_size"])) if "chunk_size" in step else ProcessingOptions()
     for key, text in step.get("put", {}).items():
         upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, options=options)
@@ -202,6 +207,7 @@ async def everything_ended(container: Container) -> None:
     # Workflows, too: jobs that were committed together with another one have one yet, which finds nothing to do.
     open_ones = """
         SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')
+        UNION ALL SELECT count(*) FROM outbox
         UNION ALL SELECT count(*) FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"""
     connection = sqlite3.connect(container.settings.data_dir / "catalogue.db")
     async with asyncio.timeout(90):

@@ -49,6 +49,7 @@ SMALL = {f"report-{number}": small_text(number) for number in range(8)}
 INGEST: Sequence[Mapping[str, Any]] = ({"put": SMALL, "chunk_size": 48},)
 
 CHANGED = {"report-2": SMALL["report-2"].replace("Works", "Deeds"), "report-5": small_text(7, year=2031)}
+LABELLED = {"report-0": {"shelf": 3}, "report-2": {"shelf": 7, "checked": True}, "report-6": {"shelf": 3}}
 BEFORE: Mapping[str, Sequence[Mapping[str, Any]]] = {"rebuild": ({"rebuild": 1}, {"delete": ["report-1"]})}
 """What a scenario needs in addition to the ingested corpus."""
 STEPS: Mapping[str, Sequence[Mapping[str, Any]]] = {
@@ -57,11 +58,25 @@ STEPS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "delete": ({"delete": ["report-1", "report-4"]},),
     "chunk again": ({"chunk_again": ["report-0", "report-3", "report-6"], "chunk_size": 96},),
     "rebuild": ({"rebuild": 2},),
+    "label": ({"label": LABELLED},),
     "index swap": (
         {"put": {**CHANGED, "report-8": small_text(8)}, "chunk_size": 48, "index": True},
         {"delete": ["report-1", "report-4"], "index": True},
     ),
 }
+MIXED: Sequence[Mapping[str, Any]] = (
+    {"put": SMALL, "chunk_size": 48},
+    {"label": {"report-0": {"shelf": 1}, "report-3": {"shelf": 2, "checked": True}}},
+    {"rebuild": 1},
+    {"tree": 1},
+    {"delete": ["report-1"]},
+    {"chunk_again": ["report-6"], "chunk_size": 96},
+    {"label": {"report-3": {"shelf": 4}, "report-6": {"shelf": 5}}},
+    {"put": {"report-2": small_text(7, year=2031)}, "chunk_size": 48},
+    {"tree": 2},
+    {"rebuild": 2},
+)
+"""A little of everything."""
 # Any tenant with so few vectors is given an index.
 INDEXING = {"vector_index_min_points": 4}
 
@@ -181,6 +196,11 @@ def update() -> Sequence[Mapping[str, Any]]:
 @pytest.fixture(scope="session")
 def delete() -> Sequence[Mapping[str, Any]]:
     return ({"delete": ["report-1", "report-4"]},)
+
+
+@pytest.fixture(scope="session")
+def mixed() -> Sequence[Mapping[str, Any]]:
+    return MIXED
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping
@@ -11,8 +12,10 @@ from typing import Any
 
 from qdrant_edge import EdgeShard, ScrollRequest
 
-from agentic_rag_backend.stores.vector.base import Collection, NodeKind
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, filterable
+from agentic_rag_backend.stores.vector.filters import TAGS
 from agentic_rag_backend.stores.vector.folder import read_pointer
+from agentic_rag_backend.stores.vector.tags import tags_of
 
 Rows = list[tuple[Any, ...]]
 
@@ -51,6 +54,7 @@ ORPHANS = {
         SELECT n.id FROM raptor_nodes n LEFT JOIN raptor_summaries s ON s.tenant_id = n.tenant_id
         AND s.fingerprint = n.fingerprint AND s.prompt_version = n.prompt_version AND s.model = n.model
         WHERE s.fingerprint IS NULL""",
+    "changes that were not delivered": "SELECT topic, subject FROM outbox",
     "jobs not ended": "SELECT id, kind, state FROM jobs WHERE state IN ('queued', 'running')",
     "workflows not ended": """
         SELECT workflow_uuid, status FROM workflow_status WHERE status NOT IN ('SUCCESS', 'ERROR', 'CANCELLED')""",
@@ -199,12 +203,27 @@ def _vector_orphans(held: Held) -> dict[str, list[Any]]:
     return {
         "vectors of no chunk": [id for id in chunks if id not in shown],
         "chunks without a vector": sorted(shown - set(chunks)),
+        "labels that filters have and the catalogue has not": _strange_labels(held),
         "points twice": sorted(id for id, count in Counter(chunks + nodes).items() if count > 1),
         "vectors of no node": [id for id in nodes if id not in held.facts],
         "nodes without a vector": sorted(set(held.facts) - set(nodes)),
         "generations": [point["id"] for point in held.community_nodes() if [point["generation"]] != generations]
         + [row for row in told if list(row) != generations],
     }
+
+
+def _strange_labels(held: Held) -> list[Any]:
+    """Return the points of visible documents whose filterable fields are not those that the catalogue has."""
+    rows = _rows(held.catalogue, "SELECT id, key, title, metadata FROM documents WHERE deleted_at IS NULL")
+    wanted = {
+        id: set(tags_of(filterable(json.loads(told), document_id=id, key=key, title=title))) for id, key, title, told in rows
+    }
+    points = [point for point in held.points[Collection.CHUNKS] if point["document_id"] in wanted]
+    return [
+        [point["id"], sorted(set(point["tags"]) ^ wanted[point["document_id"]])]
+        for point in points
+        if set(point["tags"]) != wanted[point["document_id"]]
+    ]
 
 
 def _blob_orphans(held: Held, blobs: Path, tenant: str) -> dict[str, list[Any]]:
@@ -266,4 +285,5 @@ def _point(record: Any) -> dict[str, Any]:
     payload = record.payload or {}
     vectors = record.vector if isinstance(record.vector, dict) else {}
     told = {name: payload.get(name) for name in ("document_id", "version", "generation")}
-    return {"id": payload["id"], "kind": payload["scope"][0].rpartition("/")[2], **told, "dense": "dense" in vectors}
+    kind = payload["scope"][0].rpartition("/")[2]
+    return {"id": payload["id"], "kind": kind, **told, "tags": payload.get(TAGS, []), "dense": "dense" in vectors}

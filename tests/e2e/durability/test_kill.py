@@ -77,6 +77,15 @@ MORE_WHILE_REBUILDING = [
 ]
 
 
+WHILE_LABELLING = [
+    ("documents.revise", 2, "after"),
+    ("vectors.update_metadata", 1, "after"),
+]
+MORE_WHILE_LABELLING = [
+    ("vectors.update_metadata", 3, "before"),
+    ("outbox.delivered", 1, "before"),
+    ("outbox.delivered", 2, "after"),
+]
 SLOW = pytest.mark.slow
 
 
@@ -151,7 +160,7 @@ def test_a_document_that_kills_its_process_fails_alone(
     assert kills == GIVEN_UP_AFTER
     held = folder.finished(wait)
     states = {key: state for key, state, *_ in held["state"]["documents"]}
-    assert states == {**dict.fromkeys(put, "ready"), killer: "failed"}
+    assert states == {**dict.fromkeys(put, "ready"), killer: "unreadable"}
     assert held["state"]["jobs"] == [["ingest", "failed", 1], ["ingest", "succeeded", 7]]
     for part in ("chunks", "chunk vectors", "mentions", "supports"):
         innocent = [row for row in ingested[1]["state"][part] if row[0] != killer]
@@ -159,6 +168,7 @@ def test_a_document_that_kills_its_process_fails_alone(
     # What failed can be tried again; nothing else is left of it.
     assert set(held["orphans"]) == {"documents not ready", "versions that nobody sees"}
     ((error,),) = rows(folder, "SELECT error FROM jobs WHERE state = 'failed'")
+    assert '"code":"resource_limit"' in str(error)
     assert f"was running {GIVEN_UP_AFTER} times when the process was killed" in str(error)
 
 
@@ -233,12 +243,22 @@ def test_rebuilding(tmp_path: Path, rebuilt: Folder, rebuilt_twice: dict[str, An
     assert held["counts"]["community vectors"] > 0
 
 
+@pytest.mark.parametrize("point", points(WHILE_LABELLING, MORE_WHILE_LABELLING))
+def test_labelling(tmp_path: Path, undisturbed: Callable[[str], Undisturbed], point: Point) -> None:
+    """What the catalogue was told search is told as well, by the next process and without a comparison of the stores."""
+    known = undisturbed("label")
+    folder = known.before.copied(tmp_path / "data")
+    folder.killed(known.steps, *point)
+    equal(folder.finished([{"put": {}}]), folder.copied(tmp_path / "again").finished([{"put": {}}]))
+    equal(folder.finished(known.steps), known.held)
+
+
 SHARE = 6
 """Kills of each scenario; each falls into its own sixth of the time."""
 ALWAYS = {("chunk again", 2), ("index swap", 1), ("index swap", 3)}
 MOMENTS = [
     pytest.param(scenario, part, id=f"{scenario} {part + 1} of {SHARE}", marks=[] if (scenario, part) in ALWAYS else SLOW)
-    for scenario in ("ingest", "update", "delete", "chunk again", "rebuild", "index swap")
+    for scenario in ("ingest", "update", "delete", "label", "chunk again", "rebuild", "index swap")
     for part in range(SHARE)
 ]
 
@@ -262,6 +282,20 @@ def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undistu
         new = {text for named, _, text, *_ in known.held["state"]["chunks"] if named == key}
         assert visible_texts(folder, key) in (before, new), key
     equal(folder.finished(known.steps), known.held)
+
+
+@SLOW
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("seed", range(10))
+def test_everything_at_random_moments(folder: Folder, mixed: Steps, seed: int) -> None:
+    """After any number of kills search and catalogue agree, filters included, before their stores are compared."""
+    moments = random.Random(seed)
+    while folder.kills < GIVEN_UP_AFTER - 1 and folder.killed_after(mixed, moments.uniform(0.4, 6.0)):
+        pass
+    held = folder.finished([{"put": {}}])
+    known = ("vectors of no tree", "parts of a tree without a vector")
+    assert {what: found for what, found in held["orphans"].items() if what not in known} == {}
+    assert folder.finished(mixed)["orphans"] == {}
 
 
 @SLOW

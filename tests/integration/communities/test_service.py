@@ -156,6 +156,17 @@ async def test_whatever_happened_to_the_stores_a_rebuild_is_not_skipped(
     assert (await rebuild(world, service, tenant)).result["unchanged"]  # type: ignore[index]
 
 
+async def test_a_rebuild_with_nothing_to_do_says_how_it_was_asked_for(world: Any, story: Story) -> None:
+    tenant, service = await world.tenant("a"), world.service()
+    await add_all(world, tenant, story(""))
+    first = await rebuild(world, service, tenant, RebuildOptions(mode="full"))
+    assert first.result is not None
+    assert first.result["mode"] == "full"
+    again = await rebuild(world, service, tenant)
+    assert again.result is not None
+    assert (again.result["mode"], again.result["unchanged"], again.result["documents_left_out"]) == ("incremental", True, 0)
+
+
 @pytest.mark.parametrize("asked", [{"mode": "full"}, {"resolution": 2.0}, {"levels": 1}, {"summarize": False}])
 async def test_what_is_asked_for_otherwise_is_not_skipped(world: Any, story: Story, asked: dict[str, Any]) -> None:
     tenant, service = await world.tenant("a"), world.service(ScriptedModel())

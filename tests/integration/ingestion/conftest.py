@@ -12,6 +12,7 @@ import pytest
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.reading import DirectReader
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
 from agentic_rag_backend.ingestion.waiting import PATIENCE_S
 from agentic_rag_backend.jobs.queue import DbosQueue
@@ -101,7 +102,7 @@ class Builder:
             vectors=vectors,
             blobs=blobs,
             embedder=embedder or bundled,
-            tokenizer=WordPieceTokenizer(),
+            reader=DirectReader(WordPieceTokenizer()),
             extractor=extractor or RuleExtractor(),
             resolver=Resolver(graph),
             queue=queue,

@@ -42,7 +42,14 @@ async def test_settings_reach_the_client_and_the_folder_has_one_owner(tmp_path: 
         return local_client(tmp_path / f"server {len(asked)}")
 
     monkeypatch.setattr(qdrant_server, "connect", connect)
-    chosen = settings(tmp_path, qdrant_url="https://store:443", qdrant_api_key="k", qdrant_prefer_grpc=True, qdrant_timeout_s=9)
+    chosen = settings(
+        tmp_path,
+        qdrant_url="https://store:443",
+        qdrant_api_key="k",
+        qdrant_prefer_grpc=True,
+        qdrant_timeout_s=9,
+        qdrant_grpc_port=7334,
+    )
     async with open_container(chosen, work=False) as container:
         assert isinstance(container.vectors, QdrantVectorStore)
         await container.vectors.ping()
@@ -51,4 +58,5 @@ async def test_settings_reach_the_client_and_the_folder_has_one_owner(tmp_path: 
                 pass
     async with open_container(chosen, work=False):
         pass
-    assert asked == [("https://store:443", {"api_key": "k", "prefer_grpc": True, "timeout_s": 9, "ca_file": None})] * 2
+    named = {"api_key": "k", "prefer_grpc": True, "grpc_port": 7334, "timeout_s": 9, "ca_file": None}
+    assert asked == [("https://store:443", named)] * 2

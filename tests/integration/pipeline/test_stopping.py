@@ -61,7 +61,7 @@ async def test_cancelled_while_queued(application: Application, monkeypatch: pyt
     job = await application.ended(submitted.job)
     assert job.state is JobState.CANCELLED
     document = await application.container.catalogue.documents.document(application.tenant, submitted.document.id)
-    assert (document.state, [failure.code for failure in document.failures]) == (DocumentState.FAILED, ["cancelled"])
+    assert (document.state, [failure.code for failure in document.failures]) == (DocumentState.CANCELLED, ["cancelled"])
     assert await application.held() == NOTHING
     again = await application.ended(await application.container.jobs.retry(application.tenant, job.id))
     assert again.state is JobState.SUCCEEDED

@@ -408,3 +408,24 @@ async def test_trees_take_in_what_changed_only_where_that_is_wanted(world: Any) 
 def test_options_outside_their_limits_are_refused(asked: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest, match=next(iter(asked))):
         BuildOptions(**asked)
+
+
+async def test_a_build_that_ends_while_words_are_taken_out_leaves_no_vector_of_the_old_tree(world: Any) -> None:
+    """A deletion embeds what is left of a summary; meanwhile a build puts another tree in place and tidies up."""
+    tenant, service = await world.tenant("a"), world.service()
+    documents = await world.fill(tenant)
+    await world.build(service, tenant)
+    document, embed = documents[THEMES[0]], world.embedder.embed
+    await world.catalogue.documents.tombstone(tenant, document, world.queue.enqueuer("delete_v1"))
+    await world.vectors.delete_document(tenant, document, up_to_version=99)
+    jobs = []
+
+    async def embed_after_a_build(texts: Any) -> Any:
+        world.embedder.embed = embed
+        jobs.append(await world.build(service, tenant, mode="full", cluster_size=5))
+        return await embed(texts)
+
+    world.embedder.embed = embed_after_a_build
+    assert await world.memory.forget(tenant, document) > 0
+    assert [job.state for job in jobs] == [JobState.SUCCEEDED]
+    await tree(world, tenant)  # its vectors are those of the current tree, and no others

@@ -232,6 +232,7 @@ async def test_what_belongs_to_no_tenant(application: Application) -> None:
     await application.ingested(1)
     whole = await application.held()
     container = application.container
+    await container.catalogue.tenants.remove(NOBODY)
     await container.vectors.upsert(NOBODY, Collection.NODES, [orphan(1, NodeKind.FACT)])
     entity = Entity(id="late", name="Late", type="thing")
     await container.graph.write_document(

@@ -15,6 +15,7 @@ from moved_tenants import Opens, report
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.container import adapters
 from agentic_rag_backend.container.reindexing import open_reindexing
+from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
@@ -232,3 +233,30 @@ async def test_a_server_database_that_was_not_migrated_is_refused(opens: Opens, 
         pass
     async with opens(**apart) as application:
         await application.container.catalogue.ping()
+
+
+async def test_another_language_needs_a_reindex_which_embeds_no_passage_again(opens: Opens, tmp_path: Path) -> None:
+    text = "# Port\n\nZwei Häuser stehen am Wasser, und die Möwen schweigen."
+
+    async def found(application: Any, tenant: TenantId, words: str) -> bool:
+        current = await application.container.catalogue.tenants.tenant(tenant)
+        query = Query(tenant=current, text=words)
+        return bool((await application.container.retrievers.get("sparse").retrieve(query)).hits)
+
+    async with opens() as application:
+        tenant = await application.filled("acme", 1)
+        await application.take_in(tenant, "haus", text)
+        assert not await found(application, tenant, "Haus")
+        assert await found(application, tenant, "und")
+    async with opens(language="de") as application:
+        with pytest.raises(ReindexRequired, match=r"english word.*german word"):
+            await found(application, tenant, "Haus")
+        told = await ready(application.container)
+        assert (told.status_code, told.json()["stores"]["vectors"]) == (503, "reindex_required")
+    done = await reindexed(settings_of(tmp_path, language="de"))
+    assert done.embedded == done.communities + done.tree_nodes < done.chunks
+    async with opens(language="de") as application:
+        assert application.container.reindex_due is None
+        assert await found(application, tenant, "Haus")
+        assert not await found(application, tenant, "und")
+        assert await application.differences(tenant) == {}

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.settings import Settings
 
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "community", "dual_level", "auto")
+
+ALL_VALID = datetime(2018, 1, 1, tzinfo=UTC)
+"""A time at which every document of the corpus is valid."""
 
 CORPUS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "tidal": (
@@ -114,9 +118,10 @@ class Corpus:
         assert held.state is JobState.SUCCEEDED, held.error
 
     async def ask(self, tenant: TenantId, text: str, strategy: str = "graph", **fields: Any) -> Retrieval:
-        """Ask as a request does: with the tenant as it is now, dual-level switched on."""
+        """Ask as a request does: with the tenant as it is now, dual-level switched on, while every document is valid."""
         current = await self.container.catalogue.tenants.tenant(tenant)
-        query = Query(tenant=current, text=text, **{"dual_level": True, "high_limit": 10, **fields})
+        usual = {"dual_level": True, "high_limit": 10, "asked_at": ALL_VALID}
+        query = Query(tenant=current, text=text, **{**usual, **fields})
         return await self.container.retrievers.get(strategy).retrieve(query)
 
 
@@ -141,3 +146,36 @@ async def corpus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Corp
 async def acme(corpus: Corpus) -> TenantId:
     """Return a tenant that nobody changes."""
     return await corpus.tenant("acme")
+
+
+async def ended(container: Container, tenant: TenantId, job: Job | None) -> None:
+    assert job is not None
+    while not (held := await container.catalogue.jobs.job(tenant, job.id)).state.ended:
+        await asyncio.sleep(0.05)
+    assert held.state is JobState.SUCCEEDED, held.error
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def examples(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> AsyncIterator[tuple[Container, TenantId]]:
+    """Return the examples' corpus with communities and a tree, in a tenant of its own."""
+    folder = request.config.rootpath / "examples" / "corpus"
+    settings = Settings(
+        data_dir=tmp_path_factory.mktemp("examples") / "data",
+        _env_file=None,
+        community_auto_rebuild=False,
+        job_polling_interval_s=0.02,
+    )
+    async with open_container(settings) as container:
+        tenant = (await container.catalogue.tenants.create("examples")).id
+        jobs = [await _submitted(container, tenant, path) for path in sorted(folder.iterdir()) if path.is_file()]
+        for job in jobs:
+            await ended(container, tenant, job)
+        await ended(container, tenant, await container.communities.request_rebuild(tenant))
+        await ended(container, tenant, await container.raptor.request_build(tenant))
+        yield container, tenant
+
+
+async def _submitted(container: Container, tenant: TenantId, path: Path) -> Job | None:
+    return (await container.ingestion.submit(tenant, Upload(content=path.read_bytes(), file_name=path.name, key=path.name))).job

@@ -87,6 +87,7 @@ async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPat
     """Return the examples in every set-up, by name."""
     folder = tmp_path_factory.mktemp("profiles")
     graph = {
+        "deployment": "profiles",  # the database may have been another test's
         "graph_store": "neo4j",
         "neo4j_uri": neo4j_address.uri,
         "neo4j_user": neo4j_address.user,

@@ -5,8 +5,10 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentic_rag_backend.api.attachments import MAX_NAME_CHARACTERS, content_disposition
+from agentic_rag_backend.api.attachments import MAX_NAME_CHARACTERS, UNKNOWN_TYPE, content_disposition, content_type
 
 NAMES = [
     ("minutes.md", 'attachment; filename="minutes.md"'),
@@ -43,3 +45,17 @@ def test_a_long_name_keeps_its_suffix() -> None:
     name = content_disposition("x" * 500 + ".markdown").split('"')[1]
     assert len(name) == MAX_NAME_CHARACTERS
     assert name.endswith("x.markdown")
+
+
+@pytest.mark.parametrize("kept", ["text/plain", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"])
+def test_a_media_type_is_sent_as_it_is_recorded(kept: str) -> None:
+    assert content_type(kept) == kept
+
+
+@given(
+    st.text(max_size=200) | st.sampled_from(["text/plain\r\nSet-Cookie: a=b", "text/plain\n", "text/html; charset=utf-8", "é/é"])
+)
+def test_whatever_is_recorded_is_one_header(recorded: str) -> None:
+    sent = content_type(recorded)
+
+    assert sent == UNKNOWN_TYPE or (sent == recorded and sent.isascii() and sent.isprintable() and ";" not in sent)

@@ -12,8 +12,10 @@ import pytest
 from agentic_rag_backend.api.app import create_app
 from agentic_rag_backend.api.worker import create_worker_app
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.errors import Forbidden, StoreUnavailable
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.errors import Forbidden, StoreUnavailable, Unauthenticated
 from agentic_rag_backend.jobs.attendance import Attendance
+from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.liveness import Worker
@@ -36,6 +38,19 @@ class Directory:
     async def open_jobs(self) -> Mapping[str, int]:
         return {"queued": 7, "running": 2}
 
+    async def oldest_queued_s(self) -> Mapping[JobKind, float]:
+        return {JobKind.INGEST: 600.0}
+
+
+class Queue:
+    """One that holds no job that another queue has passed on."""
+
+    def queue_of(self, name: str) -> QueueName:
+        return QueueName.PREPARE
+
+    async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
+        return {}
+
 
 class Store:
     def __init__(self, *, away: bool = False) -> None:
@@ -52,7 +67,9 @@ class Keys:
     def is_operator(self, secret: str) -> bool:
         return secret == KEY
 
-    async def authenticate(self, secret: str) -> None:
+    async def authenticate(self, secret: str | None, *, acting_for: str | None = None) -> None:
+        if secret is None:
+            raise Unauthenticated("no key")
         if secret != "a-tenants":
             raise Forbidden("no such key")
 
@@ -66,7 +83,7 @@ ALIVE = (worker("alive", 1, "ingest_v1"), worker("silent", 31, "ingest_v1"), wor
 
 def attendance(directory: Directory, *, shared: bool = True, here: bool = False) -> Attendance:
     others = Others(directory=cast(Any, directory), leases=cast(Any, None), silent_after_s=30) if shared else None
-    return Attendance(cast(Any, directory), here=here, others=others)
+    return Attendance(cast(Any, directory), here=here, others=others, queue=cast(Any, Queue()), workflows={JobKind.INGEST: "i"})
 
 
 def container(directory: Directory, *, host: str = "127.0.0.1", away: str = "") -> Container:
@@ -74,7 +91,7 @@ def container(directory: Directory, *, host: str = "127.0.0.1", away: str = "") 
     stores = {name: Store(away=name == away) for name in names}
     settings = Settings(host=host, _env_file=None)  # type: ignore[call-arg]
     held = {"settings": settings, "attendance": attendance(directory), "authenticator": Keys(), "reindex_due": None}
-    return cast(Container, SimpleNamespace(**held, **stores))
+    return cast(Container, SimpleNamespace(**held, **stores, model=None, embedder=None))
 
 
 def client(made: Container, *, of_worker: bool = True) -> httpx.AsyncClient:
@@ -115,9 +132,33 @@ async def test_figures() -> None:
     assert "agentic_rag_workers 1.0" in lines
     assert {'agentic_rag_jobs{state="queued"} 7.0', 'agentic_rag_jobs{state="running"} 2.0'} <= set(lines)
     assert {'agentic_rag_store_up{store="graph"} 1.0', 'agentic_rag_store_up{store="vectors"} 0.0'} <= set(lines)
+    lag = {
+        name: float(line.split()[-1]) for name in QueueName for line in lines if f'queue_lag_seconds{{queue="{name}"}}' in line
+    }
+    assert lag == {QueueName.PREPARE: 600.0, QueueName.COMMIT: 0.0}
     async with client(container(Directory(away=True), away="catalogue")) as probe:
         found = await probe.get("/metrics")
     assert (found.status_code, "agentic_rag_workers" in found.text) == (200, False)
+
+
+async def test_requests_are_counted_by_route_template_and_status() -> None:
+    async with client(container(Directory(*ALIVE)), of_worker=False) as probe:
+        before = await counted(probe)
+        for path in ("/health/live", "/health/live", "/nothing/4711", "/api/v1/documents/4711"):
+            await probe.get(path)
+        after = await counted(probe)
+    new = {line: count - before.get(line, 0) for line, count in after.items() if count != before.get(line, 0)}
+    assert new == {
+        'agentic_rag_http_requests_total{method="GET",route="/health/live",status="200"}': 2,
+        'agentic_rag_http_requests_total{method="GET",route="unmatched",status="404"}': 1,
+        'agentic_rag_http_requests_total{method="GET",route="/api/v1/documents/{document_id}",status="401"}': 1,
+        'agentic_rag_http_requests_total{method="GET",route="/metrics",status="200"}': 1,
+    }
+
+
+async def counted(probe: httpx.AsyncClient) -> dict[str, float]:
+    lines = (await probe.get("/metrics")).text.splitlines()
+    return {line.rpartition(" ")[0]: float(line.split()[-1]) for line in lines if "http_requests_total{" in line}
 
 
 async def test_off_loopback_figures_are_the_operators() -> None:
@@ -126,3 +167,20 @@ async def test_off_loopback_figures_are_the_operators() -> None:
         assert (await probe.get("/metrics", headers={"X-API-Key": "a-tenants"})).status_code == 403
         assert (await probe.get("/metrics", headers={"X-API-Key": KEY})).status_code == 200
         assert (await probe.get("/health/ready")).status_code == 200
+
+
+async def test_queue_lag_is_of_jobs_that_have_not_begun_and_of_those_between_two_queues() -> None:
+    class Waiting:
+        async def oldest_queued_s(self) -> dict[JobKind, float]:
+            return {JobKind.INGEST: 7.0, JobKind.REBUILD: 3.0, JobKind.DELETE: 1.0}
+
+    class Queue:
+        def queue_of(self, name: str) -> QueueName:
+            return {"ingest_v1": QueueName.PREPARE, "rebuild_v1": QueueName.PREPARE, "delete_v1": QueueName.COMMIT}[name]
+
+        async def oldest_enqueued_s(self) -> dict[QueueName, float]:
+            return {QueueName.PREPARE: 0.0, QueueName.COMMIT: 5.0}
+
+    workflows = {JobKind.INGEST: "ingest_v1", JobKind.REBUILD: "rebuild_v1", JobKind.DELETE: "delete_v1"}
+    here = Attendance(cast(Any, Waiting()), here=True, others=None, queue=cast(Any, Queue()), workflows=workflows)
+    assert await here.queue_lag_s() == {QueueName.PREPARE: 7.0, QueueName.COMMIT: 5.0}

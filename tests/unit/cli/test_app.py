@@ -13,11 +13,13 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from agentic_rag_backend.cli import configuration
 from agentic_rag_backend.cli.app import app, run
 from agentic_rag_backend.cli.demo import find_examples
 from agentic_rag_backend.cli.listening import listen, url_of
 from agentic_rag_backend.cli.serve import is_loopback
 from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
+from agentic_rag_backend.settings import Settings
 
 GROUPS = {
     "documents": {"list", "show", "update", "chunk", "delete"},
@@ -162,9 +164,56 @@ def test_a_setting_outside_its_limits_is_named_and_a_secret_is_not_shown(
     monkeypatch.setenv("OPERATOR_KEY", "short-secret")
     assert run(["config"]) == 2
     shown = capsys.readouterr().err
-    assert "DUAL_LEVEL_LOW_WEIGHT: Input should be less than or equal to 1; got '3'" in shown
+    assert "DUAL_LEVEL_LOW_WEIGHT must be a number from 0 to 1; got '3' (set in the environment; the default is 0.6)" in shown
     assert "OPERATOR_KEY must have at least 32 characters; it has 12" in shown
     assert "short-secret" not in shown
+
+
+def test_a_misspelt_setting_is_named_once_on_stderr(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(configuration, "_warned", set())
+    Path(".env").write_text("QDRANT_ULR=http://127.0.0.1:6333\n")
+    assert run(["config", "--json"]) == 0
+    assert run(["config", "--json"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "warning: QDRANT_ULR (.env) is not a setting and has no effect; did you mean QDRANT_URL?\n"
+
+
+def test_config_shows_the_file_and_no_password_of_an_address(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("rag.yaml").write_text("port: 8123\n")
+    monkeypatch.setenv("AGENTIC_RAG_CONFIG", "rag.yaml")
+    monkeypatch.setenv("DATABASE_URL", "postgresql://me:hush@host/rag")
+    assert run(["config", "--json"]) == 0
+    shown = capsys.readouterr().out
+    rows = {row["name"]: (row["value"], row["source"]) for row in json.loads(shown)}
+    assert rows["PORT"] == ("8123", "config file")
+    assert rows["DATABASE_URL"] == ("postgresql://me:********@host/rag", "environment")
+    assert "hush" not in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (
+            {},
+            "LLM extractive: answers quote the documents, no language model is called (the default)"
+            " · EMBEDDER bundled: all-MiniLM-L6-v2 in this process (the default)",
+        ),
+        (
+            {"llm": "openai", "llm_model": "llama3.1", "openai_base_url": "http://me:hush@127.0.0.1:11434/v1"},
+            "LLM openai: llama3.1 at http://me:********@127.0.0.1:11434/v1"
+            " · EMBEDDER bundled: all-MiniLM-L6-v2 in this process (the default)",
+        ),
+        (
+            {"embedder": "openai"},
+            "LLM extractive: answers quote the documents, no language model is called (the default)"
+            " · EMBEDDER openai: text-embedding-3-small at api.openai.com",
+        ),
+    ],
+)
+def test_models_are_named_in_one_line(given: dict[str, str], line: str) -> None:
+    assert configuration.models_line(Settings(_env_file=None, **given)) == line  # type: ignore[arg-type, call-arg]
 
 
 def test_help_and_config_load_neither_model_runtime_nor_job_engine() -> None:

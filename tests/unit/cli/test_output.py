@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 
 import pytest
 
@@ -10,6 +11,7 @@ from agentic_rag_backend.cli.output import Output, fields, plain, table
 from agentic_rag_backend.cli.rendering import show_answer, show_search
 
 ESCAPES = "\x1b[31mred\x1b]0;title\x07 \x9b2J \x08\x7f \u202eevil\u2066"
+TIME = "2026-11-22 11:03:29"
 MARKUP = "[bold]not bold[/bold] [link=http://x]y[/link] :smile:"
 TRACE = {
     "strategy": "graph",
@@ -34,6 +36,44 @@ def test_tables_show_markup_as_it_is_written(capsys: pytest.CaptureFixture[str])
     shown = capsys.readouterr().out
     assert shown.count(MARKUP) == 2
     assert not _controls(shown)
+
+
+LONG = "reports/2019/annual-report-of-the-harbour-authority-with-appendices.md"
+
+
+@pytest.mark.parametrize("columns", [80, 100, 140, 200])
+def test_ids_and_times_stay_whole_at_every_width(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    ids = [str(uuid.UUID(int=number)) for number in range(3)] + [f"t_{'a' * 32}", f"k_{'0' * 32}"]
+    tables = [
+        (["id", "key", "title", "state", "#chunks", "updated"], [LONG, LONG, "ready", 12, TIME], ("updated", "title")),
+        (
+            ["id", "kind", "state", "stage", "#done", "updated"],
+            ["rebuild", "succeeded", "summarising", "99/120", TIME],
+            ("updated",),
+        ),
+        (["id", "name", "scopes", "created", "revoked"], ["made at first start", ["admin"], TIME, TIME], ("created", "scopes")),
+        (["id", "#level", "#entities", "name", "keywords"], [1, 23, LONG, [LONG] * 5], ("keywords",)),
+    ]
+    for names, rest, droppable in tables:
+        Output(as_json=False).show(table(names, [[each, *rest] for each in ids], droppable=droppable))
+        shown = capsys.readouterr().out
+        assert all(each in shown for each in ids), shown
+        assert max(map(len, shown.splitlines())) <= columns
+        headings = shown.splitlines()[0].split()
+        kept = [name.lstrip("#") for name in names if name not in droppable]
+        assert kept == [name for name in headings if name not in droppable]
+        assert ("updated" not in headings) or TIME in shown
+    Output(as_json=False).show(table(["document", "state", "id or reason"], [[LONG, "ready", ids[0]], ["b", "refused", LONG]]))
+    assert ids[0] in capsys.readouterr().out
+
+
+def test_a_wide_terminal_shows_every_column(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    Output(as_json=False).show(table(["id", "title", "updated"], [["d1", "Pier", TIME]], droppable=("updated", "title")))
+    assert capsys.readouterr().out.splitlines()[0].split() == ["id", "title", "updated"]
 
 
 def test_an_answer_is_shown_word_for_word_with_its_numbered_quotes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -82,8 +84,8 @@ class Scripted:
     generative = True
     name = "scripted"
 
-    def __init__(self, text: str = "", *, error: Exception | None = None) -> None:
-        self.text, self.error = text, error
+    def __init__(self, text: str = "", *, error: Exception | None = None, name: str = "scripted") -> None:
+        self.text, self.error, self.name = text, error, name
         self.requests: list[ModelRequest] = []
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -235,6 +237,70 @@ async def test_a_failing_model_ends_the_stream_with_an_error() -> None:
         await service(Scripted("x", error=error), found(1)).answer(Query(tenant=TENANT, text=QUESTION), strategy="hybrid")
 
 
+async def replaced(model: Scripted, fallback: str = "It was switched on in 2011. [2]", **options: object) -> list[AnswerEvent]:
+    """Return the events of an answer for which a fallback stands by."""
+    library = Library(found(1, 2))
+    made = AnswerOptions(**options)  # type: ignore[arg-type]
+    service = AnswerService(
+        retrievers=library, model=model, documents=library, options=made, fallback=Scripted(fallback, name="extractive")
+    )
+    events = await collect(service)
+    done = events[-1]
+    assert isinstance(done, DoneEvent)
+    assert done.answer == replace(
+        await service.answer(Query(tenant=TENANT, text=QUESTION), strategy="hybrid"), details=done.answer.details
+    )
+    assert "".join(event.text for event in events if isinstance(event, TokenEvent)) == done.answer.text
+    return events
+
+
+def ended(events: list[AnswerEvent]) -> tuple[str, str, str | None, int]:
+    done = events[-1]
+    assert isinstance(done, DoneEvent)
+    trace = done.answer.retrieval.trace
+    assert trace.fallback_used is (trace.fallback_reason is not None)
+    return done.answer.text, done.answer.model, trace.fallback_reason, done.answer.usage.calls
+
+
+class Hanging(Scripted):
+    """A model that begins a sentence and never ends it."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        yield ModelDelta(self.text)
+        await asyncio.Event().wait()
+
+
+KEPT = "Mira Voss founded the Halden Institute in 1994. [1]"
+
+
+async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() -> None:
+    error, instead = ModelUnavailable("away"), "It was switched on in 2011. [1]"
+    for text in ("", "Mira Vo", "It employs 900 cooks. [1] It stu"):
+        events = await replaced(Scripted(text, error=error))
+        assert ended(events) == (instead, "extractive", "the model did not write the answer: model_unavailable", 2)
+        assert events[-1].answer.dropped == ()  # type: ignore[union-attr]
+    for text in ("", '{"answer": "It employs', "It employs 900 cooks."):
+        events = await replaced(Scripted(text))
+        assert ended(events) == (instead, "extractive", "the model's reply cites no passage", 2)
+
+
+async def test_what_was_checked_before_a_model_broke_off_is_the_answer() -> None:
+    events = await replaced(Scripted(f"{KEPT} It studies", error=ModelUnavailable("broke off")))
+    assert ended(events) == (KEPT, "scripted", "the model broke off its answer: model_unavailable", 1)
+
+
+async def test_a_model_that_hangs_is_not_waited_for() -> None:
+    assert ended(await replaced(Hanging("Mira"), model_patience_s=0.01))[1] == "extractive"
+    assert ended(await replaced(Hanging(f"{KEPT} It studies "), model_patience_s=0.01))[:2] == (KEPT, "scripted")
+
+
+async def test_a_refusal_and_an_invention_of_the_model_stay_what_they_are() -> None:
+    for text, refusal in ((NOT_ANSWERED, "model_refused"), ("It employs 900 cooks. [1]", "no_claim_held")):
+        events = await replaced(Scripted(text))
+        assert ended(events)[:3] == (NOT_ANSWERED, "scripted", None)
+        assert events[-1].answer.details["refusal"] == refusal  # type: ignore[union-attr]
+
+
 async def test_bad_requests_are_named() -> None:
     made = service(Scripted(""), found(1))
     query = Query(tenant=TENANT, text=QUESTION)
@@ -310,3 +376,16 @@ def test_the_budget_is_divided_by_the_weights() -> None:
     scores = [passage.score for passage in everything.passages]
     assert scores == sorted(scores, reverse=True)
     assert max(scores) == 0.6
+
+
+async def test_a_request_with_little_time_leaves_some_of_it_for_the_fallback() -> None:
+    library = Library(found(1, 2))
+    service = AnswerService(
+        retrievers=library,
+        model=Hanging("Mira"),
+        documents=library,
+        options=AnswerOptions(model_patience_s=3600),
+        fallback=Scripted("It was switched on in 2011. [2]", name="extractive"),
+    )
+    answer = await service.answer(Query(tenant=TENANT, text=QUESTION, timeout_s=0.02), strategy="hybrid")
+    assert answer.model == "extractive"

@@ -9,10 +9,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, create_engine
+from dbos import _sys_db_sqlite
+from dbos._migration import get_sqlite_timestamp_expr
+from sqlalchemy import Engine, create_engine, text
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
 from agentic_rag_backend.jobs import backlog, membership
 from agentic_rag_backend.jobs import queue as module
 from agentic_rag_backend.jobs.base import QueueName, Workflow
@@ -21,6 +23,7 @@ from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId.new()
@@ -28,7 +31,7 @@ TENANT = TenantId.new()
 
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
-    opened = create_engine(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    opened = create_engine(parse_url(f"sqlite:///{tmp_path / 'catalogue.db'}"))
     yield opened
     opened.dispose()
 
@@ -82,6 +85,41 @@ async def test_a_database_that_does_not_open_is_named_unavailable(tmp_path: Path
         await queue.migrate()
     await queue.shutdown()
     missing.dispose()
+
+
+@pytest.mark.parametrize("expression", ["(unixepoch('subsec') * 1000)", "(strftime('%s','now') * 1000)"])
+async def test_tables_made_on_any_python_are_written_by_this_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, expression: str
+) -> None:
+    own = get_sqlite_timestamp_expr()
+    made = [statement.replace(own, expression) for statement in _sys_db_sqlite.sqlite_migrations]
+    monkeypatch.setattr(_sys_db_sqlite, "sqlite_migrations", made)
+    ran: list[str] = []
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+        ran.append(job_id)
+
+    queue = _queue(engine, work)
+    await queue.launch()
+    await queue.enqueue("work_v1", TENANT, "job", 1)
+    await _until(lambda: ran == ["job"])
+    await queue.shutdown()
+    with engine.connect() as connection:
+        schema = connection.execute(text("SELECT sql FROM sqlite_master WHERE name = 'queues'")).scalar_one()
+    assert expression in schema
+
+
+async def test_a_refused_statement_does_not_read_like_an_outage(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = get_sqlite_timestamp_expr()
+    made = [statement.replace(own, "(NULL)") for statement in _sys_db_sqlite.sqlite_migrations]
+    monkeypatch.setattr(_sys_db_sqlite, "sqlite_migrations", made)
+    queue = _queue(engine, _nothing)
+    with pytest.raises(AgenticRagError) as raised:
+        await queue.launch()
+    assert not isinstance(raised.value, StoreUnavailable)
+    assert raised.value.message == (
+        "the job queue's database refused a statement: IntegrityError: NOT NULL constraint failed: queues.created_at"
+    )
 
 
 async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:
@@ -196,7 +234,7 @@ async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> 
     queue = _queue(engine, hangs, ended=ended)
     await queue.launch()
     assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
-    assert "was running 6 times when the process was killed, the last 2 of them with nothing beside it" in ended.told[0][2]
+    assert "was running 4 times when the process was killed, the last time with nothing else running" in ended.told[0][2]
     await _until(lambda: hangs.started[-1] == "behind")
     await queue.shutdown()
     assert _kills(queue) == {"work_v1:poison:1": GIVEN_UP_AFTER}

@@ -7,7 +7,7 @@ import asyncio
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.recovery import Caution
-from agentic_rag_backend.jobs.slots import Slots
+from agentic_rag_backend.jobs.slots import Slots, aside
 from agentic_rag_backend.jobs.turns import Turns
 
 A, B = TenantId.new(), TenantId.new()
@@ -38,13 +38,33 @@ class _Place:
         await asyncio.gather(self._tasks[name], return_exceptions=True)
         await _settled()
 
+    async def steps_aside(self, name: str, *, tenant: TenantId = A) -> None:
+        """Have a workflow take a place and leave it to others until told to come back."""
+        self._leave[name] = asyncio.Event()
+        self._tasks[name] = asyncio.create_task(self._stand_aside(name, tenant))
+        await _settled()
+
+    async def comes_back(self, name: str) -> None:
+        self._leave[name].set()
+        await _settled()
+
+    async def _stand_aside(self, name: str, tenant: TenantId) -> None:
+        async with self.slots.taken(PREPARE, tenant, Caution.NONE):
+            async with aside():
+                await self._leave[name].wait()
+            self._leave[name].clear()
+            await self._be_inside(name)
+
     async def _stay(self, name: str, queue: QueueName, tenant: TenantId, caution: Caution) -> None:
         async with self.slots.taken(queue, tenant, caution):
-            self.inside.append(name)
-            try:
-                await self._leave[name].wait()
-            finally:
-                self.inside.remove(name)
+            await self._be_inside(name)
+
+    async def _be_inside(self, name: str) -> None:
+        self.inside.append(name)
+        try:
+            await self._leave[name].wait()
+        finally:
+            self.inside.remove(name)
 
 
 async def _settled() -> None:
@@ -102,3 +122,41 @@ async def test_a_waiting_one_that_is_cancelled_holds_nobody_up() -> None:
     await place.is_cancelled("alone again")
     await place.asks("last")
     assert place.inside == ["last"]
+
+
+async def test_one_that_steps_aside_leaves_its_place_and_takes_it_again() -> None:
+    place = _Place()
+    await place.steps_aside("rebuild")
+    for name in "abc":
+        await place.asks(name)
+    assert place.inside == ["a", "b"]
+    await place.comes_back("rebuild")
+    assert place.inside == ["a", "b"], "it waits for a place like any other"
+    await place.leaves("a")
+    await place.leaves("c")
+    assert place.inside == ["b", "rebuild"]
+    await place.leaves("rebuild")
+    await place.leaves("b")
+
+
+async def test_one_that_is_cancelled_aside_ends_at_once_and_gives_no_place_back_that_it_left() -> None:
+    place = _Place()
+    await place.steps_aside("rebuild")
+    for name in "abc":
+        await place.asks(name)
+    await place.is_cancelled("rebuild")
+    assert place.inside == ["a", "b"]
+    await place.leaves("a")
+    assert place.inside == ["b", "c"]
+
+
+async def test_one_that_is_cancelled_on_its_way_back_gives_no_place_back_that_it_left() -> None:
+    place = _Place()
+    await place.steps_aside("rebuild")
+    for name in "abc":
+        await place.asks(name)
+    await place.comes_back("rebuild")
+    await place.is_cancelled("rebuild")
+    assert place.inside == ["a", "b"]
+    await place.leaves("a")
+    assert place.inside == ["b", "c"]

@@ -282,10 +282,19 @@ async def test_nothing_found_is_said_of_both(ask: Ask) -> None:
     )
 
 
-async def test_one_failed_and_one_empty_is_an_answer(ask: Ask) -> None:
-    found = await dual(Level(StoreUnavailable("away")), Level(high())).retrieve(ask())
-    assert found.hits == found.themes == ()
-    assert "store_unavailable" in str(found.trace.fallback_reason)
+async def test_one_failed_and_one_empty_is_no_answer(ask: Ask) -> None:
+    """What the failed one would have found is not known."""
+    for levels in ((Level(StoreUnavailable("away")), Level(high())), (Level(low()), Level(StoreUnavailable("away")))):
+        with pytest.raises(StoreUnavailable, match="away"):
+            await dual(*levels).retrieve(ask())
+    with pytest.raises(StoreUnavailable, match="a level of retrieval failed"):
+        await dual(Level(KeyError("k")), Level(high())).retrieve(ask())
+
+
+async def test_what_a_failed_level_may_hide_is_handed_on(ask: Ask, hit: Callable[..., Hit]) -> None:
+    found = await dual(Level(low(hit("c1"))), Level(StoreUnavailable("away"))).retrieve(ask())
+    assert found.trace.hidden == ("the high level failed: store_unavailable",)
+    assert (await dual(Level(low(hit("c1"))), Level(high())).retrieve(ask())).trace.hidden == ()
 
 
 @pytest.mark.parametrize(

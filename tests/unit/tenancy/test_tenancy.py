@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId
-from agentic_rag_backend.errors import Conflict, Forbidden, InvalidRequest, NotFound, Unauthenticated
+from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
+from agentic_rag_backend.domain.tenant import Principal, Scope, TenantId, TenantState
+from agentic_rag_backend.errors import Conflict, Forbidden, InvalidRequest, NotFound, StoreUnavailable, Unauthenticated
+from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.tenancy.authentication import MAX_KEY_CHARACTERS, Authenticator, new_secret, secret_hash
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefault
-from agentic_rag_backend.tenancy.service import MAX_NAME_CHARACTERS, TenantService
+from agentic_rag_backend.tenancy.service import TenantService
 
+AWAY = TenantId("t_" + "0" * 32)
+"""Among those erased: a store that does not answer once."""
 OPERATOR = "operator-key-of-at-least-32-characters"
 
 
@@ -31,12 +37,23 @@ def erased() -> list[TenantId]:
 
 
 @pytest.fixture
-def service(catalogue: SqlCatalogue, erased: list[TenantId]) -> TenantService:
+def relay(catalogue: SqlCatalogue) -> Relay:
+    async def flush() -> None:
+        """Nothing is buffered."""
+
+    return Relay(catalogue.outbox, cast(Any, None), flush=flush)
+
+
+@pytest.fixture
+def service(catalogue: SqlCatalogue, erased: list[TenantId], relay: Relay) -> TenantService:
     async def erase(tenant: TenantId) -> Mapping[str, int]:
+        if AWAY in erased:
+            erased.remove(AWAY)
+            raise StoreUnavailable("the vector store does not answer")
         erased.append(tenant)
         return {"vectors": 3}
 
-    return TenantService(catalogue.tenants, erase)
+    return TenantService(catalogue.tenants, erase, relay)
 
 
 @pytest.fixture
@@ -101,8 +118,9 @@ async def test_a_deleted_tenant_is_refused_and_erased_everywhere(
 ) -> None:
     tenant = await service.create("gone")
     key = (await service.issue_key(tenant.id, name="k")).secret
-    counts = await service.delete(tenant.id)
-    assert erased == [tenant.id]
+    removal = await service.delete(tenant.id)
+    counts = removal.counts
+    assert (erased, removal.done) == ([tenant.id], True)
     assert counts["vectors"] == 3
     assert counts["tenants"] == 1
     with pytest.raises(Unauthenticated):
@@ -110,6 +128,31 @@ async def test_a_deleted_tenant_is_refused_and_erased_everywhere(
     with pytest.raises(NotFound):
         await service.get(tenant.id)
     assert await service.by_name("gone") is None
+
+
+async def test_a_deletion_that_a_store_interrupts_goes_on_by_itself(
+    catalogue: SqlCatalogue, service: TenantService, relay: Relay, authenticator: Authenticator, erased: list[TenantId]
+) -> None:
+    tenant = await service.create("half gone")
+    key = (await service.issue_key(tenant.id, name="k")).secret
+    erased.append(AWAY)
+    removal = await service.delete(tenant.id)
+    assert (removal.done, dict(removal.counts)) == (False, {})
+    with pytest.raises(Unauthenticated):
+        await authenticator.authenticate(key)
+    assert (await service.get(tenant.id)).state is TenantState.DELETING
+
+    async def leads() -> bool:
+        return True
+
+    going_on = asyncio.create_task(relay.run(leads))
+    async with asyncio.timeout(30):
+        while await catalogue.outbox.tenants(limit=1):
+            await asyncio.sleep(0.01)
+    going_on.cancel()
+    assert erased == [tenant.id]
+    with pytest.raises(NotFound):
+        await service.get(tenant.id)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * (MAX_NAME_CHARACTERS + 1), "bell\a", "two\nlines"])

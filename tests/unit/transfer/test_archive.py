@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import random
 import tarfile
 import tempfile
 from collections.abc import Callable, Sequence
@@ -21,8 +22,9 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer.archive import ArchiveWriter, Limits, original_name, reading, record_name
-from agentic_rag_backend.transfer.contents import Entities, parts
-from agentic_rag_backend.transfer.lines import ArchivedDocument, packed, unpacked
+from agentic_rag_backend.transfer.contents import parts
+from agentic_rag_backend.transfer.inspection import Inspection
+from agentic_rag_backend.transfer.lines import packed, unpacked
 from agentic_rag_backend.transfer.records import End, Manifest
 
 LIMITS = Limits(archive=50_000_000, original=1_000_000)
@@ -130,14 +132,14 @@ def written(path: Path, members: Sequence[Member]) -> Path:
 def read(path: Path, limits: Limits = LIMITS) -> list[Any]:
     """Return every part, each document checked."""
     found = []
-    known: dict[str, object] = {}
+    inspection = None
     with reading(path, limits) as reader:
         for part in parts(reader, limits):
             found.append(part)
-            if isinstance(part, Entities):
-                known |= {each.id: each for each in part.records}
-            if isinstance(part, ArchivedDocument):
-                part.check(known)
+            inspection = inspection or Inspection(part, limits)
+            inspection.take(part)
+    assert inspection is not None
+    inspection.finish()
     return found
 
 
@@ -173,7 +175,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ({record_name(1): lines(document(), chunk(), entity(id=OTHER))}, "entities are not the archive's"),
         ({record_name(1): lines(document(), chunk(), entity(), entity())}, "entities are not the archive's"),
         ({record_name(1): lines(document(), entity())}, "in a chunk that it does not have"),
-        ({record_name(1): lines(document(text="another text of the same length, more or less"), chunk(kind="page"))}, "tag"),
+        (
+            {record_name(1): lines(document(text="another text of the same length, more or less"), chunk(kind="page"))},
+            "kind must be 'chunk', 'entity', 'relationship'",
+        ),
         ({record_name(1): lines(document(title="null \0 byte"), chunk())}, "NUL"),
         ({record_name(1): b""}, "is empty"),
         ({original_name(1): b"something else"}, "not the one that it was made from"),
@@ -238,15 +243,15 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path: Path) -> None:
-    path = written(tmp_path / "a", whole(**{"entities.jsonl": b"x" * 30_000_000}))
+    path = written(tmp_path / "a", whole(**{"entities.jsonl": random.Random(1).randbytes(1_000_000).hex().encode() * 40}))
 
-    assert "a line of entities.jsonl" in refused(path, limits=Limits(archive=50_000_000, original=100)).message
+    assert "entities.jsonl, line 1 has more than" in refused(path, limits=Limits(archive=100_000_000, original=100)).message
 
 
 def test_a_large_original_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", whole(**{original_name(1): b"x" * 2_000}))
 
-    assert "has 2000 bytes; at most 1000" in refused(path, limits=Limits(archive=10_000_000, original=1_000)).message
+    assert "has 2000 bytes; the limit is 1000" in refused(path, limits=Limits(archive=10_000_000, original=1_000)).message
 
 
 @cache

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from fastapi import APIRouter, Depends, FastAPI
+from starlette.middleware.cors import CORSMiddleware
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import known_parameters
+from agentic_rag_backend.api.docs_page import docs_router
 from agentic_rag_backend.api.errors import install_error_handlers
+from agentic_rag_backend.api.guard import LargeBodies
+from agentic_rag_backend.api.methods import Methods
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.openapi import describe
 from agentic_rag_backend.api.routers import (
@@ -27,8 +34,6 @@ from agentic_rag_backend.api.routers import (
 from agentic_rag_backend.container import Container
 
 BASE_PATH = "/api/v1"
-JSON_BODY_LIMIT = 12 * 1024 * 1024
-"""Largest JSON body, bytes."""
 
 
 def create_app(container: Container) -> FastAPI:
@@ -38,17 +43,16 @@ def create_app(container: Container) -> FastAPI:
         version=__version__,
         summary="Multi-tenant, graph-backed retrieval with checked citations.",
         openapi_url=f"{BASE_PATH}/openapi.json",
-        docs_url=f"{BASE_PATH}/docs",
+        docs_url=None,
         redoc_url=None,
     )
     app.state.container = container
-    app.add_middleware(
-        RequestContext,
-        json_limit=JSON_BODY_LIMIT,
-        upload_limit=container.settings.max_upload_mb * 1024 * 1024,
-        import_limit=container.settings.max_import_mb * 1024 * 1024,
-        timeout_s=container.settings.request_timeout_s,
-    )
+    app.state.large_bodies = LargeBodies()
+    # The last one added is the first to see a request.
+    app.add_middleware(Methods)
+    app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s)
+    if container.settings.cors_origins:
+        app.add_middleware(CORSMiddleware, **_browser_access(container.settings.allowed_origins))
     install_error_handlers(app)
     versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(known_parameters(BASE_PATH))])
     for router in (documents, changes, jobs, search, answers, communities, raptor, admin, status, tenants, transfer):
@@ -56,5 +60,17 @@ def create_app(container: Container) -> FastAPI:
     app.include_router(versioned)
     app.include_router(health.router)
     app.include_router(metrics.router)
+    app.include_router(docs_router(BASE_PATH))
     describe(app, base_path=BASE_PATH)
     return app
+
+
+def _browser_access(origins: Sequence[str]) -> dict[str, Any]:
+    """Return what pages of ``origins`` may send and read. No cookies: a key is sent as a header, by code that has it."""
+    return {
+        "allow_origins": list(origins),
+        "allow_methods": ["GET", "POST", "PATCH", "DELETE"],
+        "allow_headers": ["Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "If-Match", "X-Request-Id"],
+        "expose_headers": ["ETag", "X-Request-Id", "Retry-After", "Idempotency-Replayed", "Content-Disposition"],
+        "allow_credentials": False,
+    }

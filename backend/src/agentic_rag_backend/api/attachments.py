@@ -9,7 +9,16 @@ from urllib.parse import quote
 MAX_NAME_CHARACTERS = 120
 _RESERVED = frozenset('/\\:*?"<>|%;')
 _FALLBACK = "document"
+UNKNOWN_TYPE = "application/octet-stream"
+_MEDIA_TYPE = re.compile(r"[A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+\Z")
 _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,12}\Z")
+
+
+def content_type(media_type: str) -> str:
+    """Return the value of ``Content-Type`` for stored bytes: the type they are recorded under if it is one (RFC 9110), else
+    that of bytes of no known type. Nothing else that may be on record reaches a header.
+    """
+    return media_type if len(media_type) <= MAX_NAME_CHARACTERS and _MEDIA_TYPE.match(media_type) else UNKNOWN_TYPE
 
 
 def content_disposition(file_name: str) -> str:

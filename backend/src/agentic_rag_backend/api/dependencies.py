@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
+import structlog
 from fastapi import Depends, Header, Request
 
 from agentic_rag_backend.container import Container
@@ -38,7 +39,7 @@ Secret = Annotated[str | None, Depends(_secret)]
 
 
 def credential_of(request: Request) -> str | None:
-    """Return the key that a request carries, for who asks before any endpoint does."""
+    """Return the key that a request's headers carry."""
     return _secret(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
 
@@ -50,14 +51,28 @@ class Requires:
 
     async def __call__(
         self,
-        services: Services,
-        secret: Secret,
+        request: Request,
+        _secret: Secret,
         x_tenant_id: Annotated[str | None, Header(description="operator only: the tenant to act for")] = None,
     ) -> Principal:
         """Return who is calling."""
-        caller = await services.authenticator.authenticate(secret, acting_for=x_tenant_id)
+        return await self.admit(request)
+
+    async def admit(self, request: Request) -> Principal:
+        """Return who is calling, from the headers alone; asked again within a request, the answer is the same.
+
+        Everything that is logged from here on carries the tenant.
+        """
+        known: Principal | None = getattr(request.state, "principal", None)
+        if known is not None:
+            return known
+        secret, acting_for = credential_of(request), request.headers.get("x-tenant-id")
+        caller = await container_of(request).authenticator.authenticate(secret, acting_for=acting_for)
+        request.state.tenant = caller.tenant.id.value
+        structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         if not caller.may(self.scope):
             raise Forbidden(f"this needs a key with scope '{self.scope.value}'")
+        request.state.principal = caller
         return caller
 
 
@@ -66,13 +81,14 @@ Writer = Annotated[Principal, Depends(Requires(Scope.WRITE))]
 Administrator = Annotated[Principal, Depends(Requires(Scope.ADMIN))]
 
 
-async def require_operator(services: Services, secret: Secret) -> None:
+async def require_operator(request: Request, _secret: Secret) -> None:
     """Let the operator pass."""
+    secret, authenticator = credential_of(request), container_of(request).authenticator
     if secret is None:
         raise Unauthenticated("the operator's key is required")
-    if not services.authenticator.is_operator(secret):
+    if not authenticator.is_operator(secret):
         # A tenant's key is a good credential for the wrong door; anything else is no credential.
-        await services.authenticator.authenticate(secret)
+        await authenticator.authenticate(secret)
         raise Forbidden("this is the operator's; a tenant's key cannot do it")
 
 

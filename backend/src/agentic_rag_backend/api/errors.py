@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -12,10 +13,13 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
+from agentic_rag_backend.api.methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_S: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 5}
+"""Seconds after which a caller may ask again, where the error does not know better; by status."""
 _MAX_SHOWN = 200
 _MAX_DETAIL = 1000
 """Longer ones repeat what the caller sent."""
@@ -23,12 +27,20 @@ _MAX_DETAIL = 1000
 
 def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[str, Any]] = ()) -> JSONResponse:
     """Return ``error`` as a problem response."""
+    return _response(error.status, error.code, error.title, error.message, request_id, errors, problem_headers(error))
+
+
+def problem_headers(error: AgenticRagError) -> dict[str, str]:
+    """Return the headers that go with ``error``; 429 and 503 always say when to ask again."""
     headers = {}
-    if error.retry_after_s is not None:
-        headers["Retry-After"] = str(max(1, round(error.retry_after_s)))
+    retry_after_s = error.retry_after_s if error.retry_after_s is not None else RETRY_AFTER_S.get(error.status)
+    if retry_after_s is not None:
+        headers["Retry-After"] = str(max(1, math.ceil(retry_after_s)))
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
-    return _response(error.status, error.code, error.title, error.message, request_id, errors, headers)
+    if error.status == HTTPStatus.REQUEST_TIMEOUT:
+        headers["Connection"] = "close"  # what is still to come of the request must not be taken for another one
+    return headers
 
 
 def problem_body(error: AgenticRagError, request_id: str) -> dict[str, Any]:
@@ -90,21 +102,26 @@ def install_error_handlers(app: FastAPI) -> None:
         request_id = request_id_of(request)
         if error.status_code == HTTPStatus.NOT_FOUND:
             return problem(NotFound("there is nothing at this address"), request_id=request_id)
-        phrase = HTTPStatus(error.status_code).phrase
-        return _response(
-            error.status_code,
-            phrase.lower().replace(" ", "_"),
-            phrase,
-            str(error.detail),
-            request_id,
-            headers=dict(error.headers or {}),
-        )
+        phrase, headers = HTTPStatus(error.status_code).phrase, _framework_headers(request, error)
+        detail = str(error.detail)
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and "Allow" in headers:
+            detail = f"this address does not take {request.method[:20]}; it takes {headers['Allow']}"
+        return _response(error.status_code, phrase.lower().replace(" ", "_"), phrase, detail, request_id, headers=headers)
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> JSONResponse:
         log.error("request_crashed", error=type(error).__name__, exc_info=error)
         hidden = AgenticRagError("an unexpected error; the server's log has it under this requestId")
         return problem(hidden, request_id=request_id_of(request))
+
+
+def _framework_headers(request: Request, error: HTTPException) -> dict[str, str]:
+    headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        # The framework names the methods of one route; others have the same address.
+        allowed = allowed_methods(request.app, request.scope["path"])
+        headers |= {"Allow": ", ".join(allowed)} if allowed else {}
+    return headers
 
 
 def _field_error(item: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -18,10 +18,11 @@ import structlog
 from fastapi import Request, Response
 from starlette.datastructures import FormData, UploadFile
 
-from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, credential_of, require_operator
+from agentic_rag_backend.api.dependencies import container_of
 from agentic_rag_backend.api.forms import read_form
+from agentic_rag_backend.api.guard import Handler
 from agentic_rag_backend.api.json_body import JsonRoute, media_type_of
-from agentic_rag_backend.domain.tenant import Scope
+from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.idempotency import Answer, IdempotencyKeys, Owner
 from agentic_rag_backend.stores.catalogue.idempotency import Operator as OwnerOperator
@@ -45,7 +46,6 @@ _LEASE_SLACK_S = 30.0
 _HASHED_AT_ONCE = 1024 * 1024
 
 log = structlog.get_logger(__name__)
-_Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 def shown_once(request: Request, instead: str) -> None:
@@ -63,26 +63,22 @@ class IdempotentRoute(JsonRoute):
             options["openapi_extra"] = {**extra, "parameters": [*others, PARAMETER]}
         super().__init__(path, endpoint, **options)
 
-    def get_route_handler(self) -> _Handler:
+    def admitted_handler(self) -> Handler:
         """Return the handler that asks the store first."""
-        handle = super().get_route_handler()
+        handle = super().admitted_handler()
         if "POST" not in (self.methods or ()):
             return handle
-        asked = [dependency.call for dependency in self.dependant.dependencies]
-        scope = next((call.scope for call in asked if isinstance(call, Requires)), None)
-        if scope is None and Operator.dependency not in asked:
-            raise TypeError(f"{self.path}: whose keys these are is known by a scope or by the operator's dependency")
 
         async def once(request: Request) -> Response:
             if HEADER not in request.headers:
                 return await handle(request)
-            return await _once(request, scope, handle)
+            return await _once(request, handle)
 
         return once
 
 
-async def _once(request: Request, scope: Scope | None, handle: _Handler) -> Response:
-    owner, holder = await _owner(request, scope)
+async def _once(request: Request, handle: Handler) -> Response:
+    owner, holder = _owner(request)
     digest = _digest(holder, request.method, request.scope["path"], _key(request))
     keys, lease_s = container_of(request).catalogue.idempotency, container_of(request).settings.request_timeout_s
     form = await read_form(request) if media_type_of(request) == "multipart/form-data" else None
@@ -115,13 +111,11 @@ async def _record(keys: IdempotencyKeys, owner: Owner, digest: str, claim: Any, 
         log.warning("idempotency_not_recorded", code=error.code, reason=error.message)
 
 
-async def _owner(request: Request, scope: Scope | None) -> tuple[Owner, str]:
+def _owner(request: Request) -> tuple[Owner, str]:
     """Return whose keys these are, and who holds the credential; the two differ where the operator acts for a tenant."""
-    services, secret = container_of(request), credential_of(request)
-    if scope is None:
-        await require_operator(services, secret)
+    caller: Principal | None = getattr(request.state, "principal", None)
+    if caller is None:  # the route is the operator's own
         return OwnerOperator.OPERATOR, "operator"
-    caller = await Requires(scope)(services, secret, request.headers.get("x-tenant-id"))
     return caller.tenant.id, "operator" if caller.operator else "tenant"
 
 

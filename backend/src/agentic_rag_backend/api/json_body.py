@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 import orjson
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
+from agentic_rag_backend.api.guard import QUERY_BYTES, GuardedRoute, Handler, LargeBodies
 from agentic_rag_backend.errors import InvalidRequest, UnsupportedMediaType
 
-_IN_LOOP_BYTES = 256 * 1024
-"""Larger bodies are parsed beside the loop, which serves others meanwhile."""
+MAX_VALUES = 20_000
+"""Values of one body: objects, lists, texts, numbers."""
+MAX_DEPTH = 64
+"""Lists and objects inside one another."""
+_IN_LOOP_BYTES = QUERY_BYTES
+"""Larger bodies are parsed in a thread: `MAX_VALUES` keeps them from holding the interpreter for long."""
 
 
-class JsonRoute(APIRoute):
+class JsonRoute(GuardedRoute):
     """A route whose JSON body is read by `read_json`, so that a bad one is a problem that says what is wrong with it."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+    def admitted_handler(self) -> Handler:
         """Return the handler that reads the body first, where the endpoint takes one."""
-        handle = super().get_route_handler()
+        handle = super().admitted_handler()
         if self.body_field is None:
             return handle
 
         async def strict(request: Request) -> Response:
-            raw = await request.body()
-            if not raw:
-                return await handle(request)  # whether the body may be left out is the endpoint's to say
-            require_json(request)
-            return await handle(_Parsed(request, raw, await read_json(raw)))
+            if await request.body():  # whether it may be left out, the endpoint decides
+                require_json(request)
+                request = _Parsed(request, await request.body(), await read_json(request))
+            return await handle(request)
 
         return strict
 
@@ -67,18 +69,28 @@ def require_json(request: Request, *, instead: str = "application/json") -> None
         raise UnsupportedMediaType(f"send {instead}; got {given[:80] or 'no Content-Type'}")
 
 
-async def read_json(raw: bytes) -> Any:
-    """Return the value of a JSON body.
+async def read_json(request: Request) -> Any:
+    """Return the value of a request's JSON body.
 
     Raises:
-        InvalidRequest: not UTF-8, not JSON (as RFC 8259 has it: no NaN, no half of a surrogate pair), too deep, or an
-            object with the same key twice.
+        InvalidRequest: see `loaded`.
     """
-    return loaded(raw) if len(raw) <= _IN_LOOP_BYTES else await asyncio.to_thread(loaded, raw)
+    raw = await request.body()
+    if len(raw) <= _IN_LOOP_BYTES:
+        return loaded(raw)
+    bodies: LargeBodies = request.app.state.large_bodies
+    async with bodies.parsing:
+        return await asyncio.to_thread(loaded, raw)
 
 
 def loaded(raw: bytes | str, *, what: str = "the body") -> Any:
-    """Return the value of JSON; see `read_json`."""
+    """Return the value of JSON text; its cost is linear in the bytes, and small for each.
+
+    Raises:
+        InvalidRequest: not UTF-8, not JSON (by RFC 8259: no NaN, no half of a surrogate pair), deeper than `MAX_DEPTH`, more
+            than `MAX_VALUES` values, or an object with the same key twice.
+    """
+    _require_moderate(raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw, what)
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -86,12 +98,35 @@ def loaded(raw: bytes | str, *, what: str = "the body") -> Any:
     if isinstance(value, (dict, list)):
         # orjson keeps the last of two equal keys; a proxy in front may have judged by the first.
         try:
-            json.loads(raw, object_pairs_hook=_once, parse_int=str)
-        except RecursionError:
-            raise InvalidRequest(f"{what} is nested too deep") from None
+            json.loads(raw, object_pairs_hook=_once, parse_int=str, parse_float=str)
         except _KeyTwice as error:
             raise InvalidRequest(f"{what} has the key {error.key[:80]!r} twice in one object") from None
     return value
+
+
+def _require_moderate(raw: bytes, what: str) -> None:
+    """Refuse too many or too deeply nested values before a parser makes objects of them.
+
+    Only searches and counts over the bytes, which take milliseconds for megabytes; text that is not JSON passes.
+    """
+    # What is left when escapes are gone: quotes that begin or end a string, and what is between strings.
+    plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
+    strings = (plain.count(b'"') + 1) // 2
+    if strings > 2 * MAX_VALUES:  # a key and a value each
+        raise InvalidRequest(f"{what} may hold at most {MAX_VALUES} values; it holds {strings} texts and keys")
+    between = b"".join(plain.split(b'"')[::2])
+    values = between.count(b",") + between.count(b"{") + between.count(b"[") + 1
+    if values > MAX_VALUES:
+        raise InvalidRequest(f"{what} may hold at most {MAX_VALUES} values; it holds about {values}")
+    depth = deepest = 0
+    for byte in between.translate(None, _NO_BRACKETS):
+        depth += 1 if byte in b"{[" else -1
+        deepest = max(deepest, depth)
+    if deepest > MAX_DEPTH:
+        raise InvalidRequest(f"{what} may nest lists and objects {MAX_DEPTH} deep; it nests them {deepest} deep")
+
+
+_NO_BRACKETS = bytes(set(range(256)) - set(b"{[]}"))
 
 
 class _KeyTwice(ValueError):

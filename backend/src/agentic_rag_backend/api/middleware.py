@@ -1,4 +1,4 @@
-"""What every request passes through: an id, a bound on the body, a bound on time, one log line."""
+"""Every request passes through this: an id, a bound on time, metrics, one log line."""
 
 from __future__ import annotations
 
@@ -7,32 +7,33 @@ import re
 import time
 import uuid
 from collections.abc import MutableMapping
+from dataclasses import dataclass
 from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentic_rag_backend.api.errors import problem
-from agentic_rag_backend.errors import AgenticRagError, PayloadTooLarge, RequestTimeout
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
+from agentic_rag_backend.telemetry.metrics import count_request
 
 log = structlog.get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
-_MULTIPART_FILES = 50
-_IMPORT, _EXPORT = "/tenants/import", "/export"
-_MULTIPART_SLACK = 1024 * 1024
-"""Room for form fields and boundaries beside the files."""
+_UNMATCHED = "unmatched"
+"""The route in the metrics of a request that no route takes."""
 
 
 class RequestContext:
-    """Pure ASGI, so that streamed responses pass through untouched."""
+    """Pure ASGI, so that streamed responses pass through untouched.
 
-    def __init__(self, app: ASGIApp, *, json_limit: int, upload_limit: int, timeout_s: float, import_limit: int = 0) -> None:
+    Args:
+        timeout_s: seconds that a request may take; a route that moves a whole tenant lifts it, see `lift_timeout`.
+    """
+
+    def __init__(self, app: ASGIApp, *, timeout_s: float) -> None:
         self._app = app
-        self._json_limit = json_limit
-        self._upload_limit = upload_limit
         self._timeout_s = timeout_s
-        self._import_limit = import_limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -40,73 +41,117 @@ class RequestContext:
             await self._app(scope, receive, send)
             return
         request_id = _request_id(Headers(scope=scope).get("x-request-id"))
-        scope.setdefault("state", {})["request_id"] = request_id
-        response = _Response(send, request_id)
-        started = time.perf_counter()
-        structlog.contextvars.bind_contextvars(request_id=request_id)
-        try:
-            await self._serve(scope, receive, response)
-        finally:
-            structlog.contextvars.unbind_contextvars("request_id")
-            log.info(
-                "request",
-                method=scope["method"],
-                path=scope["path"],
-                status=response.status,
-                duration_ms=round((time.perf_counter() - started) * 1000, 1),
-                request_id=request_id,
-            )
+        state = scope.setdefault("state", {})
+        state["request_id"] = request_id
+        response = _Response(send, request_id, scope["method"])
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._serve(scope, receive, response)
+            finally:
+                _report(scope, response, tenant=state.get("tenant"))
+                # Whatever the endpoint bound besides the id, such as the tenant, ends with the request.
+                structlog.contextvars.clear_contextvars()
 
     async def _serve(self, scope: Scope, receive: Receive, response: _Response) -> None:
+        now = asyncio.get_running_loop().time()
+        deadline = scope["state"]["deadline"] = Deadline(now + self._timeout_s, f"{self._timeout_s:g} s (REQUEST_TIMEOUT_S)")
         try:
             # A stream that has begun bounds itself: its model calls have their own limit, its heartbeats keep it open.
-            async with asyncio.timeout(None if self._takes_its_time(scope) else self._timeout_s) as timeout:
-                response.timeout = timeout
-                await self._app(scope, self._bounded(scope, receive), response)
+            async with asyncio.timeout_at(deadline.at) as timeout:
+                response.timeout = scope["state"]["timeout"] = timeout
+                await self._app(scope, receive, response)
         except TimeoutError:
-            await self._refuse(scope, receive, response, RequestTimeout(f"the request took longer than {self._timeout_s:g} s"))
-        except PayloadTooLarge as error:
+            deadline = scope["state"]["deadline"]
+            if scope["state"].get("reading_body", False):
+                error: AgenticRagError = RequestIncomplete(f"the body took longer than {deadline.limit}")
+            else:
+                error = deadline.error()
             await self._refuse(scope, receive, response, error)
-
-    def _takes_its_time(self, scope: Scope) -> bool:
-        """Tell whether a request moves a whole tenant: block by block, whatever time that takes."""
-        path: str = scope["path"]
-        return scope["method"] == "POST" and path.endswith((_IMPORT, _EXPORT))
 
     async def _refuse(self, scope: Scope, receive: Receive, response: _Response, error: AgenticRagError) -> None:
         if not response.started:
             await problem(error, request_id=scope["state"]["request_id"])(scope, receive, response)
 
-    def _bounded(self, scope: Scope, receive: Receive) -> Receive:
-        """Count the body while it arrives, so that neither a wrong nor a missing Content-Length gets past the limit."""
-        headers = Headers(scope=scope)
-        multipart = headers.get("content-type", "").startswith("multipart/form-data")
-        limit = _MULTIPART_FILES * self._upload_limit + _MULTIPART_SLACK if multipart else self._json_limit
-        if scope["path"].endswith(_IMPORT):
-            limit = self._import_limit
-        declared = headers.get("content-length", "")
-        if declared.isdigit() and int(declared) > limit:
-            raise PayloadTooLarge(f"the body may have at most {limit} bytes; got {declared}")
-        received = 0
 
-        async def bounded() -> Message:
-            nonlocal received
-            message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                if received > limit:
-                    raise PayloadTooLarge(f"the body may have at most {limit} bytes; more arrived")
-            return message
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """When a request ends, on the loop's clock, and by which limit."""
 
-        return bounded
+    at: float
+    limit: str
+    asked_for: bool = False
+    """Whether the request names it, so that it holds for a stream too."""
+
+    def error(self) -> RequestTimeout:
+        """Return what a request that is not answered by then ends with."""
+        return RequestTimeout(f"the request took longer than {self.limit}")
+
+
+def lift_timeout(scope: Scope) -> None:
+    """Let a request take as long as it needs, such as one that moves a whole tenant block by block."""
+    _reschedule(scope, None)
+
+
+def shorten_timeout(scope: Scope, timeout_ms: int) -> None:
+    """End a request ``timeout_ms`` after it began.
+
+    Raises:
+        InvalidRequest: that is longer than a request may take.
+    """
+    most_ms = scope["app"].state.container.settings.request_timeout_s * 1000
+    if timeout_ms > most_ms:
+        raise InvalidRequest(f"timeout_ms must be at most {most_ms:g} (REQUEST_TIMEOUT_S); got {timeout_ms}")
+    before: Deadline = scope["state"]["deadline"]
+    at = before.at - (most_ms - timeout_ms) / 1000
+    scope["state"]["deadline"] = Deadline(at, f"{timeout_ms} ms (timeout_ms)", asked_for=True)
+    _reschedule(scope, at)
+
+
+def deadline_of(scope: Scope) -> Deadline | None:
+    """Return when a stream ends; None where the request names no time."""
+    deadline: Deadline = scope["state"]["deadline"]
+    return deadline if deadline.asked_for else None
+
+
+def _reschedule(scope: Scope, at: float | None) -> None:
+    timeout: asyncio.Timeout = scope["state"]["timeout"]
+    timeout.reschedule(at)
+
+
+def _report(scope: Scope, response: _Response, *, tenant: str | None) -> None:
+    """Log and count a request that was answered, or whose caller went away (status 0)."""
+    route = getattr(scope.get("route"), "path", None)
+    duration_s = time.perf_counter() - response.received_at
+    count_request(response.method, _template(scope["path"], route), response.status, response.first_byte_s or duration_s)
+    log.info(
+        "request",
+        method=response.method,
+        path=scope["path"],
+        status=response.status,
+        duration_ms=round(duration_s * 1000, 1),
+        **({} if tenant is None else {"tenant": tenant}),
+    )
+
+
+def _template(path: str, route: str | None) -> str:
+    """Return the template of the whole path: a router's prefix, which has no parameters, is not part of the route's own."""
+    if route is None:
+        return _UNMATCHED
+    parts, templated = path.split("/"), route.split("/")
+    return "/".join([*parts[: len(parts) - len(templated) + 1], *templated[1:]])
 
 
 class _Response:
     """Remembers what was sent; puts the request's id on the response."""
 
-    def __init__(self, send: Send, request_id: str) -> None:
+    def __init__(self, send: Send, request_id: str, method: str) -> None:
         self._send = send
         self._request_id = request_id
+        self.method = method
+        """As the caller sent it; `Methods` makes a GET of a HEAD."""
+        self.received_at = time.perf_counter()
+        self.first_byte_s: float | None = None
+        """Of an event stream, the seconds until it began: how long it stays open says nothing about the server."""
         self.status = 0
         self.started = False
         self.timeout: asyncio.Timeout | None = None
@@ -118,8 +163,9 @@ class _Response:
             headers = MutableHeaders(scope=message)
             headers["X-Request-Id"] = self._request_id
             headers["X-Content-Type-Options"] = "nosniff"
-            headers["Cache-Control"] = "no-store"
+            headers.setdefault("Cache-Control", "no-store")
             if headers.get("content-type", "").startswith("text/event-stream") and self.timeout is not None:
+                self.first_byte_s = time.perf_counter() - self.received_at
                 self.timeout.reschedule(None)
         await self._send(message)
 

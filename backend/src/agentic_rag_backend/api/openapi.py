@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
 from agentic_rag_backend.api.errors import MEDIA_TYPE
+from agentic_rag_backend.api.examples import example_of, problem_example
 from agentic_rag_backend.api.schemas.documents import NewDocument
 
 _REFERENCE = "#/components/schemas/{model}"
@@ -17,12 +18,22 @@ _DESCRIPTIONS = {
     "401": "no key, or one that nobody holds",
     "403": "the key's scope does not allow it, or it is the operator's",
     "404": "there is nothing of that id; another tenant's ids are no different",
+    "408": "the body stopped arriving",
     "409": "not in a state that allows this, the name is taken, or the request of that `Idempotency-Key` is being carried out",
     "412": "the document was changed since the revision in If-Match",
     "413": "the body or a file is too large",
     "415": "the body's media type is not one that is read",
     "422": "a value is outside its limits; `detail` names limit and value",
-    "default": "any other problem, such as a store or model that does not answer (503)",
+    "429": "the address of the caller has too many open connections",
+    "503": "a store or model does not answer, or the server is overloaded; ask again after `Retry-After`",
+    "504": "the request took longer than it may",
+    "default": "any other problem",
+}
+_RETRY_AFTER = {"Retry-After": {"description": "seconds after which to ask again", "schema": {"type": "integer", "minimum": 1}}}
+_HEADERS = {
+    "401": {"WWW-Authenticate": {"description": "how to send a key", "schema": {"type": "string"}}},
+    "429": _RETRY_AFTER,
+    "503": _RETRY_AFTER,
 }
 
 
@@ -71,28 +82,57 @@ def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
         "apiKey": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
     }
     for path, operations in document["paths"].items():
-        if path.startswith(base_path):
-            for method, operation in operations.items():
-                _complete_operation(operation, method, named="{" in path)
+        for method, operation in operations.items():
+            parameters = operation.pop("parameters", [])
+            # Asked for by itself: the keys of the security schemes, which would stand there twice.
+            asks = [item["name"] for item in parameters if item["name"].lower() in _CREDENTIALS]
+            if kept := [item for item in parameters if item["name"] not in asks]:
+                operation["parameters"] = kept
+            if path.startswith(base_path):
+                _require_key(operation)
+                _add_problems(operation, _statuses(operation, method, named="{" in path))
+            elif asks:
+                _require_key(operation, optional=True)
+                operation["responses"].pop("422", None)
+                _add_problems(operation, {"401", "403"})
+            _add_examples(operation, schemas)
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     return document
 
 
-def _complete_operation(operation: dict[str, Any], method: str, *, named: bool) -> None:
-    operation["security"] = [{"bearer": []}, {"apiKey": []}]
-    parameters = [item for item in operation.pop("parameters", []) if item["name"].lower() not in _CREDENTIALS]
-    if parameters:
-        operation["parameters"] = parameters
-    statuses = ["401", "403", "422", "default"]
-    statuses += ["404"] if named else []
-    statuses += ["413", "415"] if "requestBody" in operation else []
-    statuses += ["409"] if method == "post" else []
-    for status in sorted(
-        {*statuses, *(status for status in operation["responses"] if status >= str(HTTPStatus.BAD_REQUEST.value))}
-    ):
+def _require_key(operation: dict[str, Any], *, optional: bool = False) -> None:
+    operation["security"] = [{"bearer": []}, {"apiKey": []}, *([{}] if optional else [])]
+
+
+def _statuses(operation: dict[str, Any], method: str, *, named: bool) -> set[str]:
+    """Return the statuses of the problems that an operation may end with."""
+    statuses = {"401", "403", "422", "429", "503", "504", "default"}
+    statuses |= {"404"} if named else set()
+    # A body is read for its `Idempotency-Key` also where the endpoint takes none.
+    statuses |= {"408", "413"} if method in {"post", "patch", "put"} else set()
+    statuses |= {"415"} if "requestBody" in operation else set()
+    statuses |= {"409"} if method == "post" else set()
+    return statuses | {status for status in operation["responses"] if status >= str(HTTPStatus.BAD_REQUEST.value)}
+
+
+def _add_problems(operation: dict[str, Any], statuses: set[str]) -> None:
+    for status in sorted(statuses):
         said = operation["responses"].get(status, {}).get("description", "")
-        operation["responses"][status] = {
+        content: dict[str, Any] = {"schema": {"$ref": _REFERENCE.format(model="Problem")}}
+        if (example := problem_example(status)) is not None:
+            content["example"] = example
+        response: dict[str, Any] = {
             "description": said if status == "404" and said else _DESCRIPTIONS.get(status, said),
-            "content": {MEDIA_TYPE: {"schema": {"$ref": _REFERENCE.format(model="Problem")}}},
+            "content": {MEDIA_TYPE: content},
         }
+        if status in _HEADERS:
+            response["headers"] = _HEADERS[status]
+        operation["responses"][status] = response
+
+
+def _add_examples(operation: dict[str, Any], schemas: dict[str, Any]) -> None:
+    for response in operation["responses"].values():
+        for media_type, content in response.get("content", {}).items():
+            if media_type == "application/json" and "example" not in content and content.get("schema"):
+                content["example"] = example_of(content["schema"], schemas)

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
-from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody, Weights, rounded
+from fastapi import Request
+
+from agentic_rag_backend.api.middleware import shorten_timeout
+from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody, rounded
 from agentic_rag_backend.container import Container
-from agentic_rag_backend.domain.query import LevelWeights, Query, Retrieval
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.retrieval.dual_level import AUTO, choose_weights, preset_for
+from agentic_rag_backend.retrieval.defaults import Wanted
 from agentic_rag_backend.retrieval.filters import parse_filter
-from agentic_rag_backend.retrieval.registry import check_options
-from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT
+from agentic_rag_backend.retrieval.registry import DUAL_LEVEL, check_options
+from agentic_rag_backend.tenancy.features import DUAL_LEVEL as DUAL_LEVEL_FLAG
+
+
+def limit_time(request: Request, body: SearchBody | DualLevelBody) -> None:
+    """End the request at the time that its body names, if it does."""
+    if body.timeout_ms is not None:
+        shorten_timeout(request.scope, body.timeout_ms)
 
 
 def strategy_of(services: Container, body: SearchBody) -> str:
@@ -22,57 +35,76 @@ def strategy_of(services: Container, body: SearchBody) -> str:
 def query_of(services: Container, caller: Principal, body: SearchBody, strategy: str) -> tuple[Query, tuple[str, ...]]:
     """Return the query, and warnings about what was adjusted."""
     check_options(strategy, body.options)
-    weights, warnings = _weights(services, caller, body.query, body.weights or Weights(low=None, high=None, preset=None))
-    settings = services.settings
-    return (
-        Query(
-            tenant=caller.tenant,
+    given = body.weights.model_dump() if body.weights is not None else {}
+    return _query(
+        services,
+        caller,
+        Question(
             text=body.query,
-            limit=body.limit,
-            high_limit=settings.dual_level_high_limit,
-            weights=weights,
             filters=parse_filter(body.filters),
             as_of=body.as_of,
             options=body.options,
-            dual_level=services.features.enabled(DUAL_LEVEL, caller.flags),
+            timeout_ms=body.timeout_ms,
         ),
-        warnings,
+        Wanted(limit=body.limit, **given),
+        strategy,
     )
 
 
 def dual_level_query(services: Container, caller: Principal, body: DualLevelBody) -> tuple[Query, tuple[str, ...]]:
     """Return the query of a dual-level search, and warnings about what was adjusted."""
-    given = Weights(low=body.low_weight, high=body.high_weight, preset=body.preset)
-    weights, warnings = _weights(services, caller, body.query, given)
-    settings = services.settings
-    return (
-        Query(
-            tenant=caller.tenant,
-            text=body.query,
-            limit=body.low_limit or settings.dual_level_low_limit,
-            high_limit=body.high_limit or settings.dual_level_high_limit,
-            weights=weights,
-            dual_level=services.features.enabled(DUAL_LEVEL, caller.flags),
-        ),
-        warnings,
+    wanted = Wanted(
+        low_limit=body.low_limit,
+        high_limit=body.high_limit,
+        low=body.low_weight,
+        high=body.high_weight,
+        preset=body.preset,
     )
+    return _query(services, caller, Question(text=body.query, timeout_ms=body.timeout_ms), wanted, DUAL_LEVEL)
 
 
-def _weights(services: Container, caller: Principal, question: str, given: Weights) -> tuple[LevelWeights, tuple[str, ...]]:
-    """Return the request's weights, else its preset's, else those of the question's form where that is on, else the tenant's."""
-    features = services.features
-    preset: str | None = given.preset
-    if preset == AUTO or (preset is None and features.enabled(AUTO_WEIGHTS, caller.flags)):
-        preset = preset_for(question)
-    low = features.number(LOW_WEIGHT, caller.flags)
-    usual = choose_weights(low, None)[0] if LOW_WEIGHT in caller.flags else default_weights(services)
-    return choose_weights(given.low, given.high, preset=preset, default=usual)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a request asks, beside limits and weights."""
+
+    text: str
+    filters: Filter | None = None
+    as_of: datetime | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    timeout_ms: int | None = None
 
 
-def default_weights(services: Container) -> LevelWeights:
-    """Return the deployment's weights, normalised."""
-    settings = services.settings
-    return choose_weights(settings.dual_level_low_weight, settings.dual_level_high_weight)[0]
+def _query(
+    services: Container, caller: Principal, question: Question, wanted: Wanted, strategy: str
+) -> tuple[Query, tuple[str, ...]]:
+    resolved = services.defaults.resolve(wanted, strategy=strategy, question=question.text, flags=caller.flags)
+    query = Query(
+        tenant=caller.tenant,
+        text=question.text,
+        limit=resolved.limit,
+        high_limit=resolved.high_limit,
+        weights=resolved.weights,
+        leg_weights=resolved.leg_weights,
+        filters=question.filters,
+        as_of=question.as_of,
+        options=question.options,
+        timeout_s=None if question.timeout_ms is None else question.timeout_ms / 1000,
+        dual_level=services.features.enabled(DUAL_LEVEL_FLAG, caller.flags),
+    )
+    return query, (*resolved.warnings, *_cut(services, question.text))
+
+
+def _cut(services: Container, question: str) -> tuple[str, ...]:
+    """Return a warning where the embedder reads only the beginning of a question."""
+    read = services.embedder.query_characters(question)
+    if read == len(question):
+        return ()
+    return (f"query has {len(question)} characters; only the first {read} were embedded, and all of it was searched as words",)
+
+
+def with_warnings(found: Retrieval, warnings: tuple[str, ...]) -> Retrieval:
+    """Return what was found with warnings about the request, which come first."""
+    return replace(found, trace=replace(found.trace, warnings=(*warnings, *found.trace.warnings))) if warnings else found
 
 
 def trace_meta(found: Retrieval, warnings: tuple[str, ...] = ()) -> dict[str, Any]:

@@ -10,15 +10,12 @@ from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.routers import health, metrics
 from agentic_rag_backend.container import Container
 
-_BODY_LIMIT = 1024
-
 
 def create_worker_app(container: Container) -> FastAPI:
     """Return the application of a worker; opening and closing ``container`` is the caller's."""
     app = FastAPI(title="agentic-rag-backend worker", version=__version__, openapi_url=None)
     app.state.container = container
-    limits = {"json_limit": _BODY_LIMIT, "upload_limit": _BODY_LIMIT}
-    app.add_middleware(RequestContext, **limits, timeout_s=container.settings.request_timeout_s)
+    app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s)
     install_error_handlers(app)
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -33,6 +34,7 @@ from agentic_rag_backend.cli import (
     worker,
 )
 from agentic_rag_backend.cli.command import debugging
+from agentic_rag_backend.cli.interruption import UNFINISHED, Stopped
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest
 
@@ -95,9 +97,10 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE if isinstance(error, (InvalidRequest, ConfigurationError)) else FAILED
     except TyperException as error:
         return _misused(error, output)
+    except Stopped as stopped:
+        return _interrupted(stopped.message, output)
     except (KeyboardInterrupt, Abort):
-        output.error("interrupted", "interrupted; jobs that were handed in go on with the next start")
-        return INTERRUPTED
+        return _interrupted(UNFINISHED, output)
     except BrokenPipeError:
         # The reader of stdout is gone, as with `| head`; there is nobody to tell.
         sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
@@ -108,6 +111,11 @@ def run(arguments: Sequence[str]) -> int:
         output.error("internal_error", f"an unexpected {type(error).__name__}: {error} (LOG_LEVEL=debug shows where)")
         return FAILED
     return code if isinstance(code, int) else 0
+
+
+def _interrupted(message: str, output: Output) -> int:
+    output.error("interrupted", message) if output.as_json else output.note(message)
+    return INTERRUPTED
 
 
 def _misused(error: TyperException, output: Output) -> int:
@@ -121,4 +129,10 @@ def _misused(error: TyperException, output: Output) -> int:
 
 def main() -> None:
     """Run the command line of this process."""
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    if code == INTERRUPTED:
+        # The stores are closed. What is left is the end of the interpreter, which would wait for a model's threads.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

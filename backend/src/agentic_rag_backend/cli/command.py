@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import logging
 import os
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec
 import typer
 
 from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def command(
         def run(*, url: Url, api_key: ApiKey, tenant: TenantOption, data_dir: DataDir, json: AsJson, **own: Any) -> None:
             target = Target(url=url, api_key=api_key, tenant=tenant, data_dir=data_dir)
             opened = partial(connect, work=work, operator=operator)
-            asyncio.run(_in_session(function, own, target, opened, as_json=json))
+            run_async(_in_session(function, own, target, opened, as_json=json))
 
         _present(run, function)
         app.command(name)(run)
@@ -103,7 +103,8 @@ async def _in_session(
     quiet_logging(settings)
     async with opened(target, settings) as client:
         session = Session(client=client, output=Output(as_json=as_json), settings=settings, tenant=target.tenant)
-        await function(session, **own)
+        with leaving("interrupted; nothing of this command goes on"):
+            await function(session, **own)
 
 
 @asynccontextmanager

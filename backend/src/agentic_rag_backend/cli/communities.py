@@ -15,6 +15,15 @@ RebuildWatch = Annotated[
     typer.Option("--watch/--no-watch", "--watch-job/--no-watch-job", help="Show progress until the job has ended."),
 ]
 
+MaxClusterSize = Annotated[
+    int | None,
+    typer.Option("--max-cluster-size", help="Members above which a cluster is divided, 3 to 10000; default 25."),
+]
+MinCommunitySize = Annotated[
+    int | None,
+    typer.Option("--min-community-size", help="Members below which no model writes a summary, 1 to 1000; default 3."),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
@@ -46,22 +55,19 @@ async def rebuild(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what it would cost.")] = False,
     levels: Annotated[int | None, typer.Option("--levels", help="Depth of the hierarchy, 1 to 10.")] = None,
     resolution: Annotated[float | None, typer.Option("--resolution", help="Above 0 to 100; higher: more communities.")] = None,
+    max_cluster_size: MaxClusterSize = None,
+    min_community_size: MinCommunitySize = None,
     summarize: Annotated[
         bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
     ] = True,
     watch_job: RebuildWatch = True,
 ) -> None:
-    """Find communities anew and write their summaries; readers keep the old ones meanwhile."""
-    body = rebuild_body(full=full, dry_run=dry_run, levels=levels, resolution=resolution, summarize=summarize)
+    """Find the communities again and write their summaries; readers keep the old ones until that is done."""
+    sizes = {"max_cluster_size": max_cluster_size, "min_community_size": min_community_size}
+    body = rebuild_body(full=full, dry_run=dry_run, summarize=summarize, levels=levels, resolution=resolution, **sizes)
     await rebuild_index(session, "communities", body, title="communities", watch_job=watch_job)
 
 
-def rebuild_body(*, full: bool, dry_run: bool, levels: int | None, resolution: float | None, summarize: bool) -> dict[str, Any]:
-    """Return the request of a rebuild."""
-    return {
-        "mode": "full" if full else "incremental",
-        "dry_run": dry_run,
-        "levels": levels,
-        "resolution": resolution,
-        "summarize": summarize,
-    }
+def rebuild_body(*, full: bool, dry_run: bool, summarize: bool, **options: float | None) -> dict[str, Any]:
+    """Return the request of a rebuild; options that are None have their defaults."""
+    return {"mode": "full" if full else "incremental", "dry_run": dry_run, **options, "summarize": summarize}

@@ -33,14 +33,14 @@ class Comparison:
         return int(self.report["found"]) - int(self.report["mended"])
 
 
-async def compare_here(container: Container, *, repair: bool) -> list[Comparison]:
+async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
     """Compare every tenant's stores, and wait for the jobs that mending takes."""
     found: list[Comparison] = []
-    nobodys = await container.reconciler.run_tenants(repair=repair)
+    nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if nobodys.differences:
         found.append(Comparison(NO_TENANT, nobodys.as_result()))
     async for tenant in _tenants(container):
-        report = await container.reconciler.run(tenant.id, repair=repair)
+        report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
         for job_id in report.jobs:
             await _ended(container, tenant.id, job_id)
         found.append(Comparison(tenant.name, report.as_result()))
@@ -65,25 +65,26 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
         await asyncio.sleep(LOOK_S)
 
 
-async def compare_on_server(url: str, key: str | None, *, repair: bool) -> list[Comparison]:
+async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
     """Let the server compare: every tenant's stores where ``key`` is the operator's, else those of the tenant whose it is."""
     from agentic_rag_backend.cli.remote import open_remote
 
+    asked = {"repair": repair, "confirm": confirmed}
     async with open_remote(url, key, None) as client:
         try:
             tenants = await client.every("/tenants", limit=EVERYTHING)
         except Forbidden:
             tenant = await client.get("/tenants/me")
-            return [Comparison(tenant["name"], await _report(client, repair=repair))]
+            return [Comparison(tenant["name"], await _report(client, asked))]
     found = []
     for tenant in tenants:
         async with open_remote(url, key, tenant["id"]) as client:
-            found.append(Comparison(tenant["name"], await _report(client, repair=repair)))
+            found.append(Comparison(tenant["name"], await _report(client, asked)))
     return found
 
 
-async def _report(client: Any, *, repair: bool) -> Mapping[str, Any]:
-    accepted = await client.post("/admin/reconcile", {"repair": repair})
+async def _report(client: Any, asked: Mapping[str, bool]) -> Mapping[str, Any]:
+    accepted = await client.post("/admin/reconcile", asked)
     job = await follow(client, accepted["job_id"], title="comparing the stores")
     if not succeeded(job):
         raise AgenticRagError(f"the comparison did not come to its end: {why(job)}")
@@ -94,12 +95,21 @@ async def _report(client: Any, *, repair: bool) -> Mapping[str, Any]:
 def show_comparisons(output: Output, found: Sequence[Comparison], *, repair: bool) -> None:
     """Print what differs, a line a tenant and kind, or that nothing does."""
     rows = [
-        [each.tenant, kind, tally["found"], tally["mended"], tally["skipped"], tally["unmendable"], tally["examples"]]
+        [
+            each.tenant,
+            kind,
+            tally["found"],
+            tally["mended"],
+            tally["skipped"],
+            tally["unmendable"],
+            tally["withheld"],
+            tally["examples"],
+        ]
         for each in found
         for kind, tally in each.report["kinds"].items()
     ]
     if rows:
-        columns = ["tenant", "difference", "#found", "#mended", "#in flight", "#not mendable", "for example"]
+        columns = ["tenant", "difference", "#found", "#mended", "#in flight", "#not mendable", "#withheld", "for example"]
         output.show("", table(columns, rows))
     if not found:
         return
@@ -108,4 +118,9 @@ def show_comparisons(output: Output, found: Sequence[Comparison], *, repair: boo
     verdict = (
         "the stores agree" if not left else f"{left} differences" + ("" if repair else "; 'agentic-rag doctor --repair' mends")
     )
+    if withheld := sum(int(each.report["withheld"]) for each in found):
+        output.show(
+            f"\n{withheld} differences were kept: they are more than goes wrong by itself, or of tenants that the catalogue does "
+            "not know. If this is the right catalogue for these stores, 'agentic-rag doctor --repair --confirm' removes them"
+        )
     output.show(f"\n{documents} documents compared, {in_flight} of them in flight and left alone: {verdict}")

@@ -1,21 +1,16 @@
-"""Settings as a command reads them: errors in one line, and where each value comes from."""
+"""Settings as a command reads them: errors in one line, likely misspellings on stderr, and where each value comes from."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-from agentic_rag_backend.errors import ConfigurationError
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from agentic_rag_backend.settings import Settings
 
-Source = Literal["default", "environment", ".env", "option"]
 _MASK = "********"
+_warned: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,67 +19,68 @@ class Effective:
 
     name: str
     value: str
-    source: Source
+    source: str
     description: str
 
 
 def load_settings(**options: Any) -> Settings:
     """Return the settings of this process; options that are not None come before the environment.
 
+    Variables that look like misspelt settings are named on stderr, each once in the life of the process.
+
     Raises:
         ConfigurationError: a value is outside its limits; names setting, limit and value.
     """
-    from pydantic import ValidationError
+    from agentic_rag_backend.settings_reading import misspelt_settings, read_settings
 
-    from agentic_rag_backend.settings import Settings
-
-    try:
-        return Settings(**{name: value for name, value in options.items() if value is not None})
-    except ValidationError as error:
-        raise ConfigurationError(_told(error)) from None
+    for misspelt in misspelt_settings():
+        if misspelt.name not in _warned:
+            _warned.add(misspelt.name)
+            sys.stderr.write(f"warning: {misspelt}\n")
+    return read_settings(**{name: value for name, value in options.items() if value is not None})
 
 
 def effective(settings: Settings, **options: Any) -> list[Effective]:
     """Return every setting with its value and where that comes from."""
-    environment = {name.lower(): value for name, value in os.environ.items() if value}
-    dotenv = _dotenv(settings)
-    rows = []
-    for name, field in type(settings).model_fields.items():
-        source: Source = "default"
-        if options.get(name) is not None:
-            source = "option"
-        elif name in environment:
-            source = "environment"
-        elif name in dotenv:
-            source = ".env"
-        rows.append(Effective(name.upper(), _shown(getattr(settings, name)), source, field.description or ""))
-    return rows
+    from agentic_rag_backend.settings_reading import DEFAULT, origins_of
 
-
-def _dotenv(settings: Settings) -> Mapping[str, str]:
-    from dotenv import dotenv_values
-
-    path = str(type(settings).model_config.get("env_file") or "")
-    return {name.lower(): value for name, value in dotenv_values(path).items() if value}
+    origins = origins_of({name: value for name, value in options.items() if value is not None})
+    return [
+        Effective(name.upper(), _shown(getattr(settings, name)), origins.get(name, DEFAULT), field.description or "")
+        for name, field in type(settings).model_fields.items()
+    ]
 
 
 def _shown(value: object) -> str:
     from pydantic import SecretStr
 
+    from agentic_rag_backend.settings_reading import without_password
+
     if isinstance(value, SecretStr):
         return _MASK
-    return "" if value is None else str(value)
+    return "" if value is None else without_password(str(value))
 
 
-def _told(error: ValidationError) -> str:
-    """Return the problems in one line; the value of a secret is not among what is told."""
-    from agentic_rag_backend.settings import Settings
+def models_of(settings: Settings) -> dict[str, str]:
+    """Return what writes answers and what embeds, as ``serve`` and ``worker`` name them at the start."""
+    defaults = type(settings).model_fields
+    told = {
+        "llm": "extractive: answers quote the documents, no language model is called",
+        "embedder": "bundled: all-MiniLM-L6-v2 in this process",
+    }
+    endpoint = settings.openai_base_url or "api.openai.com"
+    if settings.llm == "openai":
+        told["llm"] = f"openai: {settings.llm_model} at {_shown(endpoint)}"
+    if settings.embedder == "openai":
+        told["embedder"] = f"openai: {settings.embedding_model} at {_shown(endpoint)}"
+    elif settings.embedding_model_path is not None:
+        told["embedder"] = f"bundled: the model in {settings.embedding_model_path}, in this process"
+    return {
+        name: text + (" (the default)" if getattr(settings, name) == defaults[name].default else "")
+        for name, text in told.items()
+    }
 
-    told = []
-    for problem in error.errors(include_url=False):
-        name = str(problem["loc"][0]) if problem["loc"] else ""
-        field = Settings.model_fields.get(name)
-        secret = field is None or "SecretStr" in str(field.annotation)
-        message = str(problem["msg"]).removeprefix("Value error, ")
-        told.append(f"{name.upper()}: {message}" + ("" if secret else f"; got {str(problem['input'])[:80]!r}"))
-    return "; ".join(told)
+
+def models_line(settings: Settings) -> str:
+    """Return the same as a line."""
+    return " · ".join(f"{name.upper()} {text}" for name, text in models_of(settings).items())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import tempfile
 import time
@@ -20,6 +19,7 @@ from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.following import follow, succeeded, why
 from agentic_rag_backend.cli.ingest import show_progress
 from agentic_rag_backend.cli.intake import FINE, Processing
+from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, table, text
 from agentic_rag_backend.cli.rendering import show_citations
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
@@ -79,15 +79,22 @@ def demo(
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Keep the data here; default: a temporary folder.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Hand in the examples, build graph and communities, and answer three questions from both levels, with citations."""
+    """Hand in the examples, build graph and communities, and answer three questions from both levels, with citations.
+
+    Without --data-dir nothing is left behind: the data goes into a temporary folder or, with DATABASE_URL, into a tenant of the
+    configured stores that is removed in the end.
+    """
     examples = find_examples(corpus, question or [])
     output = Output(as_json=json)
     with tempfile.TemporaryDirectory(prefix="agentic-rag-demo-", ignore_cleanup_errors=True) as temporary:
         settings = load_settings(
             data_dir=data_dir or Path(temporary), dual_level_retrieval_enabled=True, community_auto_rebuild=False
         )
+        if data_dir is None and settings.database_url is None:
+            # The catalogue goes with the folder; what it knew of would be nobody's on a server.
+            settings = settings.model_copy(update={"vector_store": "edge", "graph_store": "sqlite", "blob_url": None})
         quiet_logging(settings)
-        uncited = asyncio.run(_demonstrate(settings, examples, output))
+        uncited = run_async(_demonstrate(settings, examples, output, temporary=data_dir is None))
     if uncited:
         raise DemoFailed(f"{uncited} of {len(examples.questions)} answers cite nothing")
 
@@ -119,7 +126,7 @@ def _questions(path: Path) -> tuple[str, ...]:
     return tuple(chosen or [row["question"] for row in rows[:_NEEDED]])
 
 
-async def _demonstrate(settings: Settings, examples: Examples, output: Output) -> int:
+async def _demonstrate(settings: Settings, examples: Examples, output: Output, *, temporary: bool) -> int:
     """Do the main job and report it; return how many answers cite nothing."""
     from agentic_rag_backend.cli.local import open_application
 
@@ -127,7 +134,7 @@ async def _demonstrate(settings: Settings, examples: Examples, output: Output) -
     with timings.of("all"):
         async with AsyncExitStack() as stack:
             with timings.of("open stores and model"):
-                opening = open_application(settings, None, work=True)
+                opening = open_application(settings, "demo" if temporary else None, work=True, temporary=temporary)
                 container, client = await stack.enter_async_context(opening)
             await _ingest(container, client, examples, timings)
             await _build_communities(client, timings)

@@ -16,6 +16,7 @@ import typer
 from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_logging
 from agentic_rag_backend.cli.comparison import Comparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 
@@ -40,6 +41,14 @@ class Check:
     detail: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What to do about differences between the stores: report, mend, or mend with a person's word for large removals."""
+
+    repair: bool
+    confirm: bool
+
+
 @dataclass(slots=True)
 class Health:
     """What was looked at; ``stores`` is empty where they could not be compared."""
@@ -59,13 +68,17 @@ def doctor(
     url: Url = None,
     api_key: ApiKey = None,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what the stores disagree about.")] = False,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="With --repair: remove what the catalogue does not have, however much it is.")
+    ] = False,
 ) -> None:
     """Check settings, folder, stores, embedder, model and disk space, and whether the stores agree; fails if they do not.
 
     With --url, that server says how its stores are and compares them: of every tenant with the operator's key, else of the
     key's tenant, which needs the scope admin.
     """
-    health = asyncio.run(_examine(data_dir, repair=repair) if url is None else _examine_server(url, api_key, repair=repair))
+    asked = Asked(repair=repair, confirm=repair and confirm)
+    health = run_async(_examine(data_dir, asked) if url is None else _examine_server(url, api_key, asked))
     output = Output(as_json=json)
     if json:
         output.result({"checks": [asdict(check) for check in health.checks], "stores": [asdict(each) for each in health.stores]})
@@ -77,7 +90,7 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _examine(data_dir: Path | None, *, repair: bool) -> Health:
+async def _examine(data_dir: Path | None, asked: Asked) -> Health:
     try:
         settings = load_settings(data_dir=data_dir)
     except ConfigurationError as error:
@@ -92,20 +105,20 @@ async def _examine(data_dir: Path | None, *, repair: bool) -> Health:
     url = await running_server(settings)
     health = Health(checks)
     if url is not None:
-        await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), repair=repair)
+        await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), asked)
     else:
-        await _look_at_stores(health, settings, repair=repair)
+        await _look_at_stores(health, settings, asked)
     return health
 
 
-async def _examine_server(url: str, key: str | None, *, repair: bool) -> Health:
+async def _examine_server(url: str, key: str | None, asked: Asked) -> Health:
     """Look at a server from outside: this machine's settings, folder and disk are not its own."""
     try:
         quiet_logging(load_settings())
     except ConfigurationError as error:
         return Health([Check("settings", False, error.message)])
     health = Health([])
-    await _look_at_server(health, url, key, repair=repair)
+    await _look_at_server(health, url, key, asked)
     return health
 
 
@@ -127,7 +140,7 @@ def _disk(path: Path) -> Check:
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are needed")
 
 
-async def _look_at_server(health: Health, url: str, key: str | None, *, repair: bool) -> None:
+async def _look_at_server(health: Health, url: str, key: str | None, asked: Asked) -> None:
     from agentic_rag_backend.cli.remote import open_remote
 
     async with open_remote(url, None, None) as client:
@@ -140,21 +153,21 @@ async def _look_at_server(health: Health, url: str, key: str | None, *, repair: 
     if found.get("workers") is not None:
         health.checks.append(_workers(found["workers"]))
     if all(check.ok for check in health.checks):
-        await _compare(health, lambda: compare_on_server(url, key, repair=repair))
+        await _compare(health, lambda: compare_on_server(url, key, repair=asked.repair, confirmed=asked.confirm))
 
 
-async def _look_at_stores(health: Health, settings: Settings, *, repair: bool) -> None:
+async def _look_at_stores(health: Health, settings: Settings, asked: Asked) -> None:
     from agentic_rag_backend.cli.local import open_stores
     from agentic_rag_backend.container.sharing import of_one_process
 
     try:
         # Workers only where something is to be mended: what a repair queues is done before the command ends.
-        async with open_stores(settings, work=repair) as container:
+        async with open_stores(settings, work=asked.repair) as container:
             health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
             if not of_one_process(settings):
                 health.checks.append(_workers(len(await container.attendance.workers())))
             if all(check.ok for check in health.checks if check.name in COMPARED):
-                await _compare(health, lambda: compare_here(container, repair=repair))
+                await _compare(health, lambda: compare_here(container, repair=asked.repair, confirmed=asked.confirm))
     except AgenticRagError as error:
         health.checks.append(Check("stores", False, error.message))
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+import re
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
 from agentic_rag_backend.cli.following import follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table, when
-from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 
-DocumentId = Annotated[str, typer.Argument(metavar="DOCUMENT_ID", help="Id, as 'documents list' shows it.")]
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
+
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+DocumentName = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Id or key, as 'documents list' shows them.")]
 Most = Annotated[int, typer.Option("--limit", help="Items listed, at most.")]
 Watch = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the job has ended.")]
 
@@ -42,21 +48,23 @@ async def list_documents(
     rows = [
         [each["id"], each["key"], each["title"], each["state"], each["chunk_count"], when(each["updated_at"])] for each in found
     ]
-    session.output.show(table(["id", "key", "title", "state", "#chunks", "updated"], rows))
+    columns = ["id", "key", "title", "state", "#chunks", "updated"]
+    session.output.show(table(columns, rows, droppable=("updated", "title")))
 
 
 async def show(
     session: Session,
-    document_id: DocumentId,
+    document: DocumentName,
     chunks: Annotated[bool, typer.Option("--chunks", help="Also its chunks, in reading order.")] = False,
 ) -> None:
     """Show a document."""
-    document = await session.client.get(f"/documents/{document_id}")
+    document_id = await id_of(session.client, document)
+    shown = await session.client.get(f"/documents/{document_id}")
     held = await session.client.every(f"/documents/{document_id}/chunks", limit=EVERYTHING) if chunks else None
     if session.output.as_json:
-        session.output.result(document if held is None else {**document, "chunks": held})
+        session.output.result(shown if held is None else {**shown, "chunks": held})
         return
-    session.output.show(fields(document))
+    session.output.show(fields(shown))
     for chunk in held or ():
         place = chunk["location"]
         session.output.show(
@@ -67,7 +75,7 @@ async def show(
 
 async def update(
     session: Session,
-    document_id: DocumentId,
+    document: DocumentName,
     title: Annotated[str | None, typer.Option("--title", help="Another title.")] = None,
     metadata: Annotated[
         list[str] | None,
@@ -82,15 +90,15 @@ async def update(
     change = {name: value for name, value in body.items() if value is not None}
     if not change:
         raise InvalidRequest("say what to change: --title, --metadata KEY=VALUE or --remove KEY")
-    document = await session.client.patch(f"/documents/{document_id}", change)
+    changed = await session.client.patch(f"/documents/{await id_of(session.client, document)}", change)
     # It names the job of its last version, which ended long ago where nothing has to be done for this change.
-    job = await session.client.get(f"/jobs/{document['job_id']}") if document["job_id"] else None
-    await _changed(session, document, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
+    job = await session.client.get(f"/jobs/{changed['job_id']}") if changed["job_id"] else None
+    await _changed(session, changed, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
 
 
 async def chunk(
     session: Session,
-    document_id: DocumentId,
+    document: DocumentName,
     chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Most of a chunk, in units.")] = None,
     overlap: Annotated[int | None, typer.Option("--overlap", help="What a chunk repeats of the one before, in units.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
@@ -100,11 +108,13 @@ async def chunk(
     """Cut a document again; what is not given has its default. The old chunks stay until the new ones are ready."""
     body = {"chunk_size": chunk_size, "overlap": overlap, "unit": unit, "strategy": strategy}
     wanted = {name: value for name, value in body.items() if value is not None}
+    document_id = await id_of(session.client, document)
     await _changed(session, await session.client.post(f"/documents/{document_id}/chunks", wanted), watch_job=watch_job)
 
 
-async def delete(session: Session, document_id: DocumentId, watch_job: Watch = True) -> None:
+async def delete(session: Session, document: DocumentName, watch_job: Watch = True) -> None:
     """Delete a document and all that was made from it; the receipt counts what went."""
+    document_id = await id_of(session.client, document)
     accepted = await session.client.delete(f"/documents/{document_id}")
     if not watch_job:
         _accepted(session, accepted)
@@ -118,6 +128,23 @@ async def delete(session: Session, document_id: DocumentId, watch_job: Watch = T
         session.output.note(f"error: {why(job)}")
     if not succeeded(job):
         raise typer.Exit(1)
+
+
+async def id_of(client: Client, document: str) -> str:
+    """Return the id of the document that has this id or, if none has, this key.
+
+    Raises:
+        NotFound: there is no such document.
+    """
+    if _ID.fullmatch(document):
+        try:
+            return str((await client.get(f"/documents/{document}"))["id"])
+        except NotFound:
+            pass  # a key may look like an id
+    found = await client.every("/documents", limit=1, key=document)
+    if not found:
+        raise NotFound(f"there is no document with the id or key {document[:200]!r}; 'agentic-rag documents list' shows them")
+    return str(found[0]["id"])
 
 
 def _field(text: str) -> tuple[str, object]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from agentic_rag_backend.cli.interruption import job_goes_on, leaving
 from agentic_rag_backend.cli.output import console, plain
 
 if TYPE_CHECKING:
@@ -88,7 +89,16 @@ class JobFollower:
 
 
 async def follow(client: Client, job_id: str, *, title: str) -> Job:
-    """Show a job's progress on stderr until it ends, and return it."""
+    """Show a job's progress on stderr until it ends, and return it.
+
+    Raises:
+        Interrupted: Ctrl-C; the job goes on where it runs.
+    """
+    with leaving(job_goes_on(client, job_id)):
+        return await _followed(client, job_id, title)
+
+
+async def _followed(client: Client, job_id: str, title: str) -> Job:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     client.wait_for_restarts()

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.communities import RebuildWatch, rebuild_body
+from agentic_rag_backend.cli.communities import MaxClusterSize, MinCommunitySize, RebuildWatch, rebuild_body
 from agentic_rag_backend.cli.following import Job, follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table
 
@@ -29,6 +29,8 @@ async def build_graph(
     ] = True,
     levels: Annotated[int | None, typer.Option("--levels", help="Depth of the hierarchy, 1 to 10.")] = None,
     resolution: Annotated[float | None, typer.Option("--resolution", help="Above 0 to 100; higher: more communities.")] = None,
+    max_cluster_size: MaxClusterSize = None,
+    min_community_size: MinCommunitySize = None,
     summarize: Annotated[
         bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
     ] = True,
@@ -42,7 +44,8 @@ async def build_graph(
     graph = await _graph(session, dry_run=dry_run)
     built: dict[str, Any] = {"graph": graph}
     if communities:
-        asked = rebuild_body(full=full, dry_run=dry_run, levels=levels, resolution=resolution, summarize=summarize)
+        sizes = {"max_cluster_size": max_cluster_size, "min_community_size": min_community_size}
+        asked = rebuild_body(full=full, dry_run=dry_run, summarize=summarize, levels=levels, resolution=resolution, **sizes)
         accepted = await session.client.post("/admin/communities/rebuild", asked)
         if not watch_job:
             built["communities"] = accepted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections import Counter
@@ -14,8 +15,9 @@ import typer
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.following import Job, follow, succeeded, why
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
+from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.cli.output import Output, console, plain, table
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
 from agentic_rag_backend.sources.reading import Document, Extent, Reader, survey
 from agentic_rag_backend.sources.rows import Columns
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 DUPLICATES = 100
 """Pairs of documents that say the same which are listed; all are counted."""
 _LISTED = 50
+LATER = (
+    "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off, or the key lacks the scope 'admin'. Where it is on, the server "
+    "rebuilds them once no document has changed for COMMUNITY_REBUILD_DELAY_S (default: 30 s)"
+)
+_AGAIN = "the same command goes on from there: what is done is not done again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +108,17 @@ async def show_progress(
 
 
 async def rebuild_if_automatic(client: Client) -> Job | None:
-    """Rebuild the communities now where a server would do so by itself a while later: this process will be gone by then."""
+    """Rebuild the communities now where they are rebuilt by themselves a while later; None where that is not this caller's to do.
+
+    A process that ingests by itself is gone by then, and who ingests through a server wants to ask at once.
+    """
     flags = {flag["name"]: flag["value"] for flag in await client.get("/features")}
-    if not (client.in_process and flags.get("COMMUNITY_AUTO_REBUILD")):
+    if not flags.get("COMMUNITY_AUTO_REBUILD"):
         return None
-    accepted = await client.post("/admin/communities/rebuild")
+    try:
+        accepted = await client.post("/admin/communities/rebuild")
+    except Forbidden:
+        return None
     return await follow(client, accepted["job_id"], title="communities")
 
 
@@ -215,14 +228,18 @@ async def ingest(
     try:
         report = await _taken(session.client, named, processing, wait=watch_job, finder=finder, on_ended=ended)
     except AgenticRagError:
-        session.output.note(f"stopped after {_told(over)}; the same command goes on from there: what is done is not done again")
+        session.output.note(f"stopped after {_told(over)}; {_AGAIN}")
         raise
+    except asyncio.CancelledError:
+        raise Interrupted(f"interrupted after {_told(over)}; {_others(session.client)}; {_AGAIN}") from None
     if json_lines:
         _print_line(report.ending())
     else:
         _show(session.output, report)
     if not watch_job and session.client.in_process:
         session.output.note("queued; the jobs go on with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
+    if watch_job and report.rebuilt is None and not session.client.in_process and not (json_lines or session.output.as_json):
+        session.output.note(LATER)
     if not report.fine:
         raise typer.Exit(1)
 
@@ -243,6 +260,13 @@ async def _taken(
     if wait and results.counts.keys() & {"ready", "partial"}:
         rebuilt = await rebuild_if_automatic(client)
     return Report(results=results, extent=named.extent, finder=finder, rebuilt=rebuilt)
+
+
+def _others(client: Client) -> str:
+    """Return what becomes of the documents that were handed in and are not ready."""
+    if client.in_process:
+        return f"others that were handed in go on with the next command on {client.where} that runs jobs, or 'agentic-rag serve'"
+    return f"{client.where} goes on with others that were handed in ('agentic-rag jobs list')"
 
 
 def _finder() -> DuplicateFinder:

@@ -42,7 +42,7 @@ async def list_jobs(
         [job["id"], job["kind"], job["state"], job["stage"], f"{job['done']}/{job['total']}", when(job["updated_at"])]
         for job in found
     ]
-    session.output.show(table(["id", "kind", "state", "stage", "#done", "updated"], rows))
+    session.output.show(table(["id", "kind", "state", "stage", "#done", "updated"], rows, droppable=("updated", "stage")))
 
 
 async def show(session: Session, job_id: JobId) -> None:

@@ -8,18 +8,24 @@ import signal
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
+from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.errors import ConfigurationError, Conflict
 
 if TYPE_CHECKING:
     import uvicorn
     from fastapi import FastAPI
 
+    from agentic_rag_backend.settings import Settings
+
 _BACKLOG = 2048
+_INTERRUPTED_DRAIN_S: Any = 0.3
+"""Seconds, which uvicorn declares as whole ones and need not be, that requests under way get at Ctrl-C."""
 
 
-def server_of(app: FastAPI, *, drain_s: int) -> uvicorn.Server:
+def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Server:
     """Return a server that ends at SIGTERM or Ctrl-C without raising it again, which would kill the process before its stores
     are closed.
 
@@ -28,7 +34,24 @@ def server_of(app: FastAPI, *, drain_s: int) -> uvicorn.Server:
     """
     import uvicorn
 
+    from agentic_rag_backend.api.connections import ConnectionLimits, guarded_protocol
+
+    limits = ConnectionLimits(
+        header_timeout_s=settings.header_timeout_s,
+        body_timeout_s=settings.body_timeout_s,
+        in_all=settings.max_connections,
+        per_client=settings.max_connections_per_client,
+    )
+
     class Server(uvicorn.Server):
+        interrupted = False
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            if sig == signal.SIGINT:
+                self.interrupted = True
+                self.config.timeout_graceful_shutdown = _INTERRUPTED_DRAIN_S
+            super().handle_exit(sig, frame)
+
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
             # Through `signal`, as uvicorn does it: streams find the server by its handler and end when it does.
@@ -41,6 +64,9 @@ def server_of(app: FastAPI, *, drain_s: int) -> uvicorn.Server:
 
     config = uvicorn.Config(
         app,
+        http=guarded_protocol(limits),
+        ws="none",
+        timeout_keep_alive=settings.keep_alive_s,
         lifespan="off",
         log_config=None,
         access_log=False,
@@ -49,6 +75,17 @@ def server_of(app: FastAPI, *, drain_s: int) -> uvicorn.Server:
         backlog=_BACKLOG,
     )
     return Server(config)
+
+
+async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, goes_on: str) -> None:
+    """Serve until a signal; return at SIGTERM.
+
+    Raises:
+        Interrupted: Ctrl-C; its message says that the server stopped, and ``goes_on``.
+    """
+    await server.serve(sockets=[listening])
+    if getattr(server, "interrupted", False):
+        raise Interrupted(f"stopped; {goes_on}")
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -43,16 +43,26 @@ async def open_local(settings: Settings, tenant: str | None, *, work: bool, oper
 
 @asynccontextmanager
 async def open_application(
-    settings: Settings, tenant: str | None, *, work: bool, operator: bool = False
+    settings: Settings, tenant: str | None, *, work: bool, operator: bool = False, temporary: bool = False
 ) -> AsyncIterator[tuple[Container, Client]]:
-    """Do what `open_local` does, and yield the container beside the client."""
+    """Do what `open_local` does, and yield the container as well as the client.
+
+    Args:
+        temporary: create ``tenant``, under a name of its own, and remove it from every store in the end.
+    """
     from agentic_rag_backend.api.app import create_app
     from agentic_rag_backend.library import choose_tenant
 
     key = secrets.token_urlsafe(48)
-    async with open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work) as container:
+    async with AsyncExitStack() as stack:
+        opening = open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work)
+        container = await stack.enter_async_context(opening)
         headers = {"X-API-Key": key}
-        if not operator:
+        if temporary:
+            made = await container.tenants.create(f"{tenant or 'temporary'}-{secrets.token_hex(4)}")
+            stack.push_async_callback(container.tenants.delete, made.id)
+            headers["X-Tenant-Id"] = made.id.value
+        elif not operator:
             headers["X-Tenant-Id"] = (await choose_tenant(container, tenant)).id.value
         transport = InProcessTransport(create_app(container))
         # Without a limit of its own: the application bounds its requests.

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 
 import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir, quiet_logging
 from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, fields
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def migrate(data_dir: DataDir = None, json: AsJson = False) -> None:
     """
     settings = load_settings(data_dir=data_dir)
     quiet_logging(settings)
-    done = asyncio.run(_migrate(settings.model_copy(update={"migrate_on_start": True})))
+    done = run_async(_migrate(settings.model_copy(update={"migrate_on_start": True})))
     output = Output(as_json=json)
     if json:
         output.result(done)

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +18,13 @@ _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u206
 """Control characters (escape sequences begin with one) and marks that turn the direction of writing; tab and newline stay."""
 _WIDTH_OF_A_FILE = 140
 """Columns where stdout is no terminal: tables in a file or a pipe should not be squeezed."""
+
+
+_WHOLE = re.compile(r"[a-z]{0,3}_?[0-9a-f-]{32,36}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
+"""Ids (of documents and jobs, of tenants and keys) and times."""
+_READABLE = 12
+_GAP = 2
+"""Spaces between columns."""
 
 
 def plain(value: object) -> str:
@@ -60,7 +67,7 @@ class Output:
                 target.print(text(part, style) if isinstance(part, str) else part)
         printed = capture.get()
         # Rich fills lines up with spaces, which only a terminal does not show.
-        sys.stdout.write(printed if target.is_terminal else re.sub(r" +$", "", printed, flags=re.MULTILINE))
+        sys.stdout.write(printed if target.is_terminal else "\n".join(line.rstrip(" ") for line in printed.split("\n")))
         sys.stdout.flush()
 
     def note(self, message: str) -> None:
@@ -76,16 +83,50 @@ class Output:
             self.note(f"error: {' '.join(message.split())}")
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
-    """Return a table; every cell is cleaned text. Columns that begin with ``#`` are numbers."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None, droppable: Sequence[str] = ()
+) -> Table:
+    """Return a table; every cell is cleaned text. Columns that begin with ``#`` are numbers.
+
+    Ids stay in one piece, to be copied. Where that leaves other columns no room to be read, ``droppable`` ones are left out,
+    the first first; ``--json`` has everything.
+    """
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        made.add_column(column.lstrip("#"), justify="right" if column.startswith("#") else "left", overflow="fold")
-    for row in rows:
-        made.add_row(*(text(shown(cell)) for cell in row))
+    cells = [[plain(shown(cell)) for cell in row] for row in rows]
+    names = [column.lstrip("#") for column in columns]
+    wanted = {name: max([len(name), *(len(row[place]) for row in cells)]) for place, name in enumerate(names)}
+    least = {name: _least(name, [row[place] for row in cells]) for place, name in enumerate(names)}
+    widths = _widths(least, wanted, droppable)
+    made = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    for column, name in zip(columns, names, strict=True):
+        if name in widths:
+            justify: Literal["right", "left"] = "right" if column.startswith("#") else "left"
+            made.add_column(name, justify=justify, overflow="fold", width=widths[name])
+    for row in cells:
+        made.add_row(*(text(cell) for name, cell in zip(names, row, strict=True) if name in widths))
     return made
+
+
+def _least(name: str, cells: Sequence[str]) -> int:
+    """Return the least width at which a column can be read: ids and times whole, of other values a part."""
+    whole = [len(cell) for cell in cells if _WHOLE.fullmatch(cell)]
+    return max([len(name), min(max([0, *map(len, cells)]), _READABLE), *whole])
+
+
+def _widths(least: Mapping[str, int], wanted: Mapping[str, int], droppable: Sequence[str]) -> dict[str, int]:
+    """Return the widths of the columns that are shown: the least of each, and what is left evenly to those that want more."""
+    kept, room = dict(least), console().width + _GAP
+    for name in droppable:
+        if sum(kept.values()) + _GAP * len(kept) <= room:
+            break
+        del kept[name]
+    left = room - sum(kept.values()) - _GAP * len(kept)
+    while left > 0 and (narrow := [name for name, width in kept.items() if width < wanted[name]]):
+        for name in narrow[:left]:
+            kept[name] += 1
+        left -= len(narrow[:left])
+    return kept
 
 
 def shown(value: object) -> str:

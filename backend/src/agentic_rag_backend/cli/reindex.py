@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import typer
 
 from agentic_rag_backend.cli.command import AsJson, DataDir, quiet_logging
 from agentic_rag_backend.cli.configuration import load_settings
+from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, console, fields
 from agentic_rag_backend.errors import StoreLocked
 
@@ -31,7 +31,7 @@ def reindex(data_dir: DataDir = None, json: AsJson = False) -> None:
     settings = load_settings(data_dir=data_dir)
     quiet_logging(settings)
     output = Output(as_json=json)
-    done = asyncio.run(_reindex(settings))
+    done = run_async(_reindex(settings))
     if json:
         output.result(done)
     else:

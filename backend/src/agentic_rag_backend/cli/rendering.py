@@ -25,6 +25,23 @@ def show_search(output: Output, found: Mapping[str, Any]) -> None:
     show_trace(output, found["trace"])
 
 
+def show_explanation(output: Output, told: Mapping[str, Any]) -> None:
+    """Print what a search makes of one document."""
+    output.show(text(f"{told['title']} ({told['state']}, {told['chunks']} chunks)", "bold"))
+    place = "is not among the results" if told["rank"] is None else f"has rank {told['rank']}"
+    output.show(f"  with the strategy {told['strategy']} it {place}; the limit is {told['limit']}")
+    for leg in told["legs"]:
+        rank = "beyond the first 1,000" if leg["rank"] is None else f"rank {leg['rank']}"
+        score = "not found" if leg["score"] is None else f"{rank}, score {leg['score']:.3f}"
+        output.show(f"  {leg['leg']}: {score}")
+    for reason in told["dropped_by"]:
+        output.show(text(f"  dropped by {reason['by']}: {reason['detail']}", "yellow"))
+    for theme in told["themes"]:
+        output.show(text(f"  in the theme {theme['name']}"))
+    if told["best"] is not None:
+        show_result(output, told["rank"], told["best"])
+
+
 def show_result(output: Output, number: int, result: Mapping[str, Any]) -> None:
     """Print one chunk."""
     from rich.padding import Padding

@@ -8,12 +8,14 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.rendering import show_search
+from agentic_rag_backend.cli.rendering import show_explanation, show_search
 from agentic_rag_backend.errors import InvalidRequest
 
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help="The question, 1 to 8,000 characters.")]
 Strategy = Annotated[str | None, typer.Option("--strategy", help="How to search; 'agentic-rag status' lists the strategies.")]
-Limit = Annotated[int | None, typer.Option("--limit", help="Results, 1 to 100; default 5.")]
+Limit = Annotated[
+    int | None, typer.Option("--limit", help="Results and themes at most, 1 to 100; default 5, or the settings of both levels.")
+]
 
 
 def filter_of(given: str | None) -> Any:
@@ -51,10 +53,25 @@ def register(app: typer.Typer) -> None:
 
 
 async def search(
-    session: Session, question: Question, strategy: Strategy = None, limit: Limit = None, filter: FilterOption = None
+    session: Session,
+    question: Question,
+    strategy: Strategy = None,
+    limit: Limit = None,
+    filter: FilterOption = None,
+    explain: Annotated[
+        str | None,
+        typer.Option("--explain", metavar="DOCUMENT_ID", help="Say why this document is found, or is not, instead."),
+    ] = None,
 ) -> None:
     """Find passages, facts and themes."""
     body = {"query": question, "strategy": strategy, "limit": limit, "filters": filter_of(filter)}
+    if explain is not None:
+        told = await session.client.post("/search/explain", {**body, "document_id": explain})
+        if session.output.as_json:
+            session.output.result(told)
+        else:
+            show_explanation(session.output, told)
+        return
     found = await session.client.post("/search", body)
     if session.output.as_json:
         session.output.result(found)

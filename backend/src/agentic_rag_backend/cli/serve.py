@@ -4,7 +4,6 @@ keys at first start.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import os
 import secrets
@@ -22,8 +21,9 @@ from agentic_rag_backend.cli.address import (
     write_credentials,
 )
 from agentic_rag_backend.cli.command import AsJson, DataDir
-from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.listening import listen, server_of, url_of
+from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
+from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import ConfigurationError, Forbidden, Unauthenticated
 
@@ -52,7 +52,7 @@ def serve(
 
     settings = load_settings(host=host, port=port, data_dir=data_dir)
     configure_logging(level=settings.log_level, format=settings.log_format)
-    asyncio.run(_serve(settings, Output(as_json=json)))
+    run_async(_serve(settings, Output(as_json=json)))
 
 
 async def _serve(settings: Settings, output: Output) -> None:
@@ -83,13 +83,15 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
 
     data_dir = container.settings.data_dir
     # Made before anybody is told: who reads the address may send a signal at once.
-    server = server_of(create_app(container), drain_s=DRAIN_S)
+    server = server_of(create_app(container), container.settings, drain_s=DRAIN_S)
     url = url_of(listening)
     with announced(data_dir, Address(url=url, pid=os.getpid())):
         if output.as_json:
-            output.result({"url": url, "pid": os.getpid(), "key": made.key if made is not None else None})
+            models = models_of(container.settings)
+            output.result({"url": url, "pid": os.getpid(), "key": made.key if made is not None else None, **models})
         else:
             output.show(f"serving {data_dir} on {url} · API docs at {url}/api/v1/docs")
+            output.show(models_line(container.settings))
             if made is not None and made.key is None:
                 output.show(
                     f"tenant '{made.tenant}' has its first key: the server that issued it showed it once; "
@@ -98,7 +100,7 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             elif made is not None:
                 # Not through the console, which would wrap it: a key is copied whole.
                 typer.echo(f"key of tenant '{made.tenant}', shown this once (kept in {data_dir}/credentials.json): {made.key}")
-        await server.serve(sockets=[listening])
+        await serve_until_told(server, listening, goes_on="jobs that are not done go on with the next start on these stores")
 
 
 def is_loopback(host: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from agentic_rag_backend.cli.command import EVERYTHING, Session, command
+from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.documents import Most
 from agentic_rag_backend.cli.output import fields, table, when
 
@@ -39,7 +39,7 @@ async def list_tenants(session: Session, limit: Most = 50) -> None:
         session.output.result(found)
         return
     rows = [[each["id"], each["name"], each["state"], when(each["created_at"])] for each in found]
-    session.output.show(table(["id", "name", "state", "created"], rows))
+    session.output.show(table(["id", "name", "state", "created"], rows, droppable=("created",)))
 
 
 async def delete(
@@ -55,18 +55,18 @@ async def delete(
     if session.output.as_json:
         session.output.result(receipt)
     else:
-        session.output.show(fields(receipt["removed"], title=f"deleted {tenant_id}"))
+        session.output.show(fields(receipt["removed"], title=f"{receipt['state']} {tenant_id}"))
 
 
 async def list_keys(session: Session, tenant_name: TenantName) -> None:
     """List a tenant's keys, revoked ones included."""
     tenant_id = await session.client.tenant_id(tenant_name)
-    found = await session.client.every(f"/tenants/{tenant_id}/keys", limit=EVERYTHING)
+    found = await session.client.get(f"/tenants/{tenant_id}/keys")
     if session.output.as_json:
         session.output.result(found)
         return
     rows = [[each["id"], each["name"], each["scopes"], when(each["created_at"]), when(each["revoked_at"])] for each in found]
-    session.output.show(table(["id", "name", "scopes", "created", "revoked"], rows))
+    session.output.show(table(["id", "name", "scopes", "created", "revoked"], rows, droppable=("created", "scopes")))
 
 
 async def create_key(

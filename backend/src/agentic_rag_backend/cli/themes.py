@@ -18,7 +18,7 @@ def show_themes(session: Session, found: Sequence[Mapping[str, Any]], *, size: s
         session.output.result(found)
         return
     rows = [[each["id"], each["level"], each[size], each["name"], each["keywords"][:5]] for each in found]
-    session.output.show(table(["id", "#level", heading, "name", "keywords"], rows))
+    session.output.show(table(["id", "#level", heading, "name", "keywords"], rows, droppable=("keywords",)))
 
 
 def show_theme(session: Session, found: Mapping[str, Any], listed: Sequence[str]) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from agentic_rag_backend.cli.command import AsJson
-from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.listening import listen, server_of, url_of
+from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
+from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, url_of
 from agentic_rag_backend.cli.output import Output
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def worker(
 
     settings = load_settings(worker_port=port)
     configure_logging(level=settings.log_level, format=settings.log_format)
-    asyncio.run(_work(settings, Output(as_json=json)))
+    run_async(_work(settings, Output(as_json=json)))
 
 
 async def _work(settings: Settings, output: Output) -> None:
@@ -46,12 +46,13 @@ async def _work(settings: Settings, output: Output) -> None:
     try:
         async with open_stores(settings, work=True) as container:
             # Told to stop, it ends at once; the container then gives running jobs their time, or hands them back.
-            server = server_of(create_worker_app(container), drain_s=0)
+            server = server_of(create_worker_app(container), settings, drain_s=0)
             url = url_of(listening)
             if output.as_json:
-                output.result({"url": url, "pid": os.getpid()})
+                output.result({"url": url, "pid": os.getpid(), **models_of(settings)})
             else:
                 output.show(f"working · health at {url}/health/ready")
-            await server.serve(sockets=[listening])
+                output.show(models_line(settings))
+            await serve_until_told(server, listening, goes_on="other workers, or the next to start, go on with its jobs")
     finally:
         listening.close()

@@ -75,7 +75,7 @@ def previous_detection(communities: Sequence[Community], details: Mapping[str, o
             for each in ordered
         ),
         float(modularity) if isinstance(modularity, int | float) else 0.0,
-        afresh=details.get("mode") == "full",
+        afresh=False,
     )
 
 

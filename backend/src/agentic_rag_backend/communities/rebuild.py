@@ -124,7 +124,7 @@ class Rebuilder:
             return None
         await self._publisher.tidy(tenant, pointer.generation)
         await report("compare", 1, 1)
-        nothing = {"summaries_written": 0, **calls_and_tokens(Usage())}
+        nothing = {"mode": "incremental", "summaries_written": 0, **calls_and_tokens(Usage())}
         return {
             "generation": pointer.generation,
             **public_details(pointer.details),

@@ -47,6 +47,7 @@ def calls_and_tokens(usage: Usage) -> dict[str, int]:
     """Return what a rebuild took of a model, or would."""
     return {
         "model_calls": usage.calls,
+        "model_calls_failed": usage.failed_calls,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
     }

@@ -20,7 +20,7 @@ MAX_FINDINGS = 8
 _SENTENCES = 4
 _LONGEST_NAME = 5
 _SHORTEST_KEYWORD = 4
-_EMPHASIS = re.compile(r"(?<!\w)(\*\*|\*|__|_|`)(?=\S)(.+?)(?<=\S)\1(?!\w)")
+_EMPHASIS = re.compile(r"(?<!\w)(\*\*|\*|__|_|`)(?=\S)(.{1,300}?)(?<=\S)\1(?!\w)")
 _NO_KEYWORDS = frozenset(
     word.form
     for word in words(

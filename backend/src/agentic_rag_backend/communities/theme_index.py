@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Protocol, TypeVar
 
 import structlog
 
 from agentic_rag_backend.communities.patience import Patience
 from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks
+from agentic_rag_backend.communities.waiting import wait_for_documents
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -97,9 +98,21 @@ class Rebuilds:
         async def finish(state: JobState, **outcome: Any) -> None:
             await self.patience.persist(lambda: jobs.finish(tenant, job.id, state, **outcome))
 
+        async def wait(done: int, total: int) -> None:
+            message = f"waiting for {total - done} documents that were handed in before"
+            await report("wait", done, total, message)
+
+        async def prepared(asked: Mapping[str, Any]) -> dict[str, Any]:
+            # An estimate is for a person who waits; it says what it leaves out.
+            if asked.get("dry_run"):
+                left = await jobs.pending_documents(tenant, queued_before=datetime.now(UTC))
+            else:
+                left = await wait_for_documents(jobs, tenant, wait)
+            return {**await work(asked, report), "documents_left_out": left}
+
         about = {"index": self.kind.value, "tenant": str(tenant), "job_id": job.id}
         try:
-            result = await self.patience.persist(lambda: work(job.arguments, report), say)
+            result = await self.patience.persist(lambda: prepared(job.arguments), say)
         except Cancelled:
             await finish(JobState.CANCELLED)
         except AgenticRagError as error:

@@ -105,11 +105,12 @@ class Summariser:
         if not (by_model and self.generative):
             return Written(plain)
         facts = self._within_budget(evidence)
+        request = self._request(evidence, facts)
         try:
-            reply = await self._model.complete(self._request(evidence, facts))
+            reply = await self._model.complete(request)
         except ModelUnavailable as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
-            return Written(plain, failure=error.code)
+            return Written(plain, request.account.usage, failure=error.code)
         try:
             return Written(self._parse(evidence, facts, reply, plain), reply.usage)
         except ModelReplyInvalid as error:

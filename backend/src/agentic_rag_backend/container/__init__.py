@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
 
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.container.adapters import Adapters, open_adapters, open_tokenizer
+from agentic_rag_backend.container.adapters import Adapters, fallback_model, open_adapters, open_tokenizer
 from agentic_rag_backend.container.housekeeping import (
     FIRST_WORKFLOW,
     Household,
@@ -28,28 +29,34 @@ from agentic_rag_backend.container.options import (
     fast_model,
     features_of,
     global_answer_options,
+    leg_weights,
+    request_defaults,
     theme_options,
+    warn_of_weights,
 )
 from agentic_rag_backend.container.raptor import make_raptor
 from agentic_rag_backend.container.transfer import make_transfer
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerService
+from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService
 from agentic_rag_backend.jobs.attendance import Attendance
 from agentic_rag_backend.jobs.base import JobQueue, QueueName
 from agentic_rag_backend.jobs.membership import Others
+from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.service import JobService
-from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.encoder import AT_ONCE, QueryEncoder
+from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
@@ -87,12 +94,14 @@ class Container:
     tenants: TenantService
     authenticator: Authenticator
     features: Features
+    defaults: RequestDefaults
     ingestion: IngestionService
     reconciler: Reconciler
     communities: CommunityService
     raptor: RaptorService
     transfer: TransferService
     retrievers: RetrieverRegistry
+    explainer: Explainer
     answers: AnswerService
     reindex_due: str | None = None
     """Why the vectors are to be built anew; None where they are of the configured embedder."""
@@ -113,7 +122,8 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
     async with AsyncExitStack() as stack:
         container = await _compose(settings, stack, work=work)
         # Registered after the stores, so run before them: nothing that a worker uses is closed under it.
-        stack.push_async_callback(container.queue.shutdown)
+        stack.push_async_exit(_shutdown_of(container.queue))
+        stack.push_async_callback(container.ingestion.relay.close)
         if work:
             swept = asyncio.create_task(sweep_originals(container.reconciler), name="sweep")
             stack.push_async_callback(asyncio.wait, [swept])
@@ -124,7 +134,17 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         yield container
 
 
+def _shutdown_of(queue: JobQueue) -> Callable[..., Awaitable[None]]:
+    """Return the exit of the queue: whoever leaves by an interruption does not wait for the jobs that run."""
+
+    async def shutdown(kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        await queue.shutdown(drain=kind is None or issubclass(kind, Exception))
+
+    return shutdown
+
+
 async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> Container:
+    warn_of_weights(settings)
     adapters = await open_adapters(settings, stack)
     catalogue = adapters.catalogue
 
@@ -142,32 +162,42 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         prepare_concurrency=settings.prepare_concurrency,
         polling_interval_s=settings.job_polling_interval_s,
         on_failed=given_up,
+        on_returned=catalogue.jobs.hand_back,
         others=others,
         drain_s=settings.worker_drain_s,
     )
     communities = _communities(settings, adapters, queue)
     raptor = make_raptor(settings, adapters, queue)
-    tokenizer = open_tokenizer(settings)
-    ingestion = _ingestion(settings, adapters, queue, tokenizer)
+    relay = Relay(catalogue.outbox, queue, flush=adapters.vectors.flush)
+    ingestion = _ingestion(settings, adapters, queue, relay)
     for name, (queue_name, workflow) in ingestion.workflows().items():
         queue.register(name, queue_name, workflow)
     # Not among the commits: a model writing summaries must not hold up the tenant's documents.
     queue.register(REBUILD, QueueName.PREPARE, communities.rebuild)
     graphs = TenantGraphs(adapters.graph, catalogue.documents, max_bytes=settings.tenant_graph_cache_mb * 1024 * 1024)
     erase = _erase_with(adapters, graphs)
-    tenants = TenantService(catalogue.tenants, erase)
+    tenants = TenantService(catalogue.tenants, erase, relay)
     jobs = JobService(catalogue.jobs, queue, FIRST_WORKFLOW)
     served = Served(
         queue=queue, jobs=jobs, tenants=tenants, ingestion=ingestion, communities=communities, graphs=graphs, erase=erase
     )
     reconciler = make_reconciler(adapters, served, started_at)
-    transfer = make_transfer(settings, adapters, served)
+    features = features_of(settings)
+    transfer = make_transfer(settings, adapters, served, features)
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.
     queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
     queue.register(IMPORT, QueueName.PREPARE, transfer.import_v1)
     calls = fast_calls(settings, adapters.model)
+    readable = _readable(settings, adapters)
     retrievers = RetrieverRegistry(
-        Parts(_readable(settings, adapters), graphs, dual_level_options(settings), calls, theme_options(settings))
+        Parts(
+            readable,
+            graphs,
+            dual_level_options(settings),
+            calls,
+            themes=theme_options(settings),
+            leg_weights=leg_weights(settings),
+        )
     )
     return Container(
         settings=settings,
@@ -176,14 +206,15 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         graph=adapters.graph,
         blobs=adapters.blobs,
         embedder=adapters.embedder,
-        tokenizer=tokenizer,
+        tokenizer=open_tokenizer(settings),
         model=adapters.model,
         queue=queue,
-        attendance=Attendance(catalogue.workers, here=work, others=others),
+        attendance=Attendance(catalogue.workers, here=work, others=others, queue=queue, workflows=FIRST_WORKFLOW),
         jobs=jobs,
         tenants=tenants,
         authenticator=_authenticator(settings, catalogue),
-        features=features_of(settings),
+        features=features,
+        defaults=request_defaults(settings, features),
         ingestion=ingestion,
         reconciler=reconciler,
         communities=communities,
@@ -191,11 +222,13 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         transfer=transfer,
         reindex_due=adapters.reindex_due,
         retrievers=retrievers,
+        explainer=Explainer(readable, retrievers),
         answers=AnswerService(
             retrievers=retrievers,
             model=adapters.model,
             documents=catalogue.documents,
             options=answer_options(settings),
+            fallback=fallback_model(settings, adapters.embedder),
             global_answers=GlobalAnswers(
                 calls=calls,
                 embedder=adapters.embedder,
@@ -214,6 +247,7 @@ def _household(container: Container) -> Household:
         catalogue=container.catalogue,
         graph=container.graph,
         queue=container.queue,
+        relay=container.ingestion.relay,
         features=container.features,
         reconcile_interval_s=container.settings.reconcile_interval_s,
         rebuild_delay_s=container.settings.community_rebuild_delay_s,
@@ -248,17 +282,18 @@ def _communities(settings: Settings, adapters: Adapters, queue: JobQueue) -> Com
     )
 
 
-def _ingestion(settings: Settings, adapters: Adapters, queue: JobQueue, tokenizer: Tokenizer) -> IngestionService:
+def _ingestion(settings: Settings, adapters: Adapters, queue: JobQueue, relay: Relay) -> IngestionService:
     return IngestionService(
         catalogue=adapters.catalogue,
         graph=adapters.graph,
         vectors=adapters.vectors,
         blobs=adapters.blobs,
         embedder=adapters.embedder,
-        tokenizer=tokenizer,
-        extractor=RuleExtractor(),
+        reader=IsolatedReader(adapters.isolation),
+        extractor=adapters.extractor,
         resolver=Resolver(adapters.graph),
         queue=queue,
+        relay=relay,
         options=IngestionOptions(
             max_upload_mb=settings.max_upload_mb,
             patience_s=settings.job_patience_s,
@@ -276,7 +311,9 @@ def _readable(settings: Settings, adapters: Adapters) -> Stores:
         vectors=adapters.vectors,
         graph=adapters.graph,
         embedder=adapters.embedder,
-        encoder=QueryEncoder(adapters.embedder),
+        encoder=QueryEncoder(
+            adapters.embedder, at_once=AT_ONCE if settings.embedder == "bundled" else settings.llm_max_concurrency
+        ),
         leg=GraphLeg(adapters.graph_search, timeout_s=settings.graphiti_search_timeout_s),
     )
 

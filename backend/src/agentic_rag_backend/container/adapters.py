@@ -6,10 +6,17 @@ import asyncio
 import os
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
+from agentic_rag_backend.container.deployments import identify
 from agentic_rag_backend.container.places import require_places
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.isolation.limits import Limits
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
@@ -24,7 +31,9 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.graph.base import GraphSearch, GraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import VectorStore
+from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
 from agentic_rag_backend.stores.vector.folder import lock
 from agentic_rag_backend.stores.vector.upkeep import UpkeepOptions
@@ -40,6 +49,8 @@ class Adapters:
     blobs: BlobStore
     embedder: Embedder
     model: LanguageModel
+    isolation: Isolation
+    extractor: Extractor
     graph_search: GraphSearch | None = None
     reindex_due: str | None = None
     """Why the vectors are to be built anew; they are read with the embedder that made them, or not at all."""
@@ -53,23 +64,27 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     configured = open_embedder(settings)
     stack.push_async_callback(configured.close)
 
+    foundation = Foundation(settings, stack)
+
     async def opened(embedder: Embedder) -> VectorStore:
-        return await open_vectors(settings, embedder, stack)
+        return await open_vectors(settings, embedder, foundation)
 
     # First the store that knows whether another process is here: nothing else may be touched then.
     readable = await open_readable(settings, configured, opened, stack)
     vectors, embedder = readable.vectors, readable.embedder
     stack.push_async_callback(vectors.close)
-    catalogue = await open_catalogue(settings)
-    stack.push_async_callback(catalogue.close)
+    catalogue, owner = await foundation.catalogue(), await foundation.owner()
     if catalogue.sync_engine.dialect.name == "sqlite":  # of this process alone: who was at work before was killed
         await catalogue.idempotency.release_all()
-    graph = await open_graph(settings)
+        await catalogue.jobs.hand_back_all()
+    graph = await open_graph(settings, owner)
     stack.push_async_callback(graph.close)
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
-    blobs = ObstoreBlobStore(settings.blob_url or (data_dir / "blobs").absolute().as_uri())
+    blobs = await open_blobs(settings, owner)
     await require_places(settings, catalogue)
+    isolation = open_isolation(settings)
+    stack.push_async_callback(isolation.close)
     return Adapters(
         vectors=vectors,
         catalogue=catalogue,
@@ -77,6 +92,8 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         blobs=blobs,
         embedder=embedder,
         model=model,
+        isolation=isolation,
+        extractor=IsolatedExtractor(RuleExtractor(), isolation),
         graph_search=_open_graph_search(settings, graph, vectors, embedder, model),
         reindex_due=readable.due,
     )
@@ -95,34 +112,65 @@ async def open_catalogue(settings: Settings) -> SqlCatalogue:
     return catalogue
 
 
-async def open_vectors(settings: Settings, embedder: Embedder, stack: AsyncExitStack, *, building: bool = False) -> VectorStore:
+class Foundation:
+    """The catalogue and the deployment that it names, opened when they are first asked for; ``stack`` closes it.
+
+    Whether another process has DATA_DIR open is found out before: by the embedded vectors, which lock it, or here.
+
+    Args:
+        renaming: see `deployments.identify`.
+    """
+
+    def __init__(self, settings: Settings, stack: AsyncExitStack, *, renaming: bool = False) -> None:
+        self._settings = settings
+        self._stack = stack
+        self._renaming = renaming
+        self._catalogue: SqlCatalogue | None = None
+        self._owner: Owner | None = None
+
+    async def catalogue(self) -> SqlCatalogue:
+        """Return the catalogue.
+
+        Raises:
+            StoreLocked: another process has DATA_DIR open.
+        """
+        if self._catalogue is None:
+            settings = self._settings
+            owned = settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite")
+            if owned and settings.vector_store == "qdrant":
+                # What else is in DATA_DIR still has one owner.
+                self._stack.callback(os.close, lock(settings.data_dir / "vectors"))
+            self._catalogue = await open_catalogue(settings)
+            self._stack.push_async_callback(self._catalogue.close)
+        return self._catalogue
+
+    async def owner(self) -> Owner:
+        """Return the deployment, as stores on shared servers are told."""
+        if self._owner is None:
+            self._owner = await identify(self._settings, await self.catalogue(), renaming=self._renaming)
+        return self._owner
+
+
+async def open_vectors(settings: Settings, embedder: Embedder, foundation: Foundation, *, building: bool = False) -> VectorStore:
     """Open the vectors of ``embedder``, or, with ``building``, those that a server has them built beside.
 
     Raises:
         ReindexRequired: there are vectors of another embedder.
         StoreLocked: another process has DATA_DIR open.
+        ConfigurationError: the vectors on the server are another deployment's.
     """
-    folder = settings.data_dir / "vectors"
-    if settings.vector_store == "edge":
-        return await EdgeVectorStore.open(
-            folder,
-            dimensions=embedder.dimensions,
-            embedder_fingerprint=embedder.fingerprint,
-            upkeep=UpkeepOptions(
-                min_points=settings.vector_index_min_points, unindexed_share=settings.vector_index_unindexed_share
-            ),
-        )
-    owned = settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite")
-    async with AsyncExitStack() as taken:
-        if owned and settings.qdrant_url is not None:
-            # What else is in DATA_DIR still has one owner.
-            taken.callback(os.close, lock(folder))
-        vectors = await _open_qdrant(settings, embedder, building=building)
-        stack.push_async_exit(taken.pop_all())
-    return vectors
+    if settings.vector_store == "qdrant":
+        return await _open_qdrant(settings, embedder, foundation, building=building)
+    return await EdgeVectorStore.open(
+        settings.data_dir / "vectors",
+        dimensions=embedder.dimensions,
+        embedder_fingerprint=embedder.fingerprint,
+        bm25=Bm25Parameters.of_language(settings.language),
+        upkeep=UpkeepOptions(min_points=settings.vector_index_min_points, unindexed_share=settings.vector_index_unindexed_share),
+    )
 
 
-async def _open_qdrant(settings: Settings, embedder: Embedder, *, building: bool) -> VectorStore:
+async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Foundation, *, building: bool) -> VectorStore:
     if settings.qdrant_url is None:
         raise ConfigurationError("VECTOR_STORE=qdrant needs QDRANT_URL")
     try:
@@ -132,23 +180,40 @@ async def _open_qdrant(settings: Settings, embedder: Embedder, *, building: bool
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"VECTOR_STORE=qdrant needs the extra 'server' of agentic-rag-backend: {error}") from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
+    owner = await foundation.owner()
     return await QdrantVectorStore.open(
         connect(
             settings.qdrant_url,
             api_key=key,
             prefer_grpc=settings.qdrant_prefer_grpc,
+            grpc_port=settings.qdrant_grpc_port,
             timeout_s=settings.qdrant_timeout_s,
             ca_file=settings.qdrant_ca_file,
         ),
         dimensions=embedder.dimensions,
         embedder_fingerprint=embedder.fingerprint,
+        bm25=Bm25Parameters.of_language(settings.language),
+        owner=owner,
         timeout_s=settings.qdrant_timeout_s,
         building=building,
     )
 
 
-async def open_graph(settings: Settings) -> GraphStore:
-    """Open the graph."""
+async def open_blobs(settings: Settings, owner: Owner) -> BlobStore:
+    """Open the originals: those at BLOB_URL as the deployment's, those in DATA_DIR as they are.
+
+    Raises:
+        ConfigurationError: what is at BLOB_URL is another deployment's.
+    """
+    if settings.blob_url is None:
+        return ObstoreBlobStore((settings.data_dir / "blobs").absolute().as_uri())
+    blobs = ObstoreBlobStore(settings.blob_url)
+    await blobs.claim(owner)
+    return blobs
+
+
+async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
+    """Open the graph of the deployment."""
     if settings.graph_store == "sqlite":
         return await SqliteGraphStore.open(settings.data_dir / "graph.db")
     if settings.neo4j_uri is None:
@@ -171,6 +236,7 @@ async def open_graph(settings: Settings) -> GraphStore:
             ca_file=settings.neo4j_ca_file,
         ),
         migrating=settings.migrate_on_start,
+        owner=owner,
     )
 
 
@@ -210,10 +276,20 @@ def _embedder(settings: Settings) -> Embedder:
     )
 
 
+def open_isolation(settings: Settings) -> Isolation:
+    """Return what runs the reading of documents in child processes; it starts them when there is something to read."""
+    limits = Limits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
+    return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
+
+
+def _tokenizer_file(settings: Settings) -> Path | None:
+    folder = settings.embedding_model_path
+    return folder / "tokenizer.json" if folder is not None else None
+
+
 def open_tokenizer(settings: Settings) -> Tokenizer:
     """Return what counts word pieces: the bundled embedder\'s own tokenizer, or that of EMBEDDING_MODEL_PATH."""
-    folder = settings.embedding_model_path
-    return WordPieceTokenizer(folder / "tokenizer.json" if folder is not None else None)
+    return WordPieceTokenizer(_tokenizer_file(settings))
 
 
 def _model(settings: Settings, embedder: Embedder) -> LanguageModel:
@@ -226,6 +302,11 @@ def _model(settings: Settings, embedder: Embedder) -> LanguageModel:
         timeout_s=settings.llm_timeout_s,
         max_concurrency=settings.llm_max_concurrency,
     )
+
+
+def fallback_model(settings: Settings, embedder: Embedder) -> LanguageModel | None:
+    """Return what writes answers while the model fails, or None where the setting or the model leaves no need for it."""
+    return ExtractiveModel(embedder) if settings.fallback_to_extractive and settings.llm != "extractive" else None
 
 
 def _api_key(settings: Settings, what: str) -> str:

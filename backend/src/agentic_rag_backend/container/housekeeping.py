@@ -28,8 +28,8 @@ from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.runs import Runner
 from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionService
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.service import JobService
-from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.raptor.schedule import TreeSchedule
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
@@ -77,7 +77,7 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
         vectors=adapters.vectors,
         blobs=adapters.blobs,
         embedder=adapters.embedder,
-        computation=Computation(embedder=adapters.embedder, extractor=RuleExtractor()),
+        computation=Computation(embedder=adapters.embedder, extractor=adapters.extractor),
         resolver=Resolver(adapters.graph),
     )
 
@@ -92,7 +92,7 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
         rebuild=rebuild,
         on_mended=parts.graphs.read_anew,
     )
-    tenants = TenantsRound(stores=stores, erase=parts.erase, delete=parts.tenants.delete)
+    tenants = TenantsRound(stores=stores, erase=parts.erase, delete=parts.tenants.finish_deleting)
     runner = Runner(catalogue.jobs)
     return Reconciler(stores, services, tenants, runner=runner, started_at=started_at)
 
@@ -100,12 +100,9 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
 async def sweep_originals(reconciler: Reconciler) -> None:
     """Remove what processes that were killed left in the blob store: housekeeping, which nothing waits for."""
     try:
-        removed = await reconciler.sweep()
+        await reconciler.sweep()
     except AgenticRagError as error:
         _log.warning("sweep_failed", code=error.code, reason=error.message)
-    else:
-        if removed:
-            _log.info("originals_of_no_document_removed", count=removed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +122,7 @@ class Household:
     catalogue: Catalogue
     graph: GraphStore
     queue: JobQueue
+    relay: Relay
     features: Features
     reconcile_interval_s: float
     rebuild_delay_s: float
@@ -135,6 +133,7 @@ class Household:
         """Begin all of it; it ends when ``stack`` is left."""
         running = {
             "idempotency-keys": self._sweep_keys(),
+            "outbox": self.relay.run(self.queue.leads),
             "community-rebuilds": self._rebuilds().run(self.queue.leads),
             "raptor-updates": self._updates().run(self.queue.leads),
         }

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from typing import Literal
 
+import structlog
+
 from agentic_rag_backend.communities.detection import DetectionOptions
+from agentic_rag_backend.domain.query import LegWeights, LevelWeights
+from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions
-from agentic_rag_backend.generation.service import PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
+from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
 from agentic_rag_backend.retrieval.community import CommunityOptions
 from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions
+from agentic_rag_backend.retrieval.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.drift import DriftOptions
-from agentic_rag_backend.retrieval.dual_level import DualLevelOptions, choose_weights
+from agentic_rag_backend.retrieval.dual_level import DualLevelOptions
 from agentic_rag_backend.retrieval.registry import ThemeOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.weights import normalised
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.tenancy.features import (
     AUTO_WEIGHTS,
@@ -25,6 +31,8 @@ from agentic_rag_backend.tenancy.features import (
     Features,
     FlagDefault,
 )
+
+log = structlog.get_logger(__name__)
 
 
 def fast_model(settings: Settings) -> str | None:
@@ -49,11 +57,56 @@ def detection_options(settings: Settings) -> DetectionOptions:
     )
 
 
+def level_weights(settings: Settings) -> LevelWeights:
+    """Return the weights of the two levels, as they are used."""
+    return LevelWeights(*_shares(settings, "dual_level_low_weight", "dual_level_high_weight"))
+
+
+def leg_weights(settings: Settings) -> LegWeights:
+    """Return the weights of the two legs of hybrid search, as they are used."""
+    return LegWeights(*_shares(settings, "hybrid_dense_weight", "hybrid_sparse_weight"))
+
+
+def warn_of_weights(settings: Settings) -> None:
+    """Log a warning for each pair of weights that had to be normalised; called once, at the start.
+
+    Raises:
+        ConfigurationError: both weights of a pair are 0.
+    """
+    for first, second in (("dual_level_low_weight", "dual_level_high_weight"), ("hybrid_dense_weight", "hybrid_sparse_weight")):
+        given = (getattr(settings, first), getattr(settings, second))
+        used = _shares(settings, first, second)
+        if used != given:
+            log.warning(
+                "weights_normalised",
+                settings=f"{first.upper()} and {second.upper()}",
+                given=f"{given[0]:g} and {given[1]:g}",
+                used=f"{used[0]:.4g} and {used[1]:.4g}",
+            )
+
+
+def _shares(settings: Settings, first: str, second: str) -> tuple[float, float]:
+    try:
+        found = normalised(getattr(settings, first), getattr(settings, second), names=(first.upper(), second.upper()))
+    except InvalidRequest as error:
+        raise ConfigurationError(error.message) from None
+    return found.first, found.second
+
+
+def request_defaults(settings: Settings, features: Features) -> RequestDefaults:
+    """Return what completes a request that leaves limits and weights open."""
+    return RequestDefaults(
+        features,
+        low_limit=settings.dual_level_low_limit,
+        high_limit=settings.dual_level_high_limit,
+        weights=level_weights(settings),
+    )
+
+
 def dual_level_options(settings: Settings) -> DualLevelOptions:
     """Return the weights and floors of dual-level retrieval."""
-    weights, _ = choose_weights(settings.dual_level_low_weight, settings.dual_level_high_weight)
     return DualLevelOptions(
-        weights=weights,
+        weights=level_weights(settings),
         low_min_score=settings.dual_level_low_min_score,
         high_min_score=settings.dual_level_high_min_score,
         low_strategy=settings.dual_level_low_strategy,
@@ -84,6 +137,7 @@ def answer_options(settings: Settings) -> AnswerOptions:
         generator=settings.default_generator,
         dual_level_model=None if settings.llm == "extractive" else synthesis_model(settings),
         dual_level_temperature=settings.dual_level_synthesis_temperature,
+        model_patience_s=FALLBACK_SHARE * settings.request_timeout_s,
         dual_level_prompt=read_file(prompt_file, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS) if prompt_file else None,
     )
 
@@ -116,6 +170,8 @@ def features_of(settings: Settings) -> Features:
     defaults: dict[str, FlagDefault] = {}
     for flag, (field, description) in _FLAGS.items():
         value, code_default = getattr(settings, field), Settings.model_fields[field].default
+        if flag == LOW_WEIGHT:
+            value = level_weights(settings).low
         source: Literal["default", "environment"] = "environment" if field in settings.model_fields_set else "default"
         defaults[flag] = FlagDefault(value, source, code_default, description)
     return Features(defaults)

@@ -8,12 +8,15 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import structlog
 
+from agentic_rag_backend.container.deployments import record_name
 from agentic_rag_backend.container.places import VECTORS, require_places, take_place
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.ingestion.reindexing import Reindexer
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -23,8 +26,12 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.awaiting import AwaitingReindex
 from agentic_rag_backend.stores.vector.base import VectorStore
+from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.folder import lock
 from agentic_rag_backend.stores.vector.rebuilding import open_beside, take_over
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.container.adapters import Foundation
 
 _EMBEDDER = re.compile(r"(.*?); \d+ x float32; ")
 _log = structlog.get_logger(__name__)
@@ -81,35 +88,41 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         StoreUnavailable: a store does not answer.
     """
     # Imported here: those modules open what this one is asked for by them.
-    from agentic_rag_backend.container.adapters import open_catalogue, open_embedder, open_graph, open_vectors
+    from agentic_rag_backend.container.adapters import Foundation, open_embedder, open_graph, open_isolation, open_vectors
 
     async with AsyncExitStack() as stack:
         await asyncio.to_thread(settings.data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
         embedder = open_embedder(settings)
         stack.push_async_callback(embedder.close)
         made_with, beside = "", False
+        foundation = Foundation(settings, stack, renaming=True)
         try:
-            vectors = await open_vectors(settings, embedder, stack)
+            vectors = await open_vectors(settings, embedder, foundation)
         except ReindexRequired as error:
             made_with, beside = error.made_with, True
-            vectors = await _open_beside(settings, embedder, stack)
+            vectors = await _open_beside(settings, embedder, foundation)
         stack.push_async_callback(vectors.close)
-        catalogue = await open_catalogue(settings)
-        stack.push_async_callback(catalogue.close)
-        graph = await open_graph(settings)
+        catalogue = await foundation.catalogue()
+        graph = await open_graph(settings, await foundation.owner())
         stack.push_async_callback(graph.close)
         await require_places(settings, catalogue, but=VECTORS)
-        reindexer = _reindexer(catalogue, graph, vectors, embedder, made_with)
+        isolation = open_isolation(settings)
+        stack.push_async_callback(isolation.close)
+        computation = Computation(embedder=embedder, extractor=IsolatedExtractor(RuleExtractor(), isolation))
+        reindexer = _reindexer(catalogue, graph, vectors, computation, made_with)
 
         async def finish() -> None:
             if beside:
                 await _take_over(settings, vectors)
             await take_place(settings, catalogue)
+            await record_name(settings, catalogue)
 
         yield Reindexing(reindexer=reindexer, beside=beside, made_with=made_with, finish=finish)
 
 
-def _reindexer(catalogue: SqlCatalogue, graph: GraphStore, vectors: VectorStore, embedder: Embedder, made_with: str) -> Reindexer:
+def _reindexer(
+    catalogue: SqlCatalogue, graph: GraphStore, vectors: VectorStore, computation: Computation, made_with: str
+) -> Reindexer:
     found = _EMBEDDER.match(made_with)
     before = found[1] if found else None
     return Reindexer(
@@ -117,18 +130,23 @@ def _reindexer(catalogue: SqlCatalogue, graph: GraphStore, vectors: VectorStore,
         transfer=catalogue.transfer,
         graph=graph,
         vectors=vectors,
-        computation=Computation(embedder=embedder, extractor=RuleExtractor()),
-        embedder_before=before if before != embedder.fingerprint else None,
+        computation=computation,
+        embedder_before=before if before != computation.embedder.fingerprint else None,
     )
 
 
-async def _open_beside(settings: Settings, embedder: Embedder, stack: AsyncExitStack) -> VectorStore:
+async def _open_beside(settings: Settings, embedder: Embedder, foundation: Foundation) -> VectorStore:
     if settings.vector_store == "edge":
         folder = settings.data_dir / "vectors"
-        return await open_beside(folder, dimensions=embedder.dimensions, embedder_fingerprint=embedder.fingerprint)
+        return await open_beside(
+            folder,
+            dimensions=embedder.dimensions,
+            embedder_fingerprint=embedder.fingerprint,
+            bm25=Bm25Parameters.of_language(settings.language),
+        )
     from agentic_rag_backend.container.adapters import open_vectors
 
-    return await open_vectors(settings, embedder, stack, building=True)
+    return await open_vectors(settings, embedder, foundation, building=True)
 
 
 async def _take_over(settings: Settings, vectors: VectorStore) -> None:

@@ -8,8 +8,8 @@ from agentic_rag_backend.container.housekeeping import Served
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.runs import Runner
-from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.exporting import Exporter, Source
 from agentic_rag_backend.transfer.importing import Destination
 from agentic_rag_backend.transfer.service import TransferOptions, TransferService
@@ -17,9 +17,9 @@ from agentic_rag_backend.transfer.service import TransferOptions, TransferServic
 _MIB = 1024 * 1024
 
 
-def make_transfer(settings: Settings, adapters: Adapters, served: Served) -> TransferService:
+def make_transfer(settings: Settings, adapters: Adapters, served: Served, features: Features) -> TransferService:
     """Return the service over the same stores as the others."""
-    catalogue, extractor = adapters.catalogue, RuleExtractor()
+    catalogue, extractor = adapters.catalogue, adapters.extractor
     exporter = Exporter(
         Source(
             catalogue=catalogue,
@@ -57,4 +57,5 @@ def make_transfer(settings: Settings, adapters: Adapters, served: Served) -> Tra
         ),
         erase=served.erase,
         on_opened=on_opened,
+        features=features,
     )

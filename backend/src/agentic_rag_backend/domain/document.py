@@ -32,7 +32,7 @@ def chunk_id(tenant: TenantId, document_id: str, text_hash: str, occurrence: int
 
 
 class DocumentState(StrEnum):
-    """``partial`` is visible and lists what failed; ``unreadable`` and ``failed`` were never visible."""
+    """``partial`` is visible and lists what failed; ``unreadable``, ``failed`` and ``cancelled`` were never visible."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -40,6 +40,7 @@ class DocumentState(StrEnum):
     PARTIAL = "partial"
     FAILED = "failed"
     UNREADABLE = "unreadable"
+    CANCELLED = "cancelled"
     DELETING = "deleting"
 
 

@@ -8,10 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from agentic_rag_backend.domain.periods import period_of
 
 Scalar = str | int | float | bool
 OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exists", "missing")
+BEGUN_BY = "begun_by"
+OVER_AFTER = "over_after"
+TIME_OPERATORS = (BEGUN_BY, OVER_AFTER)
+"""Operators of `valid_at`, which no request can name: the field's period has begun by, or is over after, a timestamp."""
+VALID_FROM = "valid_from"
+VALID_TO = "valid_to"
 DOCUMENT_FIELDS = ("document_id", "key", "title")
 """Fields that are not metadata; every other field name is a metadata key."""
 
@@ -44,6 +53,25 @@ class Not:
 Filter = Comparison | And | Or | Not
 
 
+def valid_at(moment: datetime) -> Filter:
+    """Return the filter of documents whose metadata says that they are valid at ``moment``, or says nothing of it.
+
+    Valid from the beginning of ``valid_from`` to the end of ``valid_to``: "2019" lasts until the end of 2019. A value that is
+    no time is ignored.
+    """
+    at = moment.timestamp()
+    begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
+    lasts = Or((Comparison(VALID_TO, "missing"), Comparison(VALID_TO, OVER_AFTER, at)))
+    return And((begun, lasts))
+
+
+def _in_time(operator: str, held: Any, at: float) -> bool:
+    period = period_of(int(held) if isinstance(held, float) and held.is_integer() else held)
+    if period is None:
+        return True
+    return period[0].timestamp() <= at if operator == BEGUN_BY else at < period[1].timestamp()
+
+
 def _equal(left: Any, right: Any) -> bool:
     # True == 1 in Python; in metadata they are different values.
     return isinstance(left, bool) == isinstance(right, bool) and left == right
@@ -68,6 +96,8 @@ def _compare(operator: str, held: Any, value: Any) -> bool:
         return not any(_equal(item, option) for item in items for option in value)
     if operator == "contains":
         return any(isinstance(item, str) and isinstance(value, str) and value.casefold() in item.casefold() for item in items)
+    if operator in TIME_OPERATORS:
+        return any(_in_time(operator, item, value) for item in items)
     for item in items:
         if not _ordered(item, value):
             continue

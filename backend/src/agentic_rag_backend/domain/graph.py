@@ -34,9 +34,8 @@ def normalise_name(name: str) -> str:
     Possessive endings and a leading article are dropped, dots inside acronyms too: "The I.B.M.'s" → "ibm".
     """
     words = name_words(name)
-    while len(words) > 1 and words[0] in {"the", "a", "an"}:
-        words = words[1:]
-    return " ".join(words)
+    first = next((index for index, word in enumerate(words) if word not in {"the", "a", "an"}), len(words) - 1)
+    return " ".join(words[max(first, 0) :])
 
 
 def spoken(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from agentic_rag_backend.domain.document import VisibleChunk
@@ -22,17 +22,41 @@ class LevelWeights:
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class LegWeights:
+    """Shares of the dense and the sparse leg of hybrid search, each in [0, 1], summing to 1."""
+
+    dense: float
+    sparse: float
+
+    def by_leg(self) -> dict[str, float]:
+        """Return the shares under the names that fusion uses."""
+        return {"dense": self.dense, "sparse": self.sparse}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100)."""
+    """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
+
+    ``weights`` and ``leg_weights`` are None where the deployment's apply. ``as_of`` is None where the request names no time;
+    results are then those that are valid at ``asked_at``.
+    """
 
     tenant: Tenant
     text: str
     limit: int = 5
     high_limit: int = 5
     weights: LevelWeights | None = None
+    leg_weights: LegWeights | None = None
     filters: Filter | None = None
     as_of: datetime | None = None
+    asked_at: datetime = field(default_factory=_now)
+    timeout_s: float | None = None
+    """Seconds that the request asks to be answered within, where it does."""
     options: Mapping[str, Any] = field(default_factory=dict)
     dual_level: bool = False
     """Whether dual-level retrieval is switched on for the tenant at this request."""
@@ -41,6 +65,11 @@ class Query:
     def tenant_id(self) -> TenantId:
         """The scope of every store call made for this query."""
         return self.tenant.id
+
+    @property
+    def moment(self) -> datetime:
+        """The time at which every result must be valid: ``as_of``, otherwise the time of the request."""
+        return self.as_of or self.asked_at
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +150,7 @@ class Trace:
     """How the results came about; ``meta`` and ``trace`` of a response are made from it.
 
     ``failures`` are the reasons among ``fallback_reason`` that a strategy made of others has to hand on: a part failed.
+    ``hidden`` are those of them that may have hidden evidence, such as a store that did not answer: a refusal would be wrong.
     """
 
     strategy: str
@@ -129,19 +159,32 @@ class Trace:
     fallback_used: bool = False
     fallback_reason: str | None = None
     failures: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
     processing_time_ms: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Backing:
+    """Passages behind themes, the nearest to the question first, and how well they answer it; see `Retrieval.relevance`."""
+
+    hits: tuple[Hit, ...]
+    relevance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """What a retriever returns: chunks, facts and themes, each best first, and how they were found."""
+    """What a retriever returns: chunks, facts and themes, each best first, and how they were found.
+
+    ``backing`` is given where themes alone were found: an answer rests on it, and it is not among the results.
+    """
 
     hits: tuple[Hit, ...] = ()
     facts: tuple[FactHit, ...] = ()
     themes: tuple[ThemeHit, ...] = ()
     weights: LevelWeights | None = None
+    backing: Backing | None = None
     relevance: float = 0.0
     """How well the best evidence answers the question, in [0, 1]; comparable between questions, unlike a hit's score."""
     usage: Usage = field(default_factory=Usage)

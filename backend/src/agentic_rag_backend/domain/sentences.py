@@ -17,8 +17,9 @@ MAX_SENTENCE_CHARACTERS = 1000
 _BLOCK_START = re.compile(r"[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?|\|)")
 _LIST_MARKER = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
-_ENDING = re.compile(r"[.!?…]+[)\]\"'”’»]*(?:\[\d{1,4}\])*(?=\s)|[。！？]+[」』”’）]*")
-_LAST_TOKEN = re.compile(r"[^\s(\[\"'“‘]+\Z")
+# A run of marks is read from its beginning only: from each mark in turn, a run of n would cost n².
+_ENDING = re.compile(r"(?<![.!?…])[.!?…]++[)\]\"'”’»]*+(?:\[\d{1,4}\])*+(?=\s)|[。！？]+[」』”’）]*")
+_LAST_TOKEN = re.compile(r"[^\s(\[\"'“‘]{1,40}\Z")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+\Z")
 _NEXT_WORD = re.compile(r"[\s\"'“‘(\[]*([^\W_][\w'’]*)?")
 

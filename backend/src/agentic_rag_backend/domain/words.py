@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -108,8 +109,10 @@ def names_and_numbers(text: str, *, first_word: bool = False) -> frozenset[str]:
     found = words(text)
     first: set[int] = set()
     if not first_word:
+        starts = [word.start for word in found]
         for sentence in split_sentences(text):
-            first.update(next(([word.start] for word in found if sentence.start <= word.start < sentence.end), ()))
+            at = bisect_left(starts, sentence.start)
+            first.update(start for start in starts[at : at + 1] if start < sentence.end)
     return frozenset(
         word.form for word in found if word.name and word.content and (word.start not in first or word.form[0].isdigit())
     )

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import structlog
-
 from agentic_rag_backend.domain.query import Retrieval, Trace
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.context import Context
-from agentic_rag_backend.models.llm.base import LanguageModel, ModelDelta, ModelRequest
-
-log = structlog.get_logger(__name__)
+from agentic_rag_backend.models.llm.base import ModelRequest
 
 Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_claim_held"]
 """Why an answer was refused; ``Answer.details["refusal"]``."""
@@ -43,39 +36,6 @@ class Brief:
     request: ModelRequest | None = None
     text: str = ""
     usage: Usage = field(default_factory=Usage)
-
-
-class Writing:
-    """Has an answer written; `retrieval` says afterwards whether the model failed to."""
-
-    def __init__(self, model: LanguageModel, brief: Brief) -> None:
-        self._model = model
-        self._brief = brief
-        self.retrieval = brief.retrieval
-        self.model: str | None = None
-
-    async def deltas(self) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the text as it is written.
-
-        Raises:
-            ModelUnavailable: the model failed, and something of it was sent or nothing stands in for it.
-        """
-        request, begun = self._brief.request, False
-        if request is not None:
-            self.model = request.model or self._model.name
-            try:
-                async with aclosing(self._model.stream(request)) as deltas:
-                    async for delta in deltas:
-                        begun = begun or bool(delta.text.strip())
-                        yield delta
-                return
-            except ModelUnavailable as error:
-                if begun or not self._brief.text:
-                    raise
-                log.warning("answer_without_model", prompt=request.prompt, code=error.code, reason=error.message)
-                self.retrieval = failed(self.retrieval, f"the model did not write the answer: {error.code}")
-                yield ModelDelta("", Usage(calls=1))
-        yield ModelDelta(self._brief.text)
 
 
 def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:

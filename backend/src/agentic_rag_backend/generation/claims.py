@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.sentences import split_sentences
@@ -11,7 +12,8 @@ from agentic_rag_backend.domain.words import content_forms
 MOST_MARKERS = 20
 """Markers of one sentence that are looked at; "[1-1000000]" is no way to make work."""
 _MARKER = re.compile(
-    r"[ \t]*(?:\[|【)\s*(?:\^|(?:passages?|sources?)\s+)?(\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*)\s*(?:\]|】)", re.IGNORECASE
+    r"(?:(?<![ \t])[ \t]+)?(?:\[|【)\s*(?:\^|(?:passages?|sources?)\s+)?(\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*)\s*(?:\]|】)",
+    re.IGNORECASE,
 )
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _MAY_END = re.compile(r"[.!?…。！？\n]")
@@ -39,6 +41,7 @@ def read_claims(text: str) -> list[Claim]:
     held: tuple[int, str] | None = None
     end_before = 0
     sentences = split_sentences(plain)
+    places = [at for at, _ in found]
     for index, sentence in enumerate(sentences):
         between = plain[end_before : sentence.start]
         separator = between if "\n" in between or (not claims and between.strip()) else " "
@@ -50,7 +53,8 @@ def read_claims(text: str) -> list[Claim]:
             continue
         held = None
         until = len(plain) + 1 if last else sentences[index + 1].start + 1
-        markers = tuple(dict.fromkeys(number for at, numbers in found if start < at < until for number in numbers))
+        own = found[bisect_right(places, start) : bisect_left(places, until)]
+        markers = tuple(dict.fromkeys(number for _, numbers in own for number in numbers))
         claims.append(Claim(plain[start : sentence.end], markers[:MOST_MARKERS], separator))
     return claims
 
@@ -93,14 +97,21 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]
     """Return the text without markers, and where in it each stood with its numbers (position: end of what precedes)."""
     pieces: list[str] = []
     found: list[tuple[int, tuple[int, ...]]] = []
-    end = 0
+    end = length = stripped = 0
+
+    def add(piece: str) -> None:
+        nonlocal length, stripped
+        pieces.append(piece)
+        if solid := len(piece.rstrip()):
+            stripped = length + solid
+        length += len(piece)
+
     for match in _MARKER.finditer(text):
-        pieces.append(text[end : match.start()])
+        add(text[end : match.start()])
         end = match.end()
         if text[end : end + 1].isalnum():
             # Without its marker "The [1]tide" would be one word, and not the one that was streamed.
-            pieces.append(" ")
-        stripped = len("".join(pieces).rstrip())
+            add(" ")
         found.append((stripped, _numbers(match[1])))
     pieces.append(text[end:])
     return "".join(pieces), found

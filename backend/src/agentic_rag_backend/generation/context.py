@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import LevelWeights, Retrieval, ThemeHit
+from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.words import content_forms
 from agentic_rag_backend.models.llm.base import Evidence
@@ -73,7 +73,7 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     sentence of the chunk that says the finding, not the finding's own words: only documents are quoted.
     """
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
-    low = _low_passages(retrieval, weights.low)
+    low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
     budget = budget_tokens * CHARACTERS_A_TOKEN
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
@@ -85,9 +85,14 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     return Context(tuple(replace(passage, marker=index) for index, passage in enumerate(merged, 1)), outlines)
 
 
-def _low_passages(retrieval: Retrieval, weight: float) -> list[Passage]:
-    top = max((hit.score for hit in retrieval.hits), default=0.0) or 1.0
-    return [passage_of(hit.visible, 0, len(hit.visible.chunk.text), weight * hit.score / top) for hit in retrieval.hits]
+def passages_of(retrieval: Retrieval) -> tuple[Hit, ...]:
+    """Return the passages that an answer may rest on: those found, else those behind the themes."""
+    return retrieval.hits or (retrieval.backing.hits if retrieval.backing is not None else ())
+
+
+def _low_passages(hits: Sequence[Hit], weight: float) -> list[Passage]:
+    top = max((hit.score for hit in hits), default=0.0) or 1.0
+    return [passage_of(hit.visible, 0, len(hit.visible.chunk.text), weight * hit.score / top) for hit in hits]
 
 
 def _high_passages(

@@ -40,7 +40,7 @@ SAME_DOCUMENT = 0.1
 KEPT_SHARE = 0.7
 """A sentence stays if it is worth at least this share of the best one."""
 MOST_SENTENCES = 8
-_BRACKETED_NUMBER = re.compile(r"\s*\[\s*\d[\d\s,;–-]*\]")
+_BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
 @dataclass(frozen=True, slots=True)

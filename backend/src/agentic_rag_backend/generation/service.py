@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from agentic_rag_backend.domain.answer import Answer, Usage
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.questions import Asked, asked_for
-from agentic_rag_backend.domain.words import content_forms
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.generation.attributed import AttributedGenerator
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
@@ -24,14 +23,14 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.brief import Brief, Refusal, Writing
-from agentic_rag_backend.generation.claims import Claim, ClaimReader
+from agentic_rag_backend.generation.brief import Brief, Refusal
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
-from agentic_rag_backend.generation.context import Context, build_context, theme_chunk_ids
+from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
 from agentic_rag_backend.generation.draft import Draft
 from agentic_rag_backend.generation.global_answers import GlobalAnswers, HydratesChunks
 from agentic_rag_backend.generation.rendering import render
 from agentic_rag_backend.generation.standard import StandardGenerator
+from agentic_rag_backend.generation.writing import Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 
@@ -40,11 +39,10 @@ REQUIRED_PLACEHOLDERS = ("passages", "question")
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
 """What a prompt of an answer may contain, and of that what it must."""
 MOST_HISTORY = 20
-_REFUSAL = content_forms(NOT_ANSWERED)
+FALLBACK_SHARE = 0.75
+"""Of a request's time, after which the model that writes its answer counts as failed."""
 GLOBAL = "global"
 """The strategy whose answers are made of partial answers."""
-EXTRACTIVE = "extractive"
-"""What an answer that no model wrote names as its model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +52,7 @@ class AnswerOptions:
     ``min_confidence`` in [0, 1] is the confidence below which an answer is a refusal. ``context_tokens`` bounds the
     evidence of a prompt, ``max_tokens`` the reply. ``dual_level_model`` (None: the model's own) and
     ``dual_level_temperature`` in [0, 2] are for answers from both levels, as is ``dual_level_prompt`` (None: built in).
+    ``model_patience_s`` is how long the model may take where a fallback stands by (None: its own limit).
     """
 
     min_confidence: float = 0.35
@@ -64,6 +63,7 @@ class AnswerOptions:
     dual_level_model: str | None = None
     dual_level_temperature: float = 0.3
     dual_level_prompt: Prompt | None = None
+    model_patience_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,8 @@ class _Ending:
 class AnswerService:
     """Answers from retrieved passages. A refusal has ``grounded`` False, no citations and says so in plain words.
 
+    ``fallback`` writes where the model fails; the trace of the answer's retrieval then says so (`writing`).
+
     Refused before a model is called: nothing was retrieved, or its confidence (see `confidence`) is below
     ``min_confidence``. Refused after: the model says that the documents do not answer, or no sentence of it held.
     """
@@ -107,10 +109,11 @@ class AnswerService:
         documents: HydratesChunks,
         options: AnswerOptions,
         global_answers: GlobalAnswers | None = None,
+        fallback: LanguageModel | None = None,
     ) -> None:
         self._global = global_answers
         self._retrievers = retrievers
-        self._model = model
+        self._writers = Writers(model, fallback, options.model_patience_s)
         self._documents = documents
         self._options = options
 
@@ -131,7 +134,7 @@ class AnswerService:
 
         Raises:
             InvalidRequest: unknown strategy or generator, or too long a history.
-            ModelUnavailable: the language model failed; retrieval alone still works.
+            ModelUnavailable: the language model failed and there is no fallback; retrieval alone still works.
         """
         plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
         return await self._finished(plan, await self._retrievers.get(strategy).retrieve(query))
@@ -149,7 +152,7 @@ class AnswerService:
 
         Raises:
             InvalidRequest: ``prompt`` (a prompt's text, see `prompts.parse`) lacks ``{{passages}}`` or ``{{question}}``.
-            ModelUnavailable: the language model failed.
+            ModelUnavailable: the language model failed and there is no fallback.
         """
         written = None
         if prompt is not None:
@@ -203,29 +206,31 @@ class AnswerService:
         brief = await self._brief(plan, retrieval)
         draft = Draft(plan.generator.judge_for(brief.context.passages), plan.style)
         if brief.refusal is not None:
+            _require_whole(brief.retrieval)
             for event in _refused(plan, brief.retrieval, draft, _Ending(brief.refusal, brief.answerable, brief.usage)):
                 yield event
             return
-        reader, spent, writing = ClaimReader(), Usage(), Writing(self._model, brief)
-        async with aclosing(writing.deltas()) as deltas:
-            async for delta in deltas:
-                spent = delta.usage or spent
-                for event in draft.add(claim for claim in reader.feed(delta.text) if not _is_refusal(claim)):
-                    yield event
-        rest = reader.finish()
-        refuses = _is_refusal(Claim(reader.text, ())) or any(_is_refusal(claim) for claim in rest)
-        for event in draft.add(claim for claim in rest if not _is_refusal(claim)):
-            yield event
-        usage, model = brief.usage + spent, writing.model or EXTRACTIVE
+        writing = Writing(replace(self._writers, patience_s=self._patience_s(plan)), brief)
+        async with aclosing(writing.sentences(draft)) as sentences:
+            async for written in sentences:
+                yield written
         if not draft.kept:
-            ending = _Ending("model_refused" if refuses else "no_claim_held", 0.0, usage, model)
+            _require_whole(writing.retrieval)
+            ending = _Ending("model_refused" if writing.refuses else "no_claim_held", 0.0, writing.usage, writing.model)
             for event in _refused(plan, writing.retrieval, draft, ending):
                 yield event
             return
         # A sentence that failed lowers the confidence of the others, but what was checked and sent is not taken back.
         sure = max(confidence(brief.answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
-        yield UsageEvent(usage)
-        yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, usage, model)))
+        yield UsageEvent(writing.usage)
+        yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
+
+    def _patience_s(self, plan: _Plan) -> float | None:
+        """Return the seconds that the model has: most of the request's time, less what finding passages took of it."""
+        patience_s, timeout_s = self._options.model_patience_s, plan.query.timeout_s
+        if timeout_s is not None:
+            patience_s = min(patience_s or timeout_s, FALLBACK_SHARE * timeout_s)
+        return None if patience_s is None else max(0.0, patience_s - (time.perf_counter() - plan.started))
 
     async def _brief(self, plan: _Plan, retrieval: Retrieval) -> Brief:
         """Return how the answer is to be written: from the passages found, or from partial answers."""
@@ -258,7 +263,7 @@ class AnswerService:
             messages=render(prompt, plan.query.text, context, plan.history),
             question=plan.query.text,
             evidence=tuple(passage.evidence() for passage in context.passages),
-            model=(plan.model or (options.dual_level_model if both else None)) if self._model.generative else None,
+            model=(plan.model or (options.dual_level_model if both else None)) if self._writers.model.generative else None,
             temperature=plan.temperature if plan.temperature is not None else usual,
             max_tokens=options.max_tokens,
         )
@@ -266,11 +271,23 @@ class AnswerService:
 
 def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> float:
     """Return the chance that the evidence answers; of an account, the better of what one passage and what many say."""
-    by_passage = answerability(retrieval.relevance, question_coverage(question, texts))
+    relevance = max(retrieval.relevance, retrieval.backing.relevance if retrieval.backing is not None else 0.0)
+    by_passage = answerability(relevance, question_coverage(question, texts))
     if asked_for(question) is not Asked.THEME:
         return by_passage
-    similarities = [hit.scores["dense"] for hit in retrieval.hits if "dense" in hit.scores]
+    similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
     return max(by_passage, account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)])))
+
+
+def _require_whole(retrieval: Retrieval) -> None:
+    """Refuse to say that the documents do not answer where a store that did not answer may hide what does.
+
+    Raises:
+        StoreUnavailable: naming what was not read.
+    """
+    if retrieval.trace.hidden:
+        reasons = "; ".join(dict.fromkeys(retrieval.trace.hidden))
+        raise StoreUnavailable(f"what could be read does not answer the question, and not everything could be: {reasons}")
 
 
 def _refused(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> list[AnswerEvent]:
@@ -292,7 +309,3 @@ def _made(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> A
         dropped=tuple(draft.dropped),
         details={**details, "refusal": ending.refusal} if ending.refusal else details,
     )
-
-
-def _is_refusal(claim: Claim) -> bool:
-    return content_forms(claim.text) == _REFUSAL

@@ -12,6 +12,7 @@ import structlog
 
 from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
@@ -21,6 +22,7 @@ from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, Ready
+from agentic_rag_backend.stores.catalogue.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 FEW_CHUNKS = 4
@@ -68,6 +70,7 @@ class Commitment:
     """
 
     documents: DocumentCatalogue
+    outbox: Outbox
     blobs: BlobStore
     resolver: Resolver
     nodes: KnowledgeNodes
@@ -86,7 +89,7 @@ class Commitment:
                 return Written(run, document.failures, {"chunks": document.chunk_count}, published=True)
             if again:
                 async with order.graph, order.facts:
-                    await self._take_back(run)
+                    await self._take_back(run.tenant, document, run.version)
             return await self._write(run, ready, order)
         except NotFound:
             raise superseded(run) from None
@@ -120,38 +123,49 @@ class Commitment:
             raise superseded(run)
         ended, written.published = first and not written.published, True
         if not first:
-            await self._forget_older(run)
+            run.stage = "supersede"
+            await self._forget_older(run.tenant, run.document_id, run.version)
         if not ended:
             await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped, order: Order | None = None) -> None:
         """Note the error with the document, and take back what was written of a version that nobody will see.
 
-        What was computed stays on record. A store that does not answer now is cleaned by whatever comes next: another
-        attempt, another version or the document's deletion.
+        What was computed stays on record. A store that does not answer now is cleaned by the relay of the outbox.
         """
         await fail_version(self.documents, run, error)
         order = order or Order()
         try:
             async with order.graph, order.facts:
-                await self._take_back(run)
+                await self._settle(run.tenant, run.document_id, run.version)
         except AgenticRagError as problem:
             _log.warning("version_left", document=run.document_id, version=run.version, reason=problem.message)
+            await self.outbox.add(run.tenant, Topic.LEFTOVERS, f"{run.document_id}@{run.version}")
 
-    async def _take_back(self, run: Run) -> None:
+    async def sweep(self, tenant: TenantId, subject: str) -> None:
+        """Do what `failed` could not: remove what a version left; ``subject`` is ``document_id@version``."""
+        document_id, _, version = subject.rpartition("@")
+        await self._settle(tenant, document_id, int(version))
+
+    async def _settle(self, tenant: TenantId, document_id: str, version: int) -> None:
+        """Remove what stores hold of a version that is not visible, or of those that it superseded where it is."""
         try:
-            document = await self.documents.document(run.tenant, run.document_id)
+            document = await self.documents.document(tenant, document_id)
+            if document.current_version < version:
+                await self._take_back(tenant, document, version)
+            elif document.current_version > 1:
+                await self._forget_older(tenant, document_id, document.current_version)
         except NotFound:
             return  # its deletion removes everything
-        if document.current_version >= run.version:
-            return
+
+    async def _take_back(self, tenant: TenantId, document: Document, version: int) -> None:
         await confirm_turn()
-        shown = await self._chunk_ids(run) if document.current_version else []
+        shown = await self._chunk_ids(tenant, document.id) if document.current_version else []
         vectors = self.nodes.vectors
-        await vectors.delete_document(run.tenant, run.document_id, up_to_version=run.version, keep=shown)
-        await self.nodes.remove(run.tenant, run.document_id, up_to_version=run.version, above=document.current_version)
+        await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
+        await self.nodes.remove(tenant, document.id, up_to_version=version, above=document.current_version)
         if shown:  # chunks that both versions have may carry the newer one's title and metadata
-            await vectors.update_metadata(run.tenant, run.document_id, document.metadata, title=document.title, key=document.key)
+            await vectors.update_metadata(tenant, document.id, document.metadata, title=document.title, key=document.key)
 
     async def _write(self, run: Run, ready: Ready, order: Order) -> Written:
         document, version, prepared = ready.document, ready.version, ready.prepared
@@ -180,22 +194,20 @@ class Commitment:
         }
         return Written(run, failures, result)
 
-    async def _forget_older(self, run: Run) -> None:
-        """Remove from every store what only versions before the visible one say."""
-        run.stage = "supersede"
+    async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
+        """Remove from every store what only versions before the visible one, ``current``, say."""
         await confirm_turn()
-        current = await self._chunk_ids(run)
-        older = run.version - 1
-        await self.nodes.vectors.delete_document(run.tenant, run.document_id, up_to_version=older, keep=current)
-        await self.nodes.remove(run.tenant, run.document_id, up_to_version=older)
-        for key in await self.documents.drop_versions(run.tenant, run.document_id, below=run.version):
-            await self.blobs.delete(run.tenant, key)
+        shown = await self._chunk_ids(tenant, document_id)
+        await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
+        await self.nodes.remove(tenant, document_id, up_to_version=current - 1)
+        for key in await self.documents.drop_versions(tenant, document_id, below=current):
+            await self.blobs.delete(tenant, key)
 
-    async def _chunk_ids(self, run: Run) -> list[str]:
+    async def _chunk_ids(self, tenant: TenantId, document_id: str) -> list[str]:
         found: list[str] = []
         cursor: str | None = None
         while True:
-            page = await self.documents.chunks(run.tenant, run.document_id, limit=_PAGE, cursor=cursor)
+            page = await self.documents.chunks(tenant, document_id, limit=_PAGE, cursor=cursor)
             found.extend(item.chunk.id for item in page.items)
             cursor = page.next_cursor
             if cursor is None:

@@ -19,6 +19,7 @@ from agentic_rag_backend.errors import (
     ModelReplyInvalid,
     ModelUnavailable,
     StoreUnavailable,
+    UnreadableDocument,
 )
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor
@@ -95,7 +96,7 @@ class Computation:
             return await self.extractor.extract(title, chunks)
         except (ModelInputRefused, ModelReplyInvalid) as error:
             problem: Exception = error
-        except (StoreUnavailable, ModelUnavailable):
+        except (StoreUnavailable, ModelUnavailable, UnreadableDocument):
             raise
         except Exception as error:  # noqa: BLE001
             # A chunk's share of the job step's boundary: at the step's own, a fault of a rule in one sentence would end the

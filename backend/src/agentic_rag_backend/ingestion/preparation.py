@@ -5,27 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.document import Chunk, DocumentState, DocumentVersion, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
-from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import parse
-from agentic_rag_backend.ingestion.runs import Run, Stopped
-from agentic_rag_backend.models.embedding.base import Tokenizer
+from agentic_rag_backend.ingestion.reading import Reader
+from agentic_rag_backend.ingestion.runs import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, PreparedChunk
 
-IN_LOOP_BYTES = 32_768
-"""Smaller files are parsed and cut where they are: a thread costs more than the work."""
 _PAGE_GROUPS = 8
 """Groups whose results are looked for on record at once."""
-
-T = TypeVar("T")
 
 
 def superseded(run: Run) -> Stopped:
@@ -35,12 +27,16 @@ def superseded(run: Run) -> Stopped:
 
 async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | Stopped) -> None:
     """Note with the document why its version will not be visible."""
-    unreadable = isinstance(error, UnreadableDocument | UnsupportedMediaType)
+    state = DocumentState.FAILED
+    if isinstance(error, UnreadableDocument | UnsupportedMediaType):
+        state = DocumentState.UNREADABLE
+    elif isinstance(error, Stopped) and error.code == CANCELLED:
+        state = DocumentState.CANCELLED
     await documents.fail(
         run.tenant,
         run.document_id,
         run.version,
-        state=DocumentState.UNREADABLE if unreadable else DocumentState.FAILED,
+        state=state,
         failure=Failure(run.stage, error.code, error.message),
     )
 
@@ -57,7 +53,7 @@ class Preparation:
     documents: DocumentCatalogue
     blobs: BlobStore
     computation: Computation
-    tokenizer: Tokenizer
+    reader: Reader
     enqueue_commit: Callable[[], Enqueue]
     handed_on: Callable[[Run], None]
     group_size: int = 64
@@ -84,8 +80,8 @@ class Preparation:
     async def _prepare(self, run: Run, version: DocumentVersion) -> None:
         await run.progress("parse", 0, 0)
         content = await self._original(run, version)
-        small = len(content) <= IN_LOOP_BYTES
-        parsed = await _off_loop(lambda: parse(content, version.media_type), small=small)
+        parsed, chunks = await self.reader.read(run.tenant, version, content)
+        del content
         # Only then may anything be on record: a text that is there was parsed by an attempt that was interrupted.
         known = bool(version.text) or run.version > 1
         await self.documents.save_parsed(
@@ -98,7 +94,6 @@ class Preparation:
             metadata={name: value for name, value in {**parsed.metadata, **version.metadata}.items() if value is not None},
         )
         await run.progress("chunk", 0, 0)
-        chunks = await _off_loop(lambda: self._chunks(run, version, parsed), small=small)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
             # What another version of the document computes meanwhile is found on record a moment later.
             async with self._turn(run):
@@ -133,9 +128,6 @@ class Preparation:
                 raise UnreadableDocument("the document's original is not in the blob store") from None
             raise
 
-    def _chunks(self, run: Run, version: DocumentVersion, parsed: ParsedDocument) -> list[Chunk]:
-        return chunks_of(run.tenant, run.document_id, run.version, parsed, version.options.chunking, tokenizer=self.tokenizer)
-
     async def _on_record(self, run: Run, page: Sequence[Chunk], recipes: Mapping[str, str]) -> frozenset[str]:
         wanted = [(chunk, recipes[chunk.id]) for chunk in page]
         return await self.documents.reuse(run.tenant, run.document_id, run.version, wanted)
@@ -147,7 +139,3 @@ class Preparation:
         hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
         await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
         run.gained += 1
-
-
-async def _off_loop(work: Callable[[], T], *, small: bool) -> T:
-    return work() if small else await asyncio.to_thread(work)

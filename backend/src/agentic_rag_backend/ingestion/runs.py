@@ -23,6 +23,8 @@ PROGRESS_EVERY_S = 1.0
 LOOK_EVERY_S = 0.5
 """While nothing is written, the job's row is read this often for a request to cancel."""
 
+CANCELLED = "cancelled"
+"""The code of a job that its owner stopped."""
 START = "start"
 """The stage of a job of which nothing is done."""
 
@@ -140,7 +142,7 @@ class Run:
 
 def cancelled() -> Stopped:
     """Return what ends a job whose cancelling was requested."""
-    return Stopped("cancelled", "cancelling was requested")
+    return Stopped(CANCELLED, "cancelling was requested")
 
 
 Step = Callable[[Run], Awaitable[None]]
@@ -164,6 +166,8 @@ class Runner:
         """Mark the job running, unless an earlier workflow ``started`` it; None if it has ended, or is at another attempt."""
         jobs = self.jobs
         job = await self._persistently(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
+        if started and job.state is JobState.QUEUED:  # handed back by a process that had begun it
+            job = await self._persistently(lambda: jobs.start(tenant, job_id))
         if job.state.ended or job.attempt != attempt:
             return None
         return Run(tenant, job, jobs, _written=time.monotonic())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_rag_backend.communities.forgetting import CommunityMemory
@@ -13,6 +13,7 @@ from agentic_rag_backend.communities.restoration import Restorer
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -20,6 +21,7 @@ from agentic_rag_backend.errors import (
     NotFound,
     PayloadTooLarge,
     PreconditionFailed,
+    ResourceLimit,
     StoreUnavailable,
 )
 from agentic_rag_backend.ingestion import metadata
@@ -31,18 +33,21 @@ from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.originals import Original, read_original
-from agentic_rag_backend.ingestion.parsing.registry import MAX_TITLE_CHARACTERS, media_type_of, parse, title_of
-from agentic_rag_backend.ingestion.preparation import IN_LOOP_BYTES, Preparation
+from agentic_rag_backend.ingestion.parsing.registry import media_type_of
+from agentic_rag_backend.ingestion.preparation import Preparation
+from agentic_rag_backend.ingestion.reading import IN_LOOP_BYTES, Reader
 from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped, end
 from agentic_rag_backend.ingestion.waiting import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
+from agentic_rag_backend.jobs.outbox import Handler, Relay
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.resolution import Resolver
-from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
+from agentic_rag_backend.stores.catalogue.outbox import Topic
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 
@@ -50,9 +55,10 @@ INGEST = "ingest_v1"
 COMMIT = "commit_v1"
 DELETE = "delete_v1"
 
-MAX_KEY_CHARACTERS = 512
 PARSED_AT_ONCE_BYTES = 1024 * 1024
 """Up to this size a file is parsed whole before it is accepted; of a larger one, its beginning is."""
+DELIVERED_WITHIN_S = 2.0
+"""Seconds that a request waits for search to have its change; while the tenant's documents are committed it may take longer."""
 EXTRACTIONS = ("rules",)
 MAX_DELETED_AT_ONCE = 1000
 
@@ -115,17 +121,20 @@ class IngestionService:
         vectors: VectorStore,
         blobs: BlobStore,
         embedder: Embedder,
-        tokenizer: Tokenizer,
+        reader: Reader,
         extractor: Extractor,
         resolver: Resolver,
         queue: JobQueue,
+        relay: Relay | None = None,
         options: IngestionOptions | None = None,
     ) -> None:
         self._options = options or IngestionOptions()
+        self.relay = relay or Relay(catalogue.outbox, queue, flush=vectors.flush)
         self._catalogue = catalogue
         self._vectors = vectors
         self._blobs = blobs
         self._queue = queue
+        self._reader = reader
         self._runner = Runner(catalogue.jobs, self._options.patience_s)
         nodes = KnowledgeNodes(graph, vectors)
         documents = catalogue.documents
@@ -133,17 +142,26 @@ class IngestionService:
             documents=documents,
             blobs=blobs,
             computation=Computation(embedder=embedder, extractor=extractor),
-            tokenizer=tokenizer,
+            reader=reader,
             enqueue_commit=lambda: queue.enqueuer(COMMIT),
             handed_on=self._handed_on,
             group_size=self._options.group_size,
         )
-        commitment = Commitment(documents=documents, blobs=blobs, resolver=resolver, nodes=nodes)
+        commitment = Commitment(documents=documents, outbox=catalogue.outbox, blobs=blobs, resolver=resolver, nodes=nodes)
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         tree = TreeMemory(documents, catalogue.trees, NodePoints(vectors, embedder))
         restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)
         communities = CommunityMemory(documents=documents, graph=graph, restorer=restorer)
         self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, tree=tree, communities=communities)
+        self.relay.register(self.deliveries())
+
+    def deliveries(self) -> Mapping[Topic, Handler]:
+        """Return what the container registers with the relay: what other stores do after a change in the catalogue."""
+
+        async def labels(tenant: TenantId, document_id: str) -> None:
+            await mirror(self._catalogue.documents, self._vectors, tenant, document_id)
+
+        return {Topic.LABELS: labels, Topic.LEFTOVERS: self._batches.commitment.sweep}
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""
@@ -164,12 +182,10 @@ class IngestionService:
             PreconditionFailed: the document that has the key is not as expected, or there is none.
         """
         require_tenant(tenant)
-        submission = await self._checked(upload)
+        submission = await self._checked(tenant, upload)
         # A caller that goes away in the middle must not leave an original without its row, or a row without its original.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
-        if submitted.job is None and not submitted.unchanged:
-            await asyncio.shield(mirror(self._catalogue.documents, self._vectors, tenant, submitted.document.id))
-        return submitted
+        return await self._delivered(tenant, submitted)
 
     async def update(
         self,
@@ -189,12 +205,12 @@ class IngestionService:
             InvalidRequest: title or metadata are outside their limits.
             PreconditionFailed: the document is not as expected.
         """
-        short = None if title is None else _short("title", title, MAX_TITLE_CHARACTERS)
+        short = None if title is None else short_text("title", title, MAX_TITLE_CHARACTERS)
         if short == "":
             raise InvalidRequest("title is blank")
         plain = None if fields is None else metadata.checked(fields)
         change = Change(title=short, metadata=plain, expected=expected, check=metadata.checked)
-        return await asyncio.shield(self._revise(require_tenant(tenant), document_id, change))
+        return await self._revise(require_tenant(tenant), document_id, change)
 
     async def chunk_again(
         self, tenant: TenantId, document_id: str, chunking: ChunkingOptions, *, expected: Expected = None
@@ -209,13 +225,18 @@ class IngestionService:
         """
         check_options(chunking)
         change = Change(chunking=chunking, expected=expected)
-        return await asyncio.shield(self._revise(require_tenant(tenant), document_id, change))
+        return await self._revise(require_tenant(tenant), document_id, change)
 
     async def _revise(self, tenant: TenantId, document_id: str, change: Change) -> Submitted:
         revised = await self._catalogue.documents.revise(tenant, document_id, change, self._queue.enqueuer(INGEST))
-        if revised.job is None and not revised.unchanged:
-            await mirror(self._catalogue.documents, self._vectors, tenant, revised.document.id)
-        return revised
+        return await self._delivered(tenant, revised)
+
+    async def _delivered(self, tenant: TenantId, submitted: Submitted) -> Submitted:
+        """Have search follow a change that needs no job, also one that an earlier request left; say whether it has."""
+        if submitted.job is not None:
+            return submitted
+        delivery = await self.relay.deliver(tenant, within_s=DELIVERED_WITHIN_S)
+        return replace(submitted, in_search=delivery.done)
 
     async def _record(self, tenant: TenantId, submission: Submission, content: bytes) -> Submitted:
         await self._blobs.put(tenant, submission.blob_key, content)
@@ -302,7 +323,10 @@ class IngestionService:
             return
         run = Run(tenant, job, self._catalogue.jobs, stage=job.stage or "start")
         failed = {JobKind.INGEST: self._batches.commitment.failed, JobKind.DELETE: self._deletion.failed}.get(job.kind, _nothing)
-        await end(run, failed, AgenticRagError(f"attempt {attempt} was given up: {error}"))
+        # A document that kills its process again and again cannot be read here; any other job has failed.
+        unreadable = job.kind is JobKind.INGEST and isinstance(error, ResourceLimit)
+        ending = ResourceLimit if unreadable else AgenticRagError
+        await end(run, failed, ending(f"attempt {attempt} was given up: {error}"))
 
     async def _work_off(self, work: Preparation | Deletion, tenant: TenantId, job_id: str, attempt: int) -> None:
         run = await self._runner.begin(tenant, job_id, attempt)
@@ -312,13 +336,14 @@ class IngestionService:
     def _handed_on(self, run: Run) -> None:
         self._batches.add(run.tenant, run.job.id, run.job.attempt)
 
-    async def _checked(self, upload: Upload) -> Submission:
+    async def _checked(self, tenant: TenantId, upload: Upload) -> Submission:
         size, most = len(upload.content), self._options.max_upload_mb * 1024 * 1024
         if size > most:
             raise PayloadTooLarge(
                 f"the document has {size} bytes; the limit is {most} (MAX_UPLOAD_MB={self._options.max_upload_mb})"
             )
-        key, title = _short("key", upload.key, MAX_KEY_CHARACTERS), _short("title", upload.title, MAX_TITLE_CHARACTERS)
+        key = short_text("key", upload.key, MAX_DOCUMENT_KEY_CHARACTERS)
+        title = short_text("title", upload.title, MAX_TITLE_CHARACTERS)
         if upload.options.extraction not in EXTRACTIONS:
             raise InvalidRequest(f"extraction {upload.options.extraction!r} is not known; known are {', '.join(EXTRACTIONS)}")
         check_options(upload.options.chunking)
@@ -326,16 +351,14 @@ class IngestionService:
         media_type = media_type_of(upload.media_type, upload.file_name)
         partial = size > PARSED_AT_ONCE_BYTES
         head = upload.content[:PARSED_AT_ONCE_BYTES] if partial else upload.content
-        if size <= IN_LOOP_BYTES:
-            parsed, digest = parse(head, media_type), content_hash(upload.content)
-        else:
-            parsed = await asyncio.to_thread(parse, head, media_type, partial=partial)
-            digest = await asyncio.to_thread(content_hash, upload.content)
+        own_title = await self._reader.title(tenant, head, media_type, upload.file_name, partial=partial)
+        small = size <= IN_LOOP_BYTES
+        digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
         document_id = str(uuid.uuid4())
         return Submission(
             document_id=document_id,
             key=key or digest,
-            title=title or title_of(parsed, upload.file_name),
+            title=title or own_title,
             content_hash=digest,
             media_type=media_type,
             size_bytes=size,
@@ -345,21 +368,6 @@ class IngestionService:
             options=upload.options,
             expected=upload.expected,
         )
-
-
-def _short(name: str, value: str | None, limit: int) -> str:
-    """Return ``value`` without surrounding space, or an empty string for None."""
-    text = (value or "").strip()
-    if len(text) > limit:
-        raise InvalidRequest(f"{name} has {len(text)} characters; the limit is {limit}")
-    if "\x00" in text:
-        raise InvalidRequest(f"{name} has a NUL character at {text.index(chr(0))}")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidRequest(f"{name} has an unpaired surrogate at character {error.start}") from None
-    return text
 
 
 async def _nothing(run: Run, error: AgenticRagError | Stopped) -> None:

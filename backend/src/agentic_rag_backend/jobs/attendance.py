@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.jobs.base import JobQueue, QueueName
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.stores.catalogue.liveness import Worker, WorkerDirectory
 
@@ -16,10 +18,22 @@ class Attendance:
     Args:
         here: whether this process runs jobs.
         others: None where no other process may.
+        queue: what jobs wait in.
+        workflows: name of the first workflow by kind of job.
     """
 
-    def __init__(self, directory: WorkerDirectory, *, here: bool, others: Others | None) -> None:
+    def __init__(
+        self,
+        directory: WorkerDirectory,
+        *,
+        here: bool,
+        others: Others | None,
+        queue: JobQueue,
+        workflows: Mapping[JobKind, str],
+    ) -> None:
         self._directory = directory
+        self._queue = queue
+        self._workflows = dict(workflows)
         self._others = others
         self.here = here
 
@@ -39,3 +53,14 @@ class Attendance:
     async def open_jobs(self) -> Mapping[str, int]:
         """Count the jobs of all tenants that are ``queued`` and ``running``."""
         return await self._directory.open_jobs()
+
+    async def queue_lag_s(self) -> Mapping[QueueName, float]:
+        """Return, by queue, for how many seconds its oldest job has waited to begin; 0: none waits.
+
+        A job waits in its first queue while its state is ``queued``, and in a later one until a process claims it there.
+        """
+        lag = dict(await self._queue.oldest_enqueued_s())
+        for kind, waited_s in (await self._directory.oldest_queued_s()).items():
+            queue = self._queue.queue_of(self._workflows[kind])
+            lag[queue] = max(lag.get(queue, 0.0), waited_s)
+        return lag

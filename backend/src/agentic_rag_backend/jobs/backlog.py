@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,6 +14,7 @@ from sqlalchemy import Connection, Engine
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.stores.catalogue.database import after_commit
 
 APPLICATION = "agentic-rag"
 APPLICATION_VERSION = "1"
@@ -65,9 +67,14 @@ def workflow_id(name: str, job_id: str, attempt: int) -> str:
 
 
 class Backlog:
-    """Every method blocks; errors are the database's own."""
+    """Every method blocks; errors are the database's own.
 
-    def __init__(self, engine: Engine) -> None:
+    Args:
+        on_enqueued: told each time that something was enqueued, once that is committed.
+    """
+
+    def __init__(self, engine: Engine, on_enqueued: Callable[[], None] = lambda: None) -> None:
+        self._on_enqueued = on_enqueued
         self._client = DBOSClient(
             system_database_engine=engine,
             serializer=JsonSerializer(),
@@ -99,12 +106,14 @@ class Backlog:
     def enqueue(self, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a workflow; an id that is there already changes nothing."""
         self._client.enqueue(options, tenant.value, job_id, attempt)
+        self._on_enqueued()
 
     def enqueue_within(
         self, connection: Connection, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int
     ) -> None:
         """Enqueue a workflow in an open transaction."""
         self._client.enqueue_in_transaction(connection, options, tenant.value, job_id, attempt)
+        after_commit(connection, self._on_enqueued)
 
     def unended(self, workflow_ids: Collection[str]) -> frozenset[str]:
         """Return those of the ids that are enqueued or claimed."""
@@ -113,6 +122,18 @@ class Backlog:
             held = self._client.list_workflows(workflow_ids=page, status=_UNENDED, load_input=False, load_output=False)
             found.update(workflow.workflow_id for workflow in held)
         return frozenset(found)
+
+    def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
+        """Return, by queue, for how many seconds the oldest workflow has waited that no process has claimed; 0: none waits."""
+        waiting = {queue: self._oldest(queue) for queue in QueueName}
+        now_ms = time.time() * 1000
+        return {queue: 0.0 if since_ms is None else max(0.0, (now_ms - since_ms) / 1000) for queue, since_ms in waiting.items()}
+
+    def _oldest(self, queue: QueueName) -> float | None:
+        found = self._client.list_workflows(
+            status="ENQUEUED", queue_name=queue.value, limit=1, load_input=False, load_output=False
+        )
+        return found[0].created_at if found else None
 
     def claimed(self) -> list[Claimed]:
         """Return what some process claimed and did not end; what is only enqueued is not among it."""
@@ -134,14 +155,18 @@ class Backlog:
         The comparison is DBOS's own, for recovery: `resume_workflows` would also take a workflow away from who has claimed
         it meanwhile, when two processes look at what a third one left.
         """
-        return sum(
+        handed_back = sum(
             self._client._sys_db.reenqueue_for_recovery(workflow.id, [workflow.executor_id], workflow.queue)
             for workflow in workflows
         )
+        if handed_back:
+            self._on_enqueued()
+        return handed_back
 
     def run_again(self, workflow: str, queue: QueueName) -> None:
         """Queue a workflow again that did not end, whoever has claimed it."""
         self._client.resume_workflows([workflow], queue_name=queue.value)
+        self._on_enqueued()
 
     def end(self, workflow: Claimed) -> None:
         """Take a workflow out, for good."""

@@ -7,7 +7,7 @@ repeatable; what a step computed at a price is kept in the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Protocol
@@ -42,6 +42,12 @@ class JobQueue(Protocol):
     async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
         """Return the ids of those of a tenant's jobs of which some workflow of the present attempt is queued or running."""
 
+    def queue_of(self, name: str) -> QueueName:
+        """Return the queue that a workflow was registered for."""
+
+    async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
+        """Return, by queue, for how many seconds its oldest workflow has waited that no process has claimed; 0: none waits."""
+
     def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
         """Wait for a tenant's turn and hold it: with ``commit``, none of its commits runs meanwhile, in any process.
 
@@ -58,8 +64,12 @@ class JobQueue(Protocol):
     async def launch(self) -> None:
         """Start working, and take up what an earlier process of this folder left."""
 
-    async def shutdown(self) -> None:
-        """Stop taking work, hand back what is running, release the queue."""
+    async def shutdown(self, *, drain: bool = True) -> None:
+        """Stop taking work, hand back what is running, release the queue.
+
+        Args:
+            drain: give what runs a few seconds to end before it is handed back.
+        """
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the queue is running; in a process that only enqueues, unless its database answers."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import SQLAlchemyError
 
-from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.database import is_outage
+from agentic_rag_backend.stores.catalogue.sqlite import DRIVER
 
 
 def queue_engine(engine: Engine) -> tuple[Engine, bool]:
@@ -21,7 +24,7 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
     if engine.dialect.name != "sqlite":
         return engine, False
     # Few connections: writers queue for one in order, where SQLite would let them sleep and try again.
-    own = create_engine(engine.url, pool_size=3, max_overflow=0)
+    own = create_engine(engine.url.set(drivername=DRIVER), pool_size=3, max_overflow=0)
 
     @event.listens_for(own, "connect")
     def configure(connection: Any, _record: object) -> None:
@@ -49,8 +52,17 @@ def ping(engine: Engine) -> None:
 
 @contextlib.contextmanager
 def as_unavailable() -> Iterator[None]:
-    """Translate the database's errors to `StoreUnavailable`."""
+    """Translate the database's errors: an outage to `StoreUnavailable`, a refused statement to `AgenticRagError`."""
     try:
         yield
     except SQLAlchemyError as error:
-        raise StoreUnavailable(f"the job queue's database does not answer: {type(error).__name__}") from error
+        if is_outage(error):
+            raise StoreUnavailable(f"the job queue's database does not answer: {type(error).__name__}") from error
+        raise AgenticRagError(f"the job queue's database refused a statement: {_reason(error)}") from error
+
+
+def _reason(error: SQLAlchemyError) -> str:
+    """Return the error's type and, from SQLite, its message, which names columns and never values."""
+    original = getattr(error, "orig", None)
+    name = type(original or error).__name__
+    return f"{name}: {original}" if isinstance(original, sqlite3.Error) else name

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from agentic_rag_backend.errors import AgenticRagError, ConfigurationError
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ResourceLimit
 from agentic_rag_backend.jobs.backlog import Backlog, Claimed, by_id
 from agentic_rag_backend.jobs.blame import Blame, NotedBlame, SharedBlame
 from agentic_rag_backend.jobs.database import as_unavailable
-from agentic_rag_backend.jobs.recovery import ALONE_AFTER, GIVEN_UP_AFTER, plan
+from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.workers import BEATS, SILENT_AFTER_S, Watch
 from agentic_rag_backend.stores.catalogue.liveness import Leases, WorkerDirectory
@@ -37,6 +37,8 @@ LOOK_S = 30.0
 
 End = Callable[[Claimed, AgenticRagError], Awaitable[None]]
 """Records that a workflow's job has failed, and takes the workflow out."""
+Return = Callable[[Iterable[Claimed]], Awaitable[None]]
+"""Records that the jobs of workflows wait again, and queues the workflows."""
 
 
 class Membership(Protocol):
@@ -58,7 +60,7 @@ class Membership(Protocol):
         """Forget what has ended."""
 
     async def leave(self) -> None:
-        """Queue again what this process claimed and did not end, and be gone."""
+        """Give back what this process claimed and did not end, and be gone."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -67,7 +69,7 @@ class Membership(Protocol):
 class Alone:
     """No other process works on the database: what is claimed when this one begins was left by one that was killed."""
 
-    def __init__(self, executor_id: str, backlog: Backlog, note: RunningNote, end: End) -> None:
+    def __init__(self, executor_id: str, backlog: Backlog, note: RunningNote, end: End, give_back: Return) -> None:
         self.executor_id = executor_id
         self.interval_s = LOOK_S
         self.sure_until = math.inf
@@ -75,6 +77,7 @@ class Alone:
         self._backlog = backlog
         self._note = note
         self._end = end
+        self._give_back = give_back
         self._known: frozenset[str] = frozenset()
 
     async def enter(self, workflows: Collection[str]) -> None:
@@ -96,8 +99,8 @@ class Alone:
         """Do nothing: the note is written anew at every start."""
 
     async def leave(self) -> None:
-        """Queue again what this process claimed and did not end."""
-        await asyncio.to_thread(_hand_back, self._backlog, self.executor_id)
+        """Give back what this process claimed and did not end."""
+        await self._give_back(await _claimed_by(self._backlog, self.executor_id))
 
     def close(self) -> None:
         """Close the note."""
@@ -121,7 +124,7 @@ class Beside:
     A killer takes its own process only, so being alone in a process is enough to be blamed.
     """
 
-    def __init__(self, executor_id: str, backlog: Backlog, others: Others, end: End) -> None:
+    def __init__(self, executor_id: str, backlog: Backlog, others: Others, end: End, give_back: Return) -> None:
         directory, silent_after_s = others.directory, others.silent_after_s
         self.executor_id = executor_id
         self.interval_s = silent_after_s / BEATS
@@ -133,6 +136,7 @@ class Beside:
         self._backlog = backlog
         self._directory = directory
         self._end = end
+        self._give_back = give_back
         self._watch = Watch(directory, (), silent_after_s=silent_after_s)
 
     async def enter(self, workflows: Collection[str]) -> None:
@@ -160,8 +164,7 @@ class Beside:
             await self._end(workflow, not_known(workflow))
         for workflow in verdict.killers:
             await self._end(workflow, killed_too_often(workflow))
-        with as_unavailable():
-            await asyncio.to_thread(self._backlog.hand_back, verdict.handed_back)
+        await self._give_back(verdict.handed_back)
         return True
 
     async def tidy(self) -> None:
@@ -172,8 +175,8 @@ class Beside:
         await self._directory.forget(kills.keys() - unended)
 
     async def leave(self) -> None:
-        """Queue again what this process claimed and did not end, and leave the workers."""
-        await asyncio.to_thread(_hand_back, self._backlog, self.executor_id)
+        """Give back what this process claimed and did not end, and leave the workers."""
+        await self._give_back(await _claimed_by(self._backlog, self.executor_id))
         await self._directory.leave(self.executor_id)
 
     def close(self) -> None:
@@ -184,16 +187,16 @@ class Beside:
         self.sure_until = begun + self._silent_after_s / 2
 
 
-def _hand_back(backlog: Backlog, executor_id: str) -> None:
+async def _claimed_by(backlog: Backlog, executor_id: str) -> list[Claimed]:
     with as_unavailable():
-        backlog.hand_back(workflow for workflow in backlog.claimed() if workflow.executor_id == executor_id)
+        claimed = await asyncio.to_thread(backlog.claimed)
+    return [workflow for workflow in claimed if workflow.executor_id == executor_id]
 
 
 def killed_too_often(workflow: Claimed) -> AgenticRagError:
     """Return why a workflow is given up."""
-    times, alone = GIVEN_UP_AFTER, GIVEN_UP_AFTER - ALONE_AFTER
-    problem = f"was running {times} times when the process was killed, the last {alone} of them with nothing beside it"
-    return AgenticRagError(f"workflow {workflow.name!r} {problem}")
+    problem = f"was running {GIVEN_UP_AFTER} times when the process was killed, the last time with nothing else running"
+    return ResourceLimit(f"workflow {workflow.name!r} {problem}")
 
 
 def not_known(workflow: Claimed) -> AgenticRagError:

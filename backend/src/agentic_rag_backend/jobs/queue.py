@@ -7,7 +7,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -30,8 +30,8 @@ from agentic_rag_backend.jobs.backlog import (
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.claims import OwnClaims
 from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
+from agentic_rag_backend.jobs.doorbell import QueueWorkers
 from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
-from agentic_rag_backend.jobs.pace import Pace
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.slots import Slots
@@ -41,6 +41,9 @@ from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
 """Told ``(tenant, job_id, attempt, error)`` of a job that ended without its workflow having recorded how; maybe twice."""
+
+Returned = Callable[[TenantId, str, int], Awaitable[None]]
+"""Told ``(tenant, job_id, attempt)`` of a job that waits again, since the process that ran it has ended."""
 
 _HOUSEKEEPING = "housekeeping"
 """The name of the lease of what is done once, whatever the number of processes."""
@@ -85,21 +88,24 @@ class DbosQueue:
         prepare_concurrency: int,
         polling_interval_s: float,
         on_failed: Failed | None = None,
+        on_returned: Returned | None = None,
         others: Others | None = None,
         drain_s: float | None = None,
     ) -> None:
         self._engine, self._owned = queue_engine(catalogue_engine)
         self._polling_interval_s = polling_interval_s
         self._on_failed = on_failed
+        self._on_returned = on_returned
         self._declared: dict[str, _Declared] = {}
         self._others = others
-        self._drain_s = drain_s
+        self._drain_s = _DRAIN_S if drain_s is None else drain_s
         self._claimed_beside = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
-        self._backlog = Backlog(self._engine)
+        self._workers = QueueWorkers(polling_interval_s, lambda: len(self._waiting) + len(self._working))
+        self._backlog = Backlog(self._engine, self._workers.ring)
         self._membership: Membership = (
-            Alone(executor_id, self._backlog, RunningNote(beside(self._engine, "-running")), self._end)
+            Alone(executor_id, self._backlog, RunningNote(beside(self._engine, "-running")), self._end, self._give_back)
             if others is None
-            else Beside(executor_id, self._backlog, others, self._end)
+            else Beside(executor_id, self._backlog, others, self._end, self._give_back)
         )
         self._turns = Turns() if others is None else Turns(others.leases, self._membership)
         self._slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
@@ -150,6 +156,15 @@ class DbosQueue:
         with as_unavailable():
             found = await asyncio.to_thread(self._backlog.unended, ids)
         return frozenset(ids[each] for each in found)
+
+    def queue_of(self, name: str) -> QueueName:
+        """Return the queue that a workflow was registered for."""
+        return self._workflow(name).queue
+
+    async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
+        """Return, by queue, for how long its oldest workflow has waited that no process has claimed."""
+        with as_unavailable():
+            return await asyncio.to_thread(self._backlog.oldest_enqueued_s)
 
     def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
         """Hold a tenant's turn, in the order in which this process's were asked for."""
@@ -205,22 +220,20 @@ class DbosQueue:
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
             asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
         ]
-        if self._others is None:
-            pace = Pace(self._backlog, self._polling_interval_s, lambda: len(self._waiting) + len(self._working))
-            self._keeping.append(asyncio.create_task(pace.keep(), name="job-queue-pace"))
 
-    async def shutdown(self) -> None:
+    async def shutdown(self, *, drain: bool = True) -> None:
         """Stop taking work, give what runs a few seconds to end, hand back the rest, release the queue.
 
         What is handed back is cancelled (`asyncio.CancelledError` inside the workflow) and begins anew, in another process
         or at the next start.
         """
         self._stopping = True
+        logging.getLogger("dbos").setLevel(logging.ERROR)  # it warns of each workflow that is handed back
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
         self._keeping.clear()
-        await self._stop_work(_DRAIN_S if self._drain_s is None else self._drain_s)
+        await self._stop_work(self._drain_s if drain else 0)
         await self._destroy()
 
     async def ping(self) -> None:
@@ -254,11 +267,15 @@ class DbosQueue:
         """Enter, and claim from then on."""
         await self._enter(self._declared)
         with as_unavailable():
-            DBOS(config=self._configuration())
+            dbos = DBOS(config=self._configuration())
             for name in self._declared:
                 DBOS.workflow(name=name, max_recovery_attempts=None)(self._run_as_workflow(name))
             # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
+            if self._others is None:
+                DBOS.listen_queues([])
             DBOS.launch()
+            if self._others is None:
+                await asyncio.to_thread(self._workers.start, dbos)
 
     async def _enter(self, workflows: Collection[str]) -> None:
         await self._membership.enter(workflows)
@@ -335,16 +352,17 @@ class DbosQueue:
 
     @contextlib.contextmanager
     def _again_without_database(self, workflow: str) -> Iterator[None]:
-        """Have a workflow run again that has done nothing yet, where the database does not answer."""
+        """Have a workflow run again that has done nothing yet, where the database fails."""
         try:
             yield
-        except StoreUnavailable as error:
+        except AgenticRagError as error:
             self._claims.run_again(workflow)
             raise asyncio.CancelledError from error
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._waiting.discard(task)
         self._working.discard(task)
+        self._workers.ring()  # one more can be claimed
 
     async def _failed(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         if self._on_failed is not None:
@@ -356,6 +374,16 @@ class DbosQueue:
             await self._failed(workflow.tenant, workflow.job_id, workflow.attempt, error)
         with as_unavailable():
             await asyncio.to_thread(self._backlog.end, workflow)
+
+    async def _give_back(self, workflows: Iterable[Claimed]) -> None:
+        """Queue workflows again that no process works on; first their jobs' rows, which say so from then on."""
+        given_back = list(workflows)
+        for workflow in given_back:
+            if self._on_returned is not None:
+                with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
+                    await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt)
+        with as_unavailable():
+            await asyncio.to_thread(self._backlog.hand_back, given_back)
 
     async def _keep_house(self) -> None:
         while True:
@@ -381,12 +409,13 @@ class DbosQueue:
     async def _destroy(self) -> None:
         await self._turns.close()
         if DbosQueue._launched is self:
+            await asyncio.to_thread(self._workers.stop)
             # In a thread: DBOS joins its threads, some of which wait for this loop.
             await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
             DbosQueue._launched = None
         if self._entered:
             self._entered = False
-            with contextlib.suppress(StoreUnavailable):  # then it is taken up as if this process had been killed
+            with contextlib.suppress(AgenticRagError):  # then it is taken up as if this process had been killed
                 await self._membership.leave()
         self._membership.close()
         self._backlog.close()

@@ -15,9 +15,9 @@ from enum import IntEnum
 
 SUSPECT_AFTER = 2
 """Kills that a workflow was present at before it runs beside no other suspect."""
-ALONE_AFTER = 4
+ALONE_AFTER = 3
 """Kills that it was present at before it runs beside nothing at all."""
-GIVEN_UP_AFTER = 6
+GIVEN_UP_AFTER = 4
 """Kills, those alone included, after which it is not run again."""
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
@@ -15,6 +14,58 @@ from agentic_rag_backend.jobs.recovery import Caution
 from agentic_rag_backend.jobs.turns import Turn, Turns
 
 _CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
+
+
+class _Place:
+    """One place of a semaphore, which is given back at the end only where it is held then."""
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places = places
+        self._held = False
+
+    async def take(self) -> None:
+        """Wait for the place; cancelled meanwhile, it is not held."""
+        await self._places.acquire()
+        self._held = True
+
+    def leave(self) -> None:
+        """Give the place back, if it is held."""
+        if self._held:
+            self._held = False
+            self._places.release()
+
+    async def __aenter__(self) -> None:
+        await self.take()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+
+_PLACES: ContextVar[tuple[_Place, ...]] = ContextVar("places", default=())
+
+
+@contextlib.asynccontextmanager
+async def aside() -> AsyncIterator[None]:
+    """Leave the places of the workflow that asks to others while it waits for them; nothing is left by what holds a turn.
+
+    A workflow that is cancelled meanwhile ends without its places.
+    """
+    places = _PLACES.get()
+    for place in places:
+        place.leave()
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        await _take(places)
+        raise
+    await _take(places)
+
+
+async def _take(places: tuple[_Place, ...]) -> None:
+    for place in places:
+        await place.take()
 
 
 def caution_here() -> Caution:
@@ -48,22 +99,28 @@ class Slots:
         async with contextlib.AsyncExitStack() as held:
             if caution is not Caution.NONE:
                 await held.enter_async_context(self._suspect)
-            await held.enter_async_context(self._place(queue, tenant))
-            await held.enter_async_context(self._of_process[queue])
+            places: tuple[_Place, ...] = (_Place(self._of_process[queue]),)
+            if queue is QueueName.COMMIT:
+                await held.enter_async_context(self._turns.held(Turn.COMMIT, tenant))
+            else:
+                places = (_Place(self._of(tenant)), *places)
+            for place in places:
+                await held.enter_async_context(place)
             await self._admitted(caution)
             self._running += 1
             noted = _CAUTION.set(caution)
+            # One that runs alone stays where it is: what it would wait for could not begin. So does a commit, in its turn.
+            lent = _PLACES.set(() if queue is QueueName.COMMIT or caution is Caution.ALONE else places)
             try:
                 yield
             finally:
+                _PLACES.reset(lent)
                 _CAUTION.reset(noted)
                 self._running -= 1
                 self._kept_free -= caution is Caution.ALONE
                 self._wake()
 
-    def _place(self, queue: QueueName, tenant: TenantId) -> AbstractAsyncContextManager[object]:
-        if queue is QueueName.COMMIT:
-            return self._turns.held(Turn.COMMIT, tenant)
+    def _of(self, tenant: TenantId) -> asyncio.Semaphore:
         found = self._of_tenant.get(tenant)
         if found is None:
             found = self._of_tenant[tenant] = asyncio.Semaphore(self._prepared)

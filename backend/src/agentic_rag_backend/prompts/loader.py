@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 MAX_PROMPT_CHARACTERS = 32_000
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
 _HEADER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
-_SECTIONS = re.compile(r"\A\s*# System\s*\n(?P<system>.*?)^# User\s*\n(?P<user>.*)\Z", re.DOTALL | re.MULTILINE)
+_SECTIONS = re.compile(r"\A\s*# System[ \t]*\n(?P<system>.*?)^# User[ \t]*\n(?P<user>.*)\Z", re.DOTALL | re.MULTILINE)
 _FENCE_NAME = re.compile(r"[a-z][a-z_]*\Z")
 _FENCES = ("passage", "theme", "question", "entities", "parts", "facts", "points")
 _UNQUOTABLE = re.compile(r"[\s<>\"]+")
@@ -70,7 +70,7 @@ def fence(name: str, text: str, *, attributes: Mapping[str, str | int] | None = 
     if not _FENCE_NAME.match(name):
         raise ValueError(f"a fence is named by lower-case letters; got {name!r}")
     names = "|".join((*_FENCES, name))
-    inside = re.sub(rf"<(?=\s*/?\s*(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
+    inside = re.sub(rf"<(?=\s*(?:/\s*)?(?:{names})\b)", "&lt;", text, flags=re.IGNORECASE)
     inside = _BRACKETED_NUMBER.sub(r"(\1)", inside)
     written = "".join(f' {key}="{_UNQUOTABLE.sub(" ", str(value)).strip()}"' for key, value in (attributes or {}).items())
     return f"<{name}{written}>\n{inside.strip()}\n</{name}>"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.communities.theme_index import passages_behind
@@ -55,8 +55,22 @@ class TreeMemory:
             if silent:
                 await self.points.vectors.delete(tenant, Collection.NODES, silent)
             for first in range(0, len(told), _BATCH):
-                await self.points.write(tenant, told[first : first + _BATCH], summaries)
+                await self._write(tenant, told[first : first + _BATCH], summaries)
         return len(ids)
+
+    async def _write(self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]) -> list[str]:
+        """Write the points of nodes of the current tree; return the ids of those that are still in it.
+
+        A build may put another tree in place while they are embedded, and remove what is not of that one before they are
+        written. So the tree is read again after: a build that comes later removes them itself.
+        """
+        written = await self.points.write(tenant, nodes, summaries)
+        generation = (await self.trees.pointer(tenant)).generation
+        used = {node.point_id(tenant) for node in await self.trees.nodes(tenant, generation, point_ids=written)}
+        unused = sorted(set(written) - used)
+        if unused:
+            await self.points.vectors.delete(tenant, Collection.NODES, unused)
+        return [id for id in written if id in used]
 
     async def told(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
         """Return the summaries of nodes, by node, without what rests on passages that are not visible."""
@@ -81,7 +95,7 @@ class TreeMemory:
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
             told = await self.told(tenant, batch)
-            written += await self.points.write(tenant, [node for node in batch if node.id in told], told)
+            written += await self._write(tenant, [node for node in batch if node.id in told], told)
         return written
 
 

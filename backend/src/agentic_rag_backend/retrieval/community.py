@@ -6,11 +6,16 @@ import time
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.retrieval.backing import PassagesBehind
+from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes import ThemeFinder, ThemeSearch
 
-LOOKED_AT = 4
-"""Communities whose texts are read for each one that is returned: relatives and hidden ones fall out of them."""
+LOOKED_AT = 50
+"""Communities whose texts are read, however many are asked for: the question's words are weighed by them, so that no score
+moves with the limit. Relatives and hidden ones fall out of them."""
+RATED = 20
+"""The same where a model rates them: as many as one call takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,27 +26,41 @@ class CommunityOptions:
     rating_calls: int = 3
 
 
-class CommunityRetriever:
-    """Answers with communities; see `ThemeFinder` for what is found and `selection` for what is chosen of it."""
+def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
+    """Return the search for the themes of a question; ``budget_tokens`` holds where the query's options name none."""
+    rated = query.options.get("rate") == "model"
+    return ThemeSearch(
+        limit=query.high_limit,
+        budget_tokens=int(query.options.get("budget_tokens", budget_tokens)),
+        looked_at=RATED if rated else LOOKED_AT,
+        rated=rated,
+    )
 
-    def __init__(self, finder: ThemeFinder, options: CommunityOptions | None = None) -> None:
+
+class CommunityRetriever:
+    """Answers with communities; see `ThemeFinder` for what is found and `selection` for what is chosen of it.
+
+    ``behind`` finds the passages that an answer rests on; None where another level finds passages.
+    """
+
+    def __init__(
+        self, finder: ThemeFinder, options: CommunityOptions | None = None, *, behind: PassagesBehind | None = None
+    ) -> None:
         self._finder = finder
         self._options = options or CommunityOptions()
+        self._behind = behind
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.high_limit`` themes, none within another; none before the first generation was built."""
         started = time.perf_counter()
         spending = Spending(int(query.options.get("max_calls", self._options.rating_calls)))
-        search = ThemeSearch(
-            limit=query.high_limit,
-            budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
-            looked_at=LOOKED_AT * query.high_limit,
-            rated=query.options.get("rate") == "model",
-        )
+        search = theme_search(query, budget_tokens=self._options.budget_tokens)
         found = await self._finder.find(query, search, spending)
+        backing = await self._behind.find(query, found.themes) if self._behind is not None else None
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             themes=found.themes,
+            backing=backing,
             relevance=max((theme.score for theme in found.themes), default=0.0),
             usage=spending.usage,
             trace=Trace(
@@ -53,6 +72,7 @@ class CommunityRetriever:
                 processing_time_ms={"retrieval": elapsed},
                 warnings=found.warnings,
                 details={
+                    **time_detail(query),
                     "generation": found.pointer.generation,
                     "communities_stale": found.pointer.stale,
                     "themes": dict(found.details),

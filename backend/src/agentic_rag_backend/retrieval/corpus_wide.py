@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.words import content_forms, words
+from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes import ThemeFinder, ThemeSearch
 
@@ -45,13 +46,13 @@ class GlobalRetriever:
         self._options = options
 
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return themes within the budget, none within another, best first."""
+        """Return at most ``query.high_limit`` themes within the budget, none within another, best first."""
         started = time.perf_counter()
         # Two are kept: for one partial answer at least, and for the answer.
         spending = Spending(max(0, int(query.options.get("max_calls", self._options.max_calls)) - 2))
         of_all = about_everything(query.text)
         search = ThemeSearch(
-            limit=MOST_THEMES,
+            limit=min(query.high_limit, MOST_THEMES),
             budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
             leg_limit=LEG_LIMIT,
             looked_at=MOST_THEMES,
@@ -72,6 +73,7 @@ class GlobalRetriever:
                 processing_time_ms={"retrieval": (time.perf_counter() - started) * 1000},
                 warnings=found.warnings,
                 details={
+                    **time_detail(query),
                     "generation": found.pointer.generation,
                     "communities_stale": found.pointer.stale,
                     "themes": dict(found.details),

@@ -20,6 +20,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.community import theme_search
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 from agentic_rag_backend.retrieval.themes import FoundThemes, ThemeFinder, ThemeSearch
 
@@ -31,6 +32,10 @@ SEEN_WEIGHT = 0.5
 """The same of the question as a theme would ask it: more pushed out passages of the question (theme questions of the
 examples, documents wanted among ten passages: .48 without, .44 to .46 at .8)."""
 KEYWORDS = 4
+READ = 5
+"""Themes that raise follow-up questions."""
+COUNTED = 20
+"""The best passages of each search, in which it is counted how many searches found a passage."""
 MOST_CHARACTERS = 400
 """Of a follow-up question, and of the sketched answer, which are searched with."""
 _SCHEMA: Mapping[str, Any] = {
@@ -102,16 +107,13 @@ class Drift:
         started = time.perf_counter()
         spending = Spending(int(query.options.get("max_calls", self._options.max_calls)))
         most = int(query.options.get("follow_ups", self._options.follow_ups))
-        search = ThemeSearch(
-            limit=query.high_limit,
-            budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
-            looked_at=4 * query.high_limit,
-            rated=query.options.get("rate") == "model",
-        )
+        search = theme_search(query, budget_tokens=self._options.budget_tokens)
+        # The follow-up questions do not depend on how many themes are returned.
+        search = replace(search, limit=max(search.limit, READ))
         own = asyncio.ensure_future(self._local.retrieve(_of_local(query, query.text)))
         try:
             themes, problem = await self._themes(query, search, spending)
-            primer = await self._primer(query.text, themes.themes if themes else (), most, spending)
+            primer = await self._primer(query.text, themes.themes[:READ] if themes else (), most, spending)
             texts = [*primer.follow_ups, *([primer.sketch] if primer.sketch else [])]
             followed = await asyncio.gather(
                 *(self._local.retrieve(_of_local(query, text)) for text in texts), return_exceptions=True
@@ -120,9 +122,10 @@ class Drift:
         finally:
             own.cancel()
         answered, failed = _sorted_out(texts, followed)
+        hidden = (*first.trace.hidden, *([problem] if problem and themes is None else []), *failed)
         failures = [each for each in (problem, primer.failure, *failed) if each]
         hits = merged(first.hits, [each.hits for each in answered], weight=primer.weight, limit=query.limit)
-        found = themes.themes if themes else ()
+        found = themes.themes[: query.high_limit] if themes else ()
         return Retrieval(
             hits=hits,
             facts=first.facts,
@@ -130,7 +133,7 @@ class Drift:
             # A follow-up question is made of what is there: that it finds something says nothing of the question.
             relevance=max(first.relevance, max((theme.score for theme in found), default=0.0)),
             usage=spending.usage,
-            trace=_trace(first, themes, primer, failures, (time.perf_counter() - started) * 1000),
+            trace=replace(_trace(first, themes, primer, failures, (time.perf_counter() - started) * 1000), hidden=hidden),
         )
 
     async def _themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
@@ -181,18 +184,17 @@ def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: flo
     Passages that more searches found come before others of the same score; further ties go by id.
     """
     best = {hit.id: hit for hit in own}
-    times = Counter(best.keys())
+    times = Counter(hit.id for hits in (own, *followed) for hit in hits[:COUNTED])
     for hits in followed:
         for hit in hits:
-            times[hit.id] += 1
             if hit.id not in best or weight * hit.score > best[hit.id].score:
                 best[hit.id] = replace(hit, score=weight * hit.score)
     return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -times[hit.id], hit.id))[:limit])
 
 
 def _of_local(query: Query, text: str) -> Query:
-    # Options of the themes mean nothing to the local search.
-    return replace(query, text=text, options={})
+    # Options of the themes mean nothing to the local search, which finds as many as the merging counts.
+    return replace(query, text=text, options={}, limit=max(query.limit, COUNTED))
 
 
 def _told(theme: ThemeHit) -> str:

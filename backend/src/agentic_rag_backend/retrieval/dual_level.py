@@ -13,11 +13,13 @@ from types import MappingProxyType
 
 import structlog
 
-from agentic_rag_backend.domain.query import LevelWeights, Query, Retrieval, Trace
+from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.retrieval.backing import PassagesBehind
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.low_level import BY_FORM, LowStrategy
+from agentic_rag_backend.retrieval.weights import shares
 
 log = structlog.get_logger(__name__)
 
@@ -31,10 +33,11 @@ PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
 )
 AUTO = "auto"
 """In place of a preset's name: the one that fits the question's form."""
+BEHIND = 50
+"""Themes whose passages an answer may rest on where the high level answers alone."""
 _BY_FORM: Mapping[Asked, str] = MappingProxyType(
     {Asked.THEME: "conceptual", Asked.NAME: "factoid", Asked.TIME: "factoid", Asked.NUMBER: "factoid"}
 )
-_SUM_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,23 +68,15 @@ def choose_weights(
     Raises:
         InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
     """
-    for name, value in (("low_weight", low), ("high_weight", high)):
-        if value is not None and not 0.0 <= value <= 1.0:  # also false for NaN
-            raise InvalidRequest(f"{name} must be a number from 0 to 1; got {value}")
+    given = shares(low, high, names=("low_weight", "high_weight"))
     if preset is not None and preset not in PRESETS:
         raise InvalidRequest(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
-    if low is None and high is None:
+    if given is None:
         return (PRESETS[preset] if preset else default), ()
-    low_weight = low if low is not None else 1.0 - (high or 0.0)
-    high_weight = high if high is not None else 1.0 - low_weight
-    total = low_weight + high_weight
-    if total <= 0:
-        raise InvalidRequest(f"low_weight and high_weight must not both be 0; got {low_weight} and {high_weight}")
-    if abs(total - 1.0) <= _SUM_TOLERANCE:
-        return LevelWeights(low_weight, high_weight), ()
-    warning = f"weights {low_weight} and {high_weight} sum to {total:g}, not 1: normalised"
-    log.warning("dual_level_weights_normalised", low=low_weight, high=high_weight, total=total)
-    return LevelWeights(low_weight / total, high_weight / total), (warning,)
+    if given.warning is None:
+        return LevelWeights(given.first, given.second), ()
+    log.warning("dual_level_weights_normalised", low=low, high=high)
+    return LevelWeights(given.first, given.second), (given.warning,)
 
 
 class DualLevel:
@@ -90,19 +85,23 @@ class DualLevel:
     Args:
         low: finds chunks; empty if its relevance is below ``options.low_min_score``.
         high: finds themes; those below ``options.high_min_score`` are dropped.
+        behind: finds the passages behind themes that answer alone; None: their own findings are all there is.
     """
 
-    def __init__(self, low: Retriever, high: Retriever, options: DualLevelOptions) -> None:
+    def __init__(
+        self, low: Retriever, high: Retriever, options: DualLevelOptions, *, behind: PassagesBehind | None = None
+    ) -> None:
         self._low = low
         self._high = high
         self._options = options
+        self._behind = behind
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks in ``hits`` and communities in ``themes``, each with its level's own score, and the weights.
 
         Raises:
             FeatureDisabled: dual-level retrieval is switched off for the query's tenant.
-            StoreUnavailable: both levels failed (or the error of the low level, if it was another of ours).
+            StoreUnavailable: both levels failed, or one did and the other found nothing (or the failed level's own error).
         """
         if not query.dual_level:
             raise FeatureDisabled("dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)")
@@ -110,26 +109,49 @@ class DualLevel:
         weights = query.weights or self._options.weights
         outcome = await asyncio.gather(self._low.retrieve(query), self._high.retrieve(query), return_exceptions=True)
         low, low_problem = self._level(outcome[0], "low", self._options.low_min_score)
-        high, high_problem = self._level(outcome[1], "high", self._options.high_min_score)
-        if isinstance(outcome[0], BaseException) and isinstance(outcome[1], BaseException):
-            raise _both_failed(outcome[0], outcome[1])
+        # The floor says which level may answer; it says nothing where only one is left.
+        floor = 0.0 if isinstance(outcome[0], BaseException) else self._options.high_min_score
+        high, high_problem = self._level(outcome[1], "high", floor)
+        failed = [each for each in outcome if isinstance(each, BaseException)]
+        if failed and low is None and high is None:
+            # What the failed level would have found is not known: nothing found is no answer.
+            raise _no_level_answers(failed)
         problems = [problem for problem in (low_problem, high_problem) if problem]
         for problem in problems:
             log.info("dual_level_fallback", tenant_id=query.tenant_id.value, reason=problem)
+        backing = await self._backing(query) if high is not None and low is None else None
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=low.hits if low else (),
             facts=low.facts if low else (),
             themes=high.themes if high else (),
             weights=_effective(weights, low, high),
+            backing=backing,
             relevance=max(low.relevance if low else 0.0, high.relevance if high else 0.0),
             trace=_trace(
                 [level for level in (low, high) if level is not None],
                 [each.trace for each in outcome if isinstance(each, Retrieval)],
                 problems,
+                tuple(
+                    problem
+                    for problem, each in zip((low_problem, high_problem), outcome, strict=True)
+                    if problem and isinstance(each, BaseException)
+                ),
                 elapsed,
             ),
         )
+
+    async def _backing(self, query: Query) -> Backing | None:
+        """Return the passages nearest to the question behind all themes that search reads, of whatever score."""
+        if self._behind is None:
+            return None
+        try:
+            wide = await self._high.retrieve(replace(query, high_limit=BEHIND, options={}))
+            return await self._behind.find(query, wide.themes)
+        except AgenticRagError as error:
+            # The low level may have failed for the same reason; the themes are an answer without it.
+            log.warning("dual_level_without_passages", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            return None
 
     def _level(self, outcome: Retrieval | BaseException, name: str, floor: float) -> tuple[Retrieval | None, str | None]:
         """Return what the level found above its floor, or None and the reason why it counts as empty."""
@@ -156,16 +178,16 @@ def _effective(weights: LevelWeights, low: Retrieval | None, high: Retrieval | N
     return weights
 
 
-def _both_failed(low: BaseException, high: BaseException) -> BaseException:
-    for error in (low, high):
+def _no_level_answers(failed: list[BaseException]) -> BaseException:
+    for error in failed:
         if isinstance(error, AgenticRagError):
             return error
-    failure = StoreUnavailable("both levels of retrieval failed; see the server's log")
-    failure.__cause__ = low
+    failure = StoreUnavailable("a level of retrieval failed and the other found nothing; see the server's log")
+    failure.__cause__ = failed[0]
     return failure
 
 
-def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], elapsed: float) -> Trace:
+def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], failed: tuple[str, ...], elapsed: float) -> Trace:
     """Return the trace: methods of the ``levels`` that answer, warnings, details and failures of every level that ran."""
     failures = tuple(failure for trace in traces for failure in trace.failures)
     return Trace(
@@ -175,6 +197,7 @@ def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], el
         fallback_used=bool(problems or failures),
         fallback_reason="; ".join((*problems, *failures)) or None,
         failures=failures,
+        hidden=(*failed, *(reason for trace in traces for reason in trace.hidden)),
         processing_time_ms={"retrieval": elapsed},
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
         details={key: value for trace in traces for key, value in trace.details.items()},

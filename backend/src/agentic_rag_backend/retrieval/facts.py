@@ -6,13 +6,13 @@ Each is shown only with a visible chunk that says it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 
 import structlog
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Relationship
-from agentic_rag_backend.domain.query import FactHit, Hit, Query
+from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.fusion import min_max
@@ -25,8 +25,10 @@ log = structlog.get_logger(__name__)
 
 FACT_CANDIDATES = 20
 FACT_LIMIT = 10
+NEAR = 10
+"""Chunks, the best of the question whatever its limit, that make a fact near."""
 NEAR_BONUS = 0.25
-"""Added to a fact that one of the retrieved chunks says."""
+"""Added to a fact that one of them says."""
 
 
 class Facts:
@@ -42,19 +44,24 @@ class Facts:
         return await self._stores.leg.ask(query, await self._stores.encoder.encode(query.tenant_id, query.text))
 
     async def find_or_tell(
-        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer
+        self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer
     ) -> tuple[tuple[FactHit, ...], str | None]:
         """Return what `find` does, or none and why: passages are an answer without them."""
         try:
-            return await self.find(query, graph, hits, known, answer), None
+            return await self.find(query, graph, near, known, answer), None
         except StoreUnavailable as error:
             log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return (), f"facts are left out: {error.code}"
 
     async def find(
-        self, query: Query, graph: TenantGraph, hits: Sequence[Hit], known: Mapping[str, VisibleChunk], answer: LegAnswer
+        self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer
     ) -> tuple[FactHit, ...]:
-        """Return at most `FACT_LIMIT` facts, best first; ``known`` are chunks that were hydrated for this query already."""
+        """Return at most `FACT_LIMIT` facts, best first.
+
+        Args:
+            near: ids of the best chunks, at most `NEAR`.
+            known: chunks that were hydrated for this query already.
+        """
         scores = await self._scores(query, answer)
         if not scores:
             return ()
@@ -70,7 +77,6 @@ class Facts:
             if sentence.support.chunk_id in visible
             and visible[sentence.support.chunk_id].chunk.version == sentence.support.version
         }
-        near = {hit.id for hit in hits}
         found = [
             fact
             for id, relationship in relationships.items()
@@ -90,7 +96,7 @@ class Facts:
 
 
 def _fact(
-    graph: TenantGraph, relationship: Relationship, score: float, said: dict[tuple[str, str], str], near: set[str]
+    graph: TenantGraph, relationship: Relationship, score: float, said: dict[tuple[str, str], str], near: Set[str]
 ) -> FactHit | None:
     source = graph.entity_index.get(relationship.source_id)
     target = graph.entity_index.get(relationship.target_id)

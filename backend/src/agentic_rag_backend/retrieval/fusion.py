@@ -24,9 +24,10 @@ def min_max(leg: Sequence[ScoredId]) -> dict[str, float]:
 def weighted_min_max(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, float]:
     """Return the weighted sum of the legs' min-max scores for every id of any leg, in [0, 1].
 
-    Weights are divided by their sum over the legs that found anything, so that an empty leg does not halve the rest.
+    Weights are divided by their sum over the legs that found anything, so that an empty leg does not halve the rest. A leg
+    whose weight is 0 is left out.
     """
-    filled = {name: leg for name, leg in legs.items() if leg}
+    filled = _counting(legs, weights)
     total = sum(weights[name] for name in filled)
     if total <= 0:
         return {}
@@ -40,7 +41,7 @@ def weighted_min_max(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[st
 
 def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float], *, k: int = RRF_K) -> dict[str, float]:
     """Return the weighted reciprocal rank fusion of the legs, divided by its maximum, so in (0, 1]."""
-    filled = {name: leg for name, leg in legs.items() if leg}
+    filled = _counting(legs, weights)
     best = sum(weights[name] for name in filled) / (k + 1)
     if best <= 0:
         return {}
@@ -49,6 +50,11 @@ def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, f
         for rank, item in enumerate(leg, start=1):
             fused[item.id] = fused.get(item.id, 0.0) + weights[name] / (k + rank) / best
     return fused
+
+
+def _counting(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, Sequence[ScoredId]]:
+    """Return the legs that found anything and have a weight above 0."""
+    return {name: leg for name, leg in legs.items() if leg and weights[name] > 0}
 
 
 def ranked(scores: Mapping[str, float] | Iterable[tuple[str, float]]) -> list[ScoredId]:

@@ -54,7 +54,7 @@ class GraphLeg:
         engine = self._engine
         if engine is None:
             return LegAnswer()
-        question = GraphQuestion(text=query.text, vector=vector, limit=FINDINGS, moment=query.as_of, filter=query.filters)
+        question = GraphQuestion(text=query.text, vector=vector, limit=FINDINGS, moment=query.moment, filter=query.filters)
         try:
             async with asyncio.timeout(self._timeout_s):
                 return LegAnswer(engine.name, await engine.find(query.tenant_id, question))

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
 
-from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
+from agentic_rag_backend.domain.query import Hit, LegWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max, weighted_rrf
+from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
+from agentic_rag_backend.retrieval.fusion import weighted_min_max, weighted_rrf
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
-from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks
 from agentic_rag_backend.retrieval.relevance import relevance
-from agentic_rag_backend.retrieval.single_leg import best_coverage, chunk_legs
+from agentic_rag_backend.retrieval.single_leg import best_coverage
 from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Legs
 
-LEG_LIMIT = 200
-WEIGHTS = {"dense": 0.7, "sparse": 0.3}
+LEG_WEIGHTS = LegWeights(0.7, 0.3)
 """Best of .5 to .9 by the worse of MuSiQue and HotpotQA."""
 FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
 
 
 class Hybrid:
-    """Answers with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``."""
+    """Answers with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``.
 
-    def __init__(self, stores: Stores, graphs: TenantGraphs) -> None:
+    Args:
+        weights: of the legs, where a query names none.
+    """
+
+    def __init__(self, stores: Stores, graphs: TenantGraphs, weights: LegWeights = LEG_WEIGHTS) -> None:
         self._stores = stores
         self._graphs = graphs
+        self.weights = weights
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs together."""
@@ -39,7 +46,8 @@ class Hybrid:
         async def none() -> tuple[None, tuple[str, ...]]:
             return None, failures
 
-        return await self._answer(query, none)
+        found = await self._answer(query, none)
+        return replace(found, trace=replace(found.trace, hidden=failures))
 
     async def _answer(
         self, query: Query, shown_with: Callable[[], Awaitable[tuple[TenantGraph | None, tuple[str, ...]]]]
@@ -48,15 +56,16 @@ class Hybrid:
         fusion = str(query.options.get("fusion", "min_max"))
         if fusion not in FUSIONS:
             raise InvalidRequest(f"options.fusion must be one of {', '.join(FUSIONS)}; got {fusion!r}")
-        _, legs = await chunk_legs(self._stores, query, max(LEG_LIMIT, 2 * query.limit))
-        combined = ranked(FUSIONS[fusion]({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
-        candidates = combined[: max(2 * query.limit, 64)]
-        visible = await visible_chunks(self._stores.documents, query, [item.id for item in candidates])
-        if len(visible) < query.limit and len(candidates) < len(combined):
-            visible = await visible_chunks(self._stores.documents, query, [item.id for item in combined])
-        shown = [item for item in combined if item.id in visible][: query.limit]
+        weights = query.leg_weights or self.weights
+        found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.by_leg())
+        visible = dict(found.visible)
+        if len(visible) < query.limit and len(found.order) > FIRST:
+            visible |= await visible_chunks(self._stores.documents, query, [item.id for item in found.order[FIRST:]])
+        shown = [item for item in found.order if item.id in visible][: query.limit]
         graph, failures = await shown_with()
-        parts = _scores_by_id(legs)
+        parts = _scores_by_id(found.legs)
+        # Not what a larger limit had to look at besides: the relevance must not move with the limit.
+        measured = found.visible or visible
         hits = tuple(
             Hit(
                 visible=visible[item.id],
@@ -66,8 +75,8 @@ class Hybrid:
             )
             for item in shown
         )
-        cosine = next((item.score for item in legs.dense if item.id in visible), 0.0)
-        coverage = best_coverage(self._stores, query.text, {id: found.chunk.text for id, found in visible.items()})
+        cosine = next((item.score for item in found.legs.dense if item.id in measured), 0.0)
+        coverage = best_coverage(self._stores, query.text, {id: each.chunk.text for id, each in measured.items()})
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
@@ -80,8 +89,13 @@ class Hybrid:
                 fallback_reason="; ".join(failures) or None,
                 failures=failures,
                 processing_time_ms={"retrieval": elapsed},
+                details=_details(query, weights),
             ),
         )
+
+
+def _details(query: Query, weights: LegWeights) -> dict[str, Any]:
+    return {**time_detail(query), "weights": weights.by_leg()}
 
 
 def _scores_by_id(legs: Legs) -> dict[str, dict[str, float]]:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.filters import matches
-from agentic_rag_backend.domain.periods import period_of
+from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches, valid_at
 from agentic_rag_backend.domain.query import EntityRef, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
@@ -27,10 +25,22 @@ async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequen
 
 
 def passes(query: Query, visible: VisibleChunk) -> bool:
-    """Tell whether a visible chunk passes the query's filters and is valid at its time."""
+    """Tell whether a visible chunk passes the query's filters and its document is valid at the query's moment."""
     if query.filters is not None and not matches(query.filters, filter_fields(visible)):
         return False
-    return query.as_of is None or _valid_at(visible.metadata, query.as_of)
+    return in_time(query, visible)
+
+
+def in_time(query: Query, visible: VisibleChunk) -> bool:
+    """Tell whether a chunk's document is valid at the query's moment."""
+    if VALID_FROM not in visible.metadata and VALID_TO not in visible.metadata:
+        return True
+    return matches(valid_at(query.moment), visible.metadata)
+
+
+def time_detail(query: Query) -> dict[str, str]:
+    """Return what a trace says of the time that results had to be valid at."""
+    return {"as_of": query.as_of.isoformat() if query.as_of is not None else "now"}
 
 
 def filter_fields(visible: VisibleChunk) -> dict[str, Any]:
@@ -40,11 +50,6 @@ def filter_fields(visible: VisibleChunk) -> dict[str, Any]:
         "key": visible.document_key,
         "title": visible.document_title,
     }
-
-
-def _valid_at(metadata: Mapping[str, Any], moment: datetime) -> bool:
-    start, end = period_of(metadata.get("valid_from")), period_of(metadata.get("valid_to"))
-    return (start is None or start[0] <= moment) and (end is None or moment < end[1])
 
 
 async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph | None, tuple[str, ...]]:

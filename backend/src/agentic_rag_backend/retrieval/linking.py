@@ -20,7 +20,7 @@ def link_question(graph: TenantGraph, text: str) -> Mapping[int, float]:
     not also link "Physics". Names that several entities share link all of them with equal shares.
     """
     # Word by word, articles kept: only at the start of a name are they dropped, not in the middle of "Vitamin A-Z".
-    words = [(form, raw) for raw in text.split() for form in name_words(raw)]
+    words = [(form, marked) for raw in text.split() for marked in (_is_marked(raw),) for form in name_words(raw)]
     linked: dict[int, float] = {}
     free = [True] * len(words)
     for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
@@ -41,10 +41,15 @@ def link_question(graph: TenantGraph, text: str) -> Mapping[int, float]:
     return linked
 
 
-def _weight(window: list[tuple[str, str]]) -> float:
+def _is_marked(word: str) -> bool:
+    """Tell whether a word is written as names are: a capital or a digit is in it."""
+    return any(character.isupper() or character.isdigit() for character in word)
+
+
+def _weight(window: list[tuple[str, bool]]) -> float:
     if len(window) > 1:
         return 1.0 if any(form not in STOP_WORDS for form, _ in window) else 0.0
-    form, raw = window[0]
+    form, marked = window[0]
     if form in STOP_WORDS or len(form) < 2:
         return 0.0
-    return 1.0 if any(character.isupper() or character.isdigit() for character in raw) else COMMON_WORD_WEIGHT
+    return 1.0 if marked else COMMON_WORD_WEIGHT

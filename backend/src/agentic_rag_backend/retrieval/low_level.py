@@ -16,7 +16,7 @@ from typing import Literal
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.facts import Facts
+from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hybrid import Hybrid
 from agentic_rag_backend.retrieval.hydration import shown_graph
@@ -64,30 +64,34 @@ class LowLevel:
 class HybridWithFacts:
     """What `Hybrid` finds, and the relationships that bear on the question, as `graph` shows them."""
 
-    def __init__(self, stores: Stores, graphs: TenantGraphs) -> None:
+    def __init__(self, stores: Stores, graphs: TenantGraphs, hybrid: Hybrid) -> None:
         self._graphs = graphs
         self._facts = Facts(stores)
-        self._hybrid = Hybrid(stores, graphs)
+        self._hybrid = hybrid
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, and facts; those are left out, and the trace says so, where no graph is read."""
         started = time.perf_counter()
-        found, (graph, _), answer = await asyncio.gather(
-            self._hybrid.retrieve(query), shown_graph(self._graphs, query), self._facts.ask_leg(query)
+        wider = replace(query, limit=max(query.limit, NEAR))
+        found, (graph, missing), answer = await asyncio.gather(
+            self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.ask_leg(query)
         )
         failures = [*found.trace.failures, *([answer.failure] if answer.failure else [])]
-        facts = found.facts
+        facts, hidden = found.facts, missing
         if graph is not None:
             known = {hit.id: hit.visible for hit in found.hits}
-            facts, left_out = await self._facts.find_or_tell(query, graph, found.hits, known, answer)
+            near = {hit.id for hit in found.hits[:NEAR]}
+            facts, left_out = await self._facts.find_or_tell(query, graph, near, known, answer)
             failures += [left_out] if left_out else []
+            hidden = (left_out,) if left_out else ()
         reasons = tuple(dict.fromkeys(failures))
         trace = replace(
             found.trace,
             fallback_used=bool(reasons),
             fallback_reason="; ".join(reasons) or None,
             failures=reasons,
+            hidden=hidden,
             processing_time_ms={"retrieval": (time.perf_counter() - started) * 1000},
             details={**found.trace.details, "graph_leg": answer.leg},
         )
-        return replace(found, facts=facts, trace=trace)
+        return replace(found, hits=found.hits[: query.limit], facts=facts, trace=trace)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -21,12 +21,13 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.publication import LEVEL
 from agentic_rag_backend.raptor.views import NodeView, TreeReader
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hops import cover
-from agentic_rag_backend.retrieval.hydration import entities_of, passes, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, passes, time_detail, visible_chunks
 from agentic_rag_backend.retrieval.relevance import relevance
-from agentic_rag_backend.retrieval.single_leg import best_coverage, chunk_legs
+from agentic_rag_backend.retrieval.single_leg import MEASURED, best_coverage
 from agentic_rag_backend.stores.catalogue.trees import TreePointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
 
@@ -35,14 +36,17 @@ ORDERS = ("mixed", "leaves_first")
 PASSAGES = 0
 """The level of passages; summaries are above."""
 
-_LEG_LIMIT = 200
 _NODE_LIMIT = 50
+_READ = 50
+"""Nodes whose texts are read, however many themes are asked for, so that no score moves with the limit."""
+_BROUGHT = 10
+"""The best nodes, which bring their nearest passages along."""
 _WEIGHTS = {"dense": 0.7, "sparse": 0.3}
 _REPRESENTATIVES = 3
 """Passages that represent a summary: the nearest to the question. The first competes with passages found by themselves; a share
 of the score for each below a good summary instead was tried and loses (MuSiQue R@5 .60 for a fifth of it, .63 for none)."""
 _BEAM = 5
-"""Nodes that are kept on each level on the way down, at least."""
+"""Nodes that are kept on each level on the way down."""
 _COSINE_SHARE = 0.8
 """Of a theme's score, as for communities; the rest is how much of the question its text covers."""
 
@@ -86,12 +90,13 @@ class RaptorRetriever:
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
         found = await (self._down(query, pointer, vector) if down else self._collapsed(query, pointer, vector, levels))
-        hits = await self._hits(query, found)
+        best = await self._hits(query, found, max(query.limit, MEASURED))
+        hits, measured = best[: query.limit], best[:MEASURED]
         themes: tuple[ThemeHit, ...] = ()
         if query.options.get("include_summaries", True):
-            themes = await self._themes(query, found, levels)
-        cosine = max((item.score for item in found.legs.dense if item.id in {hit.id for hit in hits}), default=0.0)
-        coverage = best_coverage(self._stores, query.text, {hit.id: hit.visible.chunk.text for hit in hits})
+            themes = await self._themes(query, found, levels, vector)
+        cosine = max((item.score for item in found.legs.dense if item.id in {hit.id for hit in measured}), default=0.0)
+        coverage = best_coverage(self._stores, query.text, {hit.id: hit.visible.chunk.text for hit in measured})
         missing = pointer.generation == 0
         return Retrieval(
             hits=hits,
@@ -105,6 +110,7 @@ class RaptorRetriever:
                 fallback_reason="there is no tree over the passages yet: POST /admin/raptor/rebuild" if missing else None,
                 processing_time_ms={"retrieval": (time.perf_counter() - started) * 1000},
                 details={
+                    **time_detail(query),
                     "generation": pointer.generation,
                     "tree_stale": pointer.stale,
                     "search": "levels" if down else "collapsed",
@@ -118,12 +124,12 @@ class RaptorRetriever:
     async def _collapsed(self, query: Query, pointer: TreePointer, vector: Vector, levels: set[int]) -> _Found:
         found = _Found(pointer)
         if not levels or PASSAGES in levels or pointer.generation == 0:
-            _, found.legs = await chunk_legs(self._stores, query, max(_LEG_LIMIT, 2 * query.limit))
-            found.direct = weighted_min_max({"dense": found.legs.dense, "sparse": found.legs.sparse}, _WEIGHTS)
+            candidates = await chunk_candidates(self._stores, query, weighted_min_max, _WEIGHTS)
+            found.legs, found.direct = candidates.legs, dict(candidates.scores)
         above = {level for level in levels if level > PASSAGES}
         if pointer.generation and (above or not levels):
             await self._search_nodes(query, vector, above, found)
-            await self._represent(query, vector, found)
+            await self._bring(query, vector, found)
         for chunk in {*found.direct, *found.by_node}:
             found.passages[chunk] = max(found.direct.get(chunk, 0.0), found.by_node.get(chunk, 0.0))
         return found
@@ -143,21 +149,27 @@ class RaptorRetriever:
                 found.cosines[node.id] = cosines.get(item.id, 0.0)
                 found.tree[node.id] = node
 
-    async def _represent(self, query: Query, vector: Vector, found: _Found) -> None:
+    async def _bring(self, query: Query, vector: Vector, found: _Found) -> None:
         """Let the best nodes bring their nearest passages along."""
-        best = list(found.nodes)[: 2 * query.high_limit]
-        leaves = await self._descended(query, vector, [found.tree[id] for id in best])
-        chunks = {chunk for nodes in leaves.values() for node in nodes for chunk in node.children}
-        near = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
+        best = list(found.nodes)[:_BROUGHT]
+        near = await self._represent(query, vector, found, best)
         for id in best:
-            own = {chunk for node in leaves[id] for chunk in node.children if chunk in near}
-            nearest = sorted(own, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES]
-            found.representatives[id] = tuple(nearest)
+            nearest = found.representatives[id]
             for chunk in nearest[:1] if found.direct else nearest:
                 # On the passages' own scale where there is one, so that a summary stands where its cosine does among theirs.
                 closeness = max(0.0, near[chunk]) / max(near[nearest[0]], 1e-9)
                 score = _scaled(found.cosines[id], found.legs) if found.direct else found.nodes[id] * closeness
                 found.by_node[chunk] = max(found.by_node.get(chunk, 0.0), score)
+
+    async def _represent(self, query: Query, vector: Vector, found: _Found, ids: Sequence[str]) -> dict[str, float]:
+        """Note the passages below each node that are nearest to the question; return the cosines of all below them."""
+        leaves = await self._descended(query, vector, [found.tree[id] for id in ids])
+        chunks = {chunk for nodes in leaves.values() for node in nodes for chunk in node.children}
+        near = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
+        for id in ids:
+            own = {chunk for node in leaves[id] for chunk in node.children if chunk in near}
+            found.representatives[id] = tuple(sorted(own, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
+        return near
 
     async def _descended(self, query: Query, vector: Vector, nodes: Sequence[TreeNode]) -> dict[str, list[TreeNode]]:
         """Return the nodes of level 1 that the nearest way down from each leads to."""
@@ -183,12 +195,11 @@ class RaptorRetriever:
         found = _Found(pointer)
         height = max((int(level) for level in pointer.details.get("levels", {})), default=0)
         found.pointer, nodes = await self._reader.read(query.tenant_id, level=height)
-        beam = max(_BEAM, query.high_limit)
         chunks: dict[str, str] = {}
         while nodes:
             points = {node.id: node.point_id(query.tenant_id) for node in nodes}
             cosines = await self._cosines(query, Collection.NODES, vector, sorted(points.values()))
-            nodes = sorted(nodes, key=lambda node: (-cosines.get(points[node.id], -1.0), node.id))[:beam]
+            nodes = sorted(nodes, key=lambda node: (-cosines.get(points[node.id], -1.0), node.id))[:_BEAM]
             for node in nodes:
                 found.tree[node.id] = node
                 found.cosines[node.id] = found.nodes[node.id] = max(0.0, cosines.get(points[node.id], 0.0))
@@ -214,13 +225,13 @@ class RaptorRetriever:
         vectors = await self._stores.vectors.vectors(query.tenant_id, collection, ids) if ids else {}
         return {id: float(np.dot(vector, held)) for id, held in vectors.items()}
 
-    async def _hits(self, query: Query, found: _Found) -> tuple[Hit, ...]:
+    async def _hits(self, query: Query, found: _Found, most: int) -> tuple[Hit, ...]:
         order = [item.id for item in ranked(found.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
             order.sort(key=lambda id: id not in found.direct)  # stable: by score among themselves
-        candidates = order[: max(2 * query.limit, 64)]
+        candidates = order[: max(2 * most, FIRST)]
         visible = await visible_chunks(self._stores.documents, query, candidates)
-        if len(visible) < query.limit and len(candidates) < len(order):
+        if len(visible) < most and len(candidates) < len(order):
             visible = await visible_chunks(self._stores.documents, query, order)
         graph = await self._graphs.graph(query.tenant)
         parts = _parts(found)
@@ -231,28 +242,26 @@ class RaptorRetriever:
                 scores={**parts.get(id, {}), "combined": found.passages[id]},
                 entities=entities_of(graph, id),
             )
-            for id in [id for id in order if id in visible][: query.limit]
+            for id in [id for id in order if id in visible][:most]
         )
 
-    async def _themes(self, query: Query, found: _Found, levels: set[int]) -> tuple[ThemeHit, ...]:
+    async def _themes(self, query: Query, found: _Found, levels: set[int], vector: Vector) -> tuple[ThemeHit, ...]:
         nodes = [found.tree[id] for id in found.nodes if not levels or found.tree[id].level in levels]
         narrowed = query.filters is not None or query.as_of is not None
-        views = await self._reader.views(
-            query.tenant_id,
-            found.pointer,
-            nodes if narrowed else nodes[: 2 * query.high_limit],
-            passes=partial(passes, query),
-        )
+        read = nodes if narrowed else nodes[:_READ]
+        views = await self._reader.views(query.tenant_id, found.pointer, read, passes=partial(passes, query))
         # A node of which nothing may be shown but its name is not evidence.
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}
         coverage = cover(self._stores.vectors.terms(query.text), terms)
-        shown = await self._shown(query, found, [view.id for view in tellable])
-        themes = [
-            _theme(view, _theme_score(found.cosines[view.id], coverage.of(coverage.held[number])), shown.get(view.id, ()))
+        scored = [
+            _theme(view, _theme_score(found.cosines[view.id], coverage.of(coverage.held[number])))
             for number, view in enumerate(tellable)
         ]
-        return tuple(sorted(themes, key=lambda theme: (-theme.score, theme.id))[: query.high_limit])
+        themes = sorted(scored, key=lambda theme: (-theme.score, theme.id))[: query.high_limit]
+        await self._represent(query, vector, found, [theme.id for theme in themes if theme.id not in found.representatives])
+        shown = await self._shown(query, found, [theme.id for theme in themes])
+        return tuple(replace(theme, representatives=shown.get(theme.id, ())) for theme in themes)
 
     async def _shown(self, query: Query, found: _Found, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the representatives of nodes that may be shown."""
@@ -288,7 +297,7 @@ def _theme_score(cosine: float, covered: float) -> float:
     return max(0.0, min(1.0, _COSINE_SHARE * max(cosine, 0.0) + (1 - _COSINE_SHARE) * covered))
 
 
-def _theme(view: NodeView, score: float, representatives: tuple[str, ...]) -> ThemeHit:
+def _theme(view: NodeView, score: float) -> ThemeHit:
     return ThemeHit(
         id=view.id,
         kind="raptor",
@@ -301,5 +310,4 @@ def _theme(view: NodeView, score: float, representatives: tuple[str, ...]) -> Th
         generation=view.generation,
         score=score,
         findings=view.findings,
-        representatives=representatives,
     )

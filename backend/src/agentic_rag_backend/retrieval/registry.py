@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentic_rag_backend.domain.query import LegWeights
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.auto import Auto
+from agentic_rag_backend.retrieval.backing import PassagesBehind
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions, GlobalRetriever
@@ -15,7 +17,7 @@ from agentic_rag_backend.retrieval.drift import Drift, DriftOptions
 from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
-from agentic_rag_backend.retrieval.hybrid import FUSIONS, Hybrid
+from agentic_rag_backend.retrieval.hybrid import FUSIONS, LEG_WEIGHTS, Hybrid
 from agentic_rag_backend.retrieval.low_level import HybridWithFacts, LowLevel
 from agentic_rag_backend.retrieval.options import (
     BUDGET_TOKENS,
@@ -56,6 +58,7 @@ class Parts:
     dual_level: DualLevelOptions
     calls: StructuredCalls
     themes: ThemeOptions = field(default_factory=ThemeOptions)
+    leg_weights: LegWeights = LEG_WEIGHTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +72,16 @@ class Strategy:
 
 
 def _graph(parts: Parts) -> Retriever:
-    return GraphRetriever(parts.stores, parts.graphs)
+    return GraphRetriever(parts.stores, parts.graphs, _hybrid(parts))
+
+
+def _hybrid(parts: Parts) -> Hybrid:
+    return Hybrid(parts.stores, parts.graphs, parts.leg_weights)
 
 
 def _low_level(parts: Parts) -> Retriever:
-    return LowLevel(_graph(parts), HybridWithFacts(parts.stores, parts.graphs), default=parts.dual_level.low_strategy)
+    with_facts = HybridWithFacts(parts.stores, parts.graphs, _hybrid(parts))
+    return LowLevel(_graph(parts), with_facts, default=parts.dual_level.low_strategy)
 
 
 def _finder(parts: Parts) -> ThemeFinder:
@@ -81,15 +89,16 @@ def _finder(parts: Parts) -> ThemeFinder:
 
 
 def _community(parts: Parts) -> Retriever:
-    return CommunityRetriever(_finder(parts), parts.themes.community)
+    return CommunityRetriever(_finder(parts), parts.themes.community, behind=PassagesBehind(parts.stores))
 
 
 def _dual_level(parts: Parts) -> Retriever:
-    return DualLevel(_low_level(parts), _community(parts), parts.dual_level)
+    high = CommunityRetriever(_finder(parts), parts.themes.community)
+    return DualLevel(_low_level(parts), high, parts.dual_level, behind=PassagesBehind(parts.stores))
 
 
 def _drift(parts: Parts) -> Retriever:
-    return Drift(_finder(parts), Hybrid(parts.stores, parts.graphs), parts.calls, parts.themes.drift)
+    return Drift(_finder(parts), _hybrid(parts), parts.calls, parts.themes.drift)
 
 
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
@@ -106,7 +115,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     "sparse": Strategy("BM25 over chunks", lambda p: SingleLeg(p.stores, p.graphs, dense=False), ("bm25",)),
     "hybrid": Strategy(
         "dense and BM25 fused",
-        lambda p: Hybrid(p.stores, p.graphs),
+        _hybrid,
         options={"fusion": {"type": "string", "enum": list(FUSIONS), "default": "min_max"}},
     ),
     "graph": Strategy(

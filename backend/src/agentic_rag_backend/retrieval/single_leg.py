@@ -1,22 +1,27 @@
-"""Dense and sparse search: one leg of the vector store, hydrated, with one refill where hydration dropped too much."""
+"""Dense and sparse search: one leg of the vector store, hydrated, and filled up where hydration dropped too much."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
 
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.candidates import only_valid
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hops import cover
-from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, in_time, passes, shown_graph, time_detail
 from agentic_rag_backend.retrieval.relevance import relevance
-from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch
 
 OVER_FETCH = 10
 """Extra candidates, for those that the catalogue no longer shows."""
 REFILL_FACTOR = 4
 MAX_LEG = 10_000
+MEASURED = 5
+"""Hits that the relevance is measured on, however many are asked for."""
 
 
 class SingleLeg:
@@ -31,11 +36,12 @@ class SingleLeg:
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best."""
         started = time.perf_counter()
-        hits, failures = await self._fill(query)
+        found, failures = await self._fill(query)
+        hits = found[: query.limit]
         elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
-            relevance=self._relevance(query, hits),
+            relevance=self._relevance(query, found[:MEASURED]),
             trace=Trace(
                 strategy=self.name,
                 methods_used=(self.name,),
@@ -43,18 +49,14 @@ class SingleLeg:
                 fallback_reason="; ".join(failures) or None,
                 failures=failures,
                 processing_time_ms={"retrieval": elapsed},
+                details=time_detail(query),
             ),
         )
 
     async def _fill(self, query: Query) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """Return the hits, and what they had to be shown without."""
-        wanted = query.limit + OVER_FETCH
-        leg = await self._leg(query, wanted)
-        visible = await visible_chunks(self._stores.documents, query, [item.id for item in leg])
-        if len(visible) < query.limit and len(leg) == wanted:
-            leg = await self._leg(query, min(wanted * REFILL_FACTOR, MAX_LEG))
-            visible = await visible_chunks(self._stores.documents, query, [item.id for item in leg])
-        shown = [item for item in leg if item.id in visible][: query.limit]
+        """Return the hits, `MEASURED` of them at least where there are as many, and what they had to be shown without."""
+        most = max(query.limit, MEASURED)
+        leg, shown, visible = await self._best(query, most)
         graph, failures = await shown_graph(self._graphs, query)
         best = max((item.score for item in leg), default=1.0)
         hits = tuple(
@@ -68,14 +70,29 @@ class SingleLeg:
         )
         return hits, failures
 
-    async def _leg(self, query: Query, limit: int) -> Sequence[ScoredId]:
+    async def _best(self, query: Query, most: int) -> tuple[Sequence[ScoredId], Sequence[ScoredId], Mapping[str, VisibleChunk]]:
+        """Return the leg, its first ``most`` chunks that may be shown, and those chunks as they are shown."""
+        filter, wanted = query.filters, most + OVER_FETCH
+        while True:
+            leg = await self._leg(query, filter, wanted)
+            held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
+            visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
+            shown = [item for item in leg if item.id in visible][:most]
+            if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
+                filter = only_valid(query)
+            elif len(shown) == most or len(leg) < wanted or wanted == MAX_LEG:
+                return leg, shown, visible
+            else:
+                wanted = min(wanted * REFILL_FACTOR, MAX_LEG)
+
+    async def _leg(self, query: Query, filter: Filter | None, limit: int) -> Sequence[ScoredId]:
         vector = await self._stores.encoder.encode(query.tenant_id, query.text) if self._dense else None
         search = VectorSearch(
             kind=NodeKind.CHUNK,
             dense=vector,
             text=None if self._dense else query.text,
             limit=limit,
-            filter=query.filters,
+            filter=filter,
         )
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
         return legs.dense if self._dense else legs.sparse
@@ -90,10 +107,3 @@ def best_coverage(stores: Stores, question: str, texts: Mapping[str, str]) -> fl
     passages = {number: stores.vectors.terms(text) for number, text in enumerate(texts.values())}
     coverage = cover(stores.vectors.terms(question), passages)
     return max((coverage.of(held) for held in coverage.held.values()), default=0.0)
-
-
-async def chunk_legs(stores: Stores, query: Query, limit: int) -> tuple[Vector, Legs]:
-    """Return the question's vector and both legs over the tenant's chunks, ``limit`` each."""
-    vector = await stores.encoder.encode(query.tenant_id, query.text)
-    search = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=limit, filter=query.filters)
-    return vector, (await stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]

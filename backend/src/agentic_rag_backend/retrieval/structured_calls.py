@@ -22,7 +22,7 @@ TOO_LATE = "model_timeout"
 
 @dataclass(frozen=True, slots=True)
 class StructuredReply:
-    """The object, or None and why there is none. A failed call counts as one, its tokens are not known."""
+    """The object, or None and why there is none; ``usage`` counts every attempt, failed ones too."""
 
     parsed: Mapping[str, Any] | None
     usage: Usage
@@ -64,10 +64,10 @@ class StructuredCalls:
                 reply = await self.model.complete(request)
         except TimeoutError:
             log.warning("structured_call_failed", prompt=prompt.id, code=TOO_LATE, timeout_s=self.timeout_s)
-            return StructuredReply(None, Usage(calls=1), TOO_LATE)
+            return StructuredReply(None, request.account.usage, TOO_LATE)
         except ModelUnavailable as error:
             log.warning("structured_call_failed", prompt=prompt.id, code=error.code, reason=error.message)
-            return StructuredReply(None, Usage(calls=1), error.code)
+            return StructuredReply(None, request.account.usage, error.code)
         return StructuredReply(reply.parsed or {}, reply.usage)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
@@ -15,7 +16,6 @@ SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
 """What is taken from folders and patterns; `ingestion.parsing.registry` decides what is read (a test compares the two)."""
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
 """Files whose rows are documents; taken from folders and patterns where it is said which column is the text."""
-MAX_KEY_CHARACTERS = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +88,9 @@ class Walk:
             if number > 1:
                 raise InvalidRequest(f"--key names one document; the paths name {_count(self._paths, self._suffixes)} files")
             return Source(source.path, self._key)
-        if len(source.key) > MAX_KEY_CHARACTERS:
+        if len(source.key) > MAX_DOCUMENT_KEY_CHARACTERS:
             raise InvalidRequest(
-                f"a key may have at most {MAX_KEY_CHARACTERS} characters; {source.path} would get {len(source.key)}"
+                f"a key may have at most {MAX_DOCUMENT_KEY_CHARACTERS} characters; {source.path} would get {len(source.key)}"
             )
         if keys.first(fingerprint(source.key.encode("utf-8", errors="surrogateescape")), number) is not None:
             # Keys are not held, so that the other file is looked for where it is needed.

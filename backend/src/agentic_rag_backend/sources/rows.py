@@ -13,8 +13,8 @@ from typing import Any
 
 import orjson
 
+from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.sources.files import MAX_KEY_CHARACTERS
 
 MAX_ROW_CHARACTERS = 64 * 1024 * 1024
 """Of a line (in bytes where the file is JSON Lines) and of a field."""
@@ -125,8 +125,8 @@ def _row(number: int, values: Mapping[str, Any], size: int, prefix: str, columns
     if not text or not text.strip():
         raise _Bad(f"column {columns.text!r} is empty")
     key = f"{prefix}#{number}" if columns.key is None else _key(values, columns.key)
-    if len(key) > MAX_KEY_CHARACTERS:
-        raise _Bad(f"the key has {len(key)} characters; the limit is {MAX_KEY_CHARACTERS}")
+    if len(key) > MAX_DOCUMENT_KEY_CHARACTERS:
+        raise _Bad(f"the key has {len(key)} characters; the limit is {MAX_DOCUMENT_KEY_CHARACTERS}")
     metadata = {name: _plain(name, values[name]) for name in columns.metadata if values.get(name) not in (None, "")}
     title = _text(values, columns.title) if columns.title is not None else None
     return Row(number=number, key=key, text=text, size=size, title=title or None, metadata=metadata)

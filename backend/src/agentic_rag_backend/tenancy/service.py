@@ -6,17 +6,30 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agentic_rag_backend.domain.limits import printable_name
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantId
 from agentic_rag_backend.errors import Conflict, InvalidRequest
+from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.stores.catalogue.base import Page, TenantDirectory
+from agentic_rag_backend.stores.catalogue.outbox import Topic
 from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
 
-MAX_NAME_CHARACTERS = 128
 _FIRST_KEY = uuid.UUID("6f7c1e0a-5d2b-4f57-9a63-3c1d0f6b8e21")
 """Makes the id of a tenant's first key out of the tenant's: the same in every process, so that one of them issues it."""
 
 Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 """Removes a tenant's data from every other store and returns counts; the container composes it."""
+
+
+DELETED_WITHIN_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """What was removed of a deleted tenant, by store and table; not ``done``: the rest goes by itself."""
+
+    done: bool
+    counts: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +43,11 @@ class IssuedKey:
 class TenantService:
     """Creates and deletes tenants, issues and revokes keys."""
 
-    def __init__(self, directory: TenantDirectory, erase: Erase) -> None:
+    def __init__(self, directory: TenantDirectory, erase: Erase, relay: Relay) -> None:
         self._directory = directory
         self._erase = erase
+        self._relay = relay
+        relay.register({Topic.TENANT: self._remove})
 
     async def create(self, name: str) -> Tenant:
         """Create a tenant.
@@ -41,7 +56,7 @@ class TenantService:
             InvalidRequest: the name is empty or too long.
             Conflict: the name is taken.
         """
-        return await self._directory.create(_checked_name(name))
+        return await self._directory.create(printable_name(name))
 
     async def get(self, tenant: TenantId) -> Tenant:
         """Return a tenant or raise `NotFound`."""
@@ -55,9 +70,24 @@ class TenantService:
         """List tenants by creation."""
         return await self._directory.tenants(limit=limit, cursor=cursor)
 
-    async def delete(self, tenant: TenantId) -> Mapping[str, int]:
-        """Refuse the tenant's requests at once, remove everything it has in every store, and return the counts."""
+    async def delete(self, tenant: TenantId, *, within_s: float = DELETED_WITHIN_S) -> Removal:
+        """Refuse the tenant's requests at once and remove everything that it has in every store.
+
+        Args:
+            within_s: seconds that this waits for; a removal that takes longer, or that a store interrupts, goes on by itself.
+
+        Raises:
+            NotFound: there is no such tenant.
+        """
         await self._directory.mark_deleting(tenant)
+        delivery = await self._relay.deliver(tenant, within_s=within_s)
+        return Removal(done=delivery.done, counts=delivery.counts)
+
+    async def finish_deleting(self, tenant: TenantId) -> Mapping[str, int]:
+        """Remove everything of a tenant whose removal was interrupted; return the counts."""
+        return await self._remove(tenant, tenant.value)
+
+    async def _remove(self, tenant: TenantId, _subject: str) -> Mapping[str, int]:
         counts = dict(await self._erase(tenant))
         counts.update(await self._directory.remove(tenant))
         return counts
@@ -73,7 +103,7 @@ class TenantService:
             raise InvalidRequest(f"a key needs at least one scope of {', '.join(Scope)}; got none")
         secret = new_secret()
         key = await self._directory.add_key(
-            tenant, name=_checked_name(name), secret_sha256=secret_hash(secret), scopes=list(scopes)
+            tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=list(scopes)
         )
         return IssuedKey(key, secret)
 
@@ -87,7 +117,7 @@ class TenantService:
         first = str(uuid.uuid5(_FIRST_KEY, tenant.value))
         try:
             key = await self._directory.add_key(
-                tenant, name=_checked_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first
+                tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=[Scope.ADMIN], key_id=first
             )
         except Conflict:
             return None
@@ -101,10 +131,3 @@ class TenantService:
     async def revoke_key(self, tenant: TenantId, key_id: str) -> None:
         """Make a key useless at once, or raise `NotFound`."""
         await self._directory.revoke_key(tenant, key_id)
-
-
-def _checked_name(name: str) -> str:
-    stripped = name.strip()
-    if not 1 <= len(stripped) <= MAX_NAME_CHARACTERS or not stripped.isprintable():
-        raise InvalidRequest(f"a name must have 1 to {MAX_NAME_CHARACTERS} printable characters; got {len(stripped)}")
-    return stripped

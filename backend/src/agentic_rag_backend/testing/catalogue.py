@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from agentic_rag_backend.stores.catalogue.base import (
     JobCatalogue,
     TenantDirectory,
 )
+from agentic_rag_backend.stores.catalogue.outbox import Entry, Outbox, Topic
 from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
 from agentic_rag_backend.testing import (
     catalogue_directory,
     catalogue_documents,
+    catalogue_outbox,
     catalogue_results,
     catalogue_revisions,
     catalogue_standings,
@@ -55,9 +58,10 @@ VISIBLE = submission("visible").document_id
 STAGED = submission("staged").document_id
 WANTED = [(item.chunk, item.recipe or "") for item in prepared(STAGED, 1, TEXT)]
 CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
+FAR = datetime(2999, 1, 1, tzinfo=UTC)
 OTHER_SECRET = "cc" * 32
-UNSCOPED = {"create", "tenant_by_name", "tenants", "authenticate", "rebuilds_due", "due"}
-"""Methods of the tenant directory, and of trees, that come before any tenant, or look at all of them."""
+UNSCOPED = {"hand_back_all", "create", "tenant_by_name", "tenants", "authenticate", "rebuilds_due", "due", "known", "removed"}
+"""Methods of the tenant directory, of trees and of the outbox that come before any tenant, or look at all of them."""
 
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
@@ -99,6 +103,8 @@ OPERATIONS: dict[str, Operation] = {
     "jobs.start": lambda c, t, ids: c.jobs.start(t, ids["open"]),
     "jobs.progress": lambda c, t, ids: c.jobs.progress(t, ids["open"], stage="x", done=5, total=6),
     "jobs.request_cancel": lambda c, t, ids: c.jobs.request_cancel(t, ids["open"]),
+    "jobs.hand_back": lambda c, t, ids: c.jobs.hand_back(t, ids["open"], 1),
+    "jobs.pending_documents": lambda c, t, _: c.jobs.pending_documents(t, queued_before=FAR),
     "jobs.remember": lambda c, t, ids: c.jobs.remember(t, ids["open"], "x", 1),
     "jobs.finish": lambda c, t, ids: c.jobs.finish(t, ids["open"], JobState.FAILED),
     "jobs.retry": lambda c, t, ids: c.jobs.retry(t, ids["ended"], nothing),
@@ -118,6 +124,7 @@ OPERATIONS: dict[str, Operation] = {
     "trees.summaries": lambda c, t, _: c.trees.summaries(t, [catalogue_trees.KEY]),
     "trees.drop_summaries": lambda c, t, _: c.trees.drop_summaries(t, keep=[]),
     "trees.delete_generations": lambda c, t, _: c.trees.delete_generations(t, keep=99),
+    "outbox.pending": lambda c, t, _: c.outbox.pending(t, limit=10),
     # From here on they leave something of their own behind, or return what they were given.
     "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
     "communities.publish_generation": lambda c, t, _: c.communities.publish_generation(t, 1, built_from=9, details={"of": "B"}),
@@ -130,6 +137,8 @@ OPERATIONS: dict[str, Operation] = {
     "trees.change": lambda c, t, _: _changed(c, t),
     "trees.asked": lambda c, t, _: c.trees.asked(t),
     "trees.save_summaries": lambda c, t, _: c.trees.save_summaries(t, []),
+    "outbox.add": lambda c, t, _: c.outbox.add(t, Topic.LABELS, VISIBLE),
+    "outbox.delivered": lambda c, t, _: c.outbox.delivered(t, [Entry(Topic.LABELS, VISIBLE, "token")]),
     "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
     "documents.mended": lambda c, t, _: c.documents.mended(t, VISIBLE, knowledge=True),
     "documents.submit": lambda c, t, _: c.documents.submit(t, submission("visible", "other text"), nothing),
@@ -195,6 +204,7 @@ CHECKS: tuple[Check, ...] = (
     another_tenant_sees_nothing,
     equal_ids_stay_apart,
     *catalogue_documents.CHECKS,
+    *catalogue_outbox.CHECKS,
     *catalogue_results.CHECKS,
     *catalogue_revisions.CHECKS,
     *catalogue_standings.CHECKS,
@@ -213,12 +223,14 @@ def _equal_methods() -> None:
         "tenants": TenantDirectory,
         "communities": CommunityCatalogue,
         "trees": TreeCatalogue,
+        "outbox": Outbox,
     }
     methods = {
         f"{noun}.{name}"
         for noun, port in ports.items()
         for name, _ in inspect.getmembers(port, inspect.isfunction)
-        if not name.startswith("_") and not (noun in ("tenants", "trees") and name in UNSCOPED)
+        if not name.startswith("_")
+        and not ((noun in ("tenants", "trees", "outbox") or name == "hand_back_all") and name in UNSCOPED)
     }
     equal(sorted(OPERATIONS), sorted(methods))
 
@@ -277,7 +289,7 @@ async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -
         "documents.counts",
     )
     names += ("documents.blob_keys", "documents.visible_versions", "documents.visibility")
-    names += ("jobs.jobs", "tenants.tenant", "tenants.keys")
+    names += ("jobs.jobs", "tenants.tenant", "tenants.keys", "outbox.pending")
     names += ("tenants.flags", "communities.pointer", "communities.summaries")
     names += ("trees.pointer", "trees.nodes", "trees.summaries", "trees.generations")
     found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in names]

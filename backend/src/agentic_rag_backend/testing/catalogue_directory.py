@@ -167,6 +167,17 @@ async def tenants_are_found(catalogue: Catalogue) -> None:
     await raises(NotFound, catalogue.jobs.create(TenantId.new(), JobKind.REBUILD, {}, nothing), "a job of nobody")
 
 
+async def removals_are_on_record(catalogue: Catalogue) -> None:
+    """A tenant is known until it is removed, and its removal on record from then on; any other id is neither."""
+    directory = catalogue.tenants
+    stays, goes = [(await directory.create(name)).id for name in ("stays", "goes")]
+    asked = [stays, goes, TenantId.new()]
+    equal((await directory.known(asked), await directory.removed(asked)), (frozenset((stays, goes)), frozenset()))
+    await directory.remove(goes)
+    await directory.remove(goes)
+    equal((await directory.known(asked), await directory.removed(asked)), (frozenset((stays,)), frozenset((goes,))))
+
+
 async def keys_open_their_tenant(catalogue: Catalogue) -> None:
     """A key names tenant, scopes, flags and version; revoked, or with its tenant going, it opens nothing."""
     owner, directory = await tenant(catalogue), catalogue.tenants
@@ -365,6 +376,7 @@ CHECKS: tuple[Check, ...] = (
     a_job_is_cancelled_and_tried_again,
     jobs_are_listed_in_pages,
     tenants_are_found,
+    removals_are_on_record,
     keys_open_their_tenant,
     flags_are_counted,
     a_tenant_is_removed_whole,

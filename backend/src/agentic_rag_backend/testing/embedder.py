@@ -68,6 +68,17 @@ async def check_query(embedder: Embedder) -> None:
     assert np.isfinite(await embedder.embed_query("")).all()
 
 
+async def check_long_query(embedder: Embedder) -> None:
+    """Of a very long question the beginning is embedded, and how much that is can be asked."""
+    short = "Who discovered radium?"
+    assert embedder.query_characters(short) == len(short)
+    for long in ("." * 8000, "Who discovered radium? " * 2000, "雨" * 8000):
+        read = embedder.query_characters(long)
+        assert 100 <= read <= len(long)
+        np.testing.assert_allclose(await embedder.embed_query(long), await embedder.embed_query(long[:read]), atol=1e-5)
+    assert embedder.query_characters("." * 100_000) < 100_000
+
+
 async def check_long_text(embedder: Embedder) -> None:
     """What comes late in a long text changes its vector: nothing is cut."""
     start = "The committee met again to discuss the harbour, the railway and the schools of the town. " * 40
@@ -96,6 +107,7 @@ CHECKS = (
     check_alone_or_in_a_batch,
     check_concurrent_calls,
     check_query,
+    check_long_query,
     check_long_text,
     check_nothing,
     check_fingerprint,

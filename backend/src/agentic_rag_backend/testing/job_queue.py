@@ -109,6 +109,24 @@ async def what_was_enqueued_before_runs_after_launch(place: Workplace) -> None:
     _equal(log.runs, [(A, "waiting", 1)])
 
 
+async def what_waits_tells_for_how_long(place: Workplace) -> None:
+    """The oldest workflow that nobody has claimed is measured in its own queue."""
+    log = _Log()
+    async with _launched(place, log):
+        pass
+    queue = _registered(place, log)
+    _equal(queue.queue_of("commit_v1"), QueueName.COMMIT)
+    _equal(await queue.oldest_enqueued_s(), {QueueName.PREPARE: 0.0, QueueName.COMMIT: 0.0})
+    await queue.enqueue("commit_v1", A, "waiting", 1)
+    await asyncio.sleep(0.1)
+    first = (await queue.oldest_enqueued_s())[QueueName.COMMIT]
+    await queue.enqueue("commit_v1", A, "younger", 1)
+    waited = await queue.oldest_enqueued_s()
+    await queue.shutdown()
+    if not (0 < first <= waited[QueueName.COMMIT] and waited[QueueName.PREPARE] == 0):
+        raise AssertionError(f"the older of two waited {first!r} s at first, then {waited!r}")
+
+
 async def commits_of_a_tenant_go_one_at_a_time(place: Workplace) -> None:
     """``commit`` runs one of a tenant at once, in order; ``prepare`` several, up to the limit."""
     log, commits = _Log(), _Log()
@@ -271,6 +289,7 @@ CHECKS: tuple[Check, ...] = (
     a_job_runs_once,
     row_and_job_are_one,
     what_was_enqueued_before_runs_after_launch,
+    what_waits_tells_for_how_long,
     commits_of_a_tenant_go_one_at_a_time,
     tenants_do_not_wait_for_each_other,
     a_failure_frees_the_tenant,

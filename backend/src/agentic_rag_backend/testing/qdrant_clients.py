@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,9 +14,13 @@ import httpx
 import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.local.persistence import CollectionPersistence
 
 WITHOUT_INDEXES = "ignore:Payload indexes have no effect in the local Qdrant:UserWarning"
 """What to filter where a local client is used: it scans."""
+
+_SERIALIZED = 3
+"""Value of ``sqlite3.threadsafety`` where threads may share connections."""
 
 
 def _products(query: NDArray[np.floating], vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -51,6 +56,9 @@ class LocalClient(AsyncQdrantClient):
 
 def local_client(folder: Path) -> AsyncQdrantClient:
     """Return a client that keeps its points in ``folder`` and needs no server: for small samples, a thousandth as fast."""
+    if CollectionPersistence.CHECK_SAME_THREAD is None:
+        # Left to itself, the client opens a database to learn this and never closes it, which Python 3.13 warns of.
+        CollectionPersistence.CHECK_SAME_THREAD = sqlite3.threadsafety != _SERIALIZED
     return LocalClient(path=str(folder))
 
 

@@ -40,6 +40,10 @@ class HashedWords:
         """Return the vector of a question."""
         return self._vector(text)
 
+    def query_characters(self, text: str) -> int:
+        """Return the length of the question: all of it is read."""
+        return len(text)
+
     async def close(self) -> None:
         """Hold nothing."""
 
@@ -132,7 +136,7 @@ class HeldQueue:
     async def launch(self) -> None:
         """Run nothing."""
 
-    async def shutdown(self) -> None:
+    async def shutdown(self, *, drain: bool = True) -> None:
         """Run nothing."""
 
     async def ping(self) -> None:

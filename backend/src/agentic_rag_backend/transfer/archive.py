@@ -15,11 +15,9 @@ headers are read here, because `tarfile` would follow extensions of any declared
 
 from __future__ import annotations
 
-import gzip
 import io
 import re
 import tarfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -30,6 +28,7 @@ from typing import BinaryIO
 from pydantic import TypeAdapter, ValidationError
 
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.transfer.gunzip import Gunzip
 
 MANIFEST, ENTITIES, COMMUNITIES, SUMMARIES, TREE, TREE_SUMMARIES, END = (
     "manifest.json",
@@ -44,6 +43,10 @@ _BLOCK = 512
 _SMALL_BYTES = 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _GZIP_LEVEL = 5
+PART_LINE_BYTES = 64 * 1024 * 1024
+"""Of every line but a document's first, which has its text."""
+MOST_LINES = 4_000_000
+"""Of one member."""
 _DOCUMENT = re.compile(r"documents/([0-9]{8})/(record\.jsonl|original)\Z")
 
 
@@ -88,8 +91,8 @@ class Limits:
     original: int
 
     @property
-    def line(self) -> int:
-        """A text may be escaped to six times its size, and its parse be longer than the original."""
+    def document_line(self) -> int:
+        """A text may be escaped to six times its size, and what a parser returns be longer than the original."""
         return 8 * self.original + _SMALL_BYTES
 
 
@@ -101,7 +104,6 @@ class Member:
         self.size = size
         self._read = read
         self._left = size
-        self._pending = b""
 
     def content(self, *, limit: int) -> bytes:
         """Return all of it.
@@ -110,30 +112,48 @@ class Member:
             PayloadTooLarge: it has more than ``limit`` bytes.
         """
         if self.size > limit:
-            raise PayloadTooLarge(f"{self.name} has {self.size} bytes; at most {limit} are taken in")
+            raise PayloadTooLarge(f"{self.name} has {self.size} bytes; the limit is {limit}")
         return self._some(self._left)
 
-    def lines(self, *, limit: int) -> Iterator[bytes]:
-        """Yield its lines.
+    def lines(self, *, limit: int, first: int | None = None, most: int = MOST_LINES) -> Iterator[bytes]:
+        """Yield its lines; each byte is looked at once, however the lines are cut.
+
+        Args:
+            limit: most bytes of a line.
+            first: most bytes of the first line, where that is another number.
+            most: most lines.
 
         Raises:
-            PayloadTooLarge: one has more than ``limit`` bytes.
+            PayloadTooLarge: a line is longer, or there are more lines.
+            InvalidRequest: a line is empty.
         """
-        while self._left or self._pending:
-            line, end, rest = self._pending.partition(b"\n")
-            if not end and self._left:
-                if len(self._pending) > limit:
-                    raise PayloadTooLarge(f"a line of {self.name} has more than {limit} bytes")
-                self._pending += self._some(min(_READ_BYTES, self._left))
-                continue
-            self._pending = rest
-            if line:
-                yield line
+        held: list[bytes] = []
+        size, number, allowed = 0, 1, limit if first is None else first
+        while self._left:
+            *ended, rest = self._some(min(_READ_BYTES, self._left)).split(b"\n")
+            for part in ended:
+                self._check(number, size + len(part), allowed, most)
+                yield b"".join([*held, part])
+                held, size, number, allowed = [], 0, number + 1, limit
+            if rest:
+                size += len(rest)
+                self._check(number, size, allowed, most)
+                held.append(rest)
+        if held:
+            yield b"".join(held)
 
     def skip(self) -> None:
         """Leave the rest unread."""
         while self._left:
             self._some(min(_READ_BYTES, self._left))
+
+    def _check(self, number: int, size: int, allowed: int, most: int) -> None:
+        if not size:
+            raise InvalidRequest(f"{self.name}, line {number} is empty")
+        if size > allowed:
+            raise PayloadTooLarge(f"{self.name}, line {number} has more than {allowed} bytes, which is the limit")
+        if number > most:
+            raise PayloadTooLarge(f"{self.name} has more than {most} lines, which is the limit")
 
     def _some(self, size: int) -> bytes:
         found = self._read(size)
@@ -145,9 +165,8 @@ class ArchiveReader:
     """Reads an archive that anybody may have written."""
 
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
-        self._file = file
-        self._limits = limits
-        self._taken = 0
+        self._unpacked = Gunzip(file, limit=limits.archive)
+        self._limit = limits.archive
 
     def members(self) -> Iterator[Member]:
         """Yield the members in order, each to be read before the next is asked for.
@@ -174,32 +193,21 @@ class ArchiveReader:
 
     def _end(self) -> None:
         """Read what pads the file, at whose end its checksum is."""
-        while padding := self._some(_READ_BYTES):
+        while padding := self._unpacked.read(_READ_BYTES):
             if padding.strip(b"\0"):
                 raise InvalidRequest("the archive goes on after its end")
-            self._count(len(padding))
 
     def _exactly(self, size: int) -> bytes:
-        self._count(size)
+        if size > self._limit:
+            raise PayloadTooLarge(f"the archive unpacks to more than {self._limit} bytes (MAX_IMPORT_MB)")
         parts, left = [], size
         while left:
-            part = self._some(min(left, _READ_BYTES))
+            part = self._unpacked.read(min(left, _READ_BYTES))
             if not part:
                 raise InvalidRequest("the archive is cut off")
             parts.append(part)
             left -= len(part)
         return b"".join(parts)
-
-    def _some(self, most: int) -> bytes:
-        try:
-            return self._file.read(most)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InvalidRequest(f"the archive is damaged or cut off: {str(error)[:100]}") from None
-
-    def _count(self, size: int) -> None:
-        self._taken += size
-        if self._taken > self._limits.archive:
-            raise PayloadTooLarge(f"the archive unpacks to more than {self._limits.archive} bytes (MAX_IMPORT_MB)")
 
 
 def _known(name: str) -> bool:
@@ -209,8 +217,8 @@ def _known(name: str) -> bool:
 @contextmanager
 def reading(path: Path, limits: Limits) -> Iterator[ArchiveReader]:
     """Open the archive at ``path``."""
-    with gzip.open(path, "rb") as file:
-        yield ArchiveReader(file, limits)  # type: ignore[arg-type]
+    with path.open("rb") as file:
+        yield ArchiveReader(file, limits)
 
 
 _ANYTHING: TypeAdapter[dict[str, object]] = TypeAdapter(dict[str, object])

@@ -118,7 +118,7 @@ def _manifest(member: Member | None) -> Manifest:
     said = archive.loosely(content)
     version = said.get("version")
     if said.get("format") != FORMAT or not isinstance(version, int):
-        raise InvalidRequest(f"this is no archive of a tenant: its format is {str(said.get('format'))[:80]!r}")
+        raise InvalidRequest(f"this is no archive of a tenant: the format of its manifest is not {FORMAT!r}")
     if version > VERSION:
         raise InvalidRequest(f"the archive is of format {version}; this release reads up to {VERSION}: update it first")
     return decoded(Manifest, content, where=archive.MANIFEST)
@@ -137,16 +137,16 @@ def _named(member: Member | None, name: str) -> Member:
 
 
 def _records(kind: type[R], member: Member, limits: Limits) -> Iterator[tuple[R, ...]]:
-    lines = enumerate(member.lines(limit=limits.line), start=1)
+    lines = enumerate(member.lines(limit=archive.PART_LINE_BYTES), start=1)
     return _batches(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
 
 
 def _document(member: Member, limits: Limits) -> ArchivedDocument:
-    lines = member.lines(limit=limits.line)
+    lines = member.lines(limit=archive.PART_LINE_BYTES, first=limits.document_line)
     first = next(lines, None)
     if first is None:
         raise InvalidRequest(f"{member.name} is empty")
-    found = ArchivedDocument(decoded(DocumentLine, first, where=member.name))
+    found = ArchivedDocument(decoded(DocumentLine, first, where=f"{member.name}, line 1"))
     for number, line in enumerate(lines, start=2):
         found.add(decoded(PartOfDocument, line, where=f"{member.name}, line {number}").root)
     return found

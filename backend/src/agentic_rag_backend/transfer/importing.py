@@ -6,6 +6,7 @@ is not computed again. What a model computed comes with the archive; vectors of 
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,7 +32,6 @@ from agentic_rag_backend.domain.graph import (
     relationship_id,
 )
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
@@ -134,11 +134,8 @@ class Filling:
 
     async def document(self, archived: ArchivedDocument) -> None:
         """Write a document to every store, out of sight."""
-        archived.check(self.types)
-        chunks = self.identity.chunks(archived)
         document_id = self.identity.document(archived.document.id)
-        if document_id in self.versions:
-            raise InvalidRequest(f"document {archived.document.id} is twice in the archive")
+        chunks, knowledge = await asyncio.to_thread(self._read, archived, document_id)
         self.versions[document_id] = archived.document.version
         if not self.identity.kept:
             self.chunk_ids.update(zip((line.id for line in archived.chunks), (chunk.id for chunk in chunks), strict=True))
@@ -148,7 +145,6 @@ class Filling:
         record = self._record(archived, document_id, await self._prepared(archived, chunks))
         if archived.original is not None:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
-        knowledge = self._knowledge(archived, document_id, chunks)
         await self.destination.graph.write_document(self.tenant, knowledge)
         await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
         await self.destination.nodes.write(self.tenant, knowledge)
@@ -157,11 +153,12 @@ class Filling:
 
     async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
         """Take in communities; `finish` writes them, since a parent may come after its children."""
-        if self.manifest.generation is None:
-            raise InvalidRequest("the archive has communities of no generation")
-        if not self.generation:
+        if not self.generation and self.manifest.generation is not None:
             last = (await self.destination.transfer.snapshot(self.tenant)).last_generation
             self.generation = max(self.manifest.generation.number, last + 1)
+        await asyncio.to_thread(self._read_communities, records)
+
+    def _read_communities(self, records: Sequence[CommunityRecord]) -> None:
         for record in records:
             members = tuple(map(self.identity.entity, record.members))
             community = Community(
@@ -177,13 +174,17 @@ class Filling:
 
     async def write_communities(self) -> None:
         """Write the generation to the graph, under the parents' and fingerprints' new names."""
-        ids = {record.id: community.id for record, community in self.communities}
-        if not {record.parent for record, _ in self.communities} - {None} <= ids.keys() or len(ids) < len(self.communities):
-            raise InvalidRequest("the archive's communities are not one hierarchy")
         now: Mapping[str, str] = {}
         if not self.identity.kept and self.communities:
             knowledge = await read_visible(self.destination.graph, self.tenant, self.versions)
-            now = fingerprints(knowledge, [community for _, community in self.communities])
+            now = await asyncio.to_thread(fingerprints, knowledge, [community for _, community in self.communities])
+        await asyncio.to_thread(self._name_communities, now)
+        if self.generation:
+            written = [community for _, community in self.communities]
+            await self.destination.graph.write_communities(self.tenant, self.generation, written)
+
+    def _name_communities(self, now: Mapping[str, str]) -> None:
+        ids = {record.id: community.id for record, community in self.communities}
         self.communities = [
             (
                 record,
@@ -195,12 +196,14 @@ class Filling:
             )
             for record, community in self.communities
         ]
-        if self.generation:
-            written = [community for _, community in self.communities]
-            await self.destination.graph.write_communities(self.tenant, self.generation, written)
 
     async def summaries(self, found: Sequence[CommunitySummary]) -> None:
         """Record summaries, those that were written last as the last ones."""
+        rounds = await asyncio.to_thread(self._rounds, found)
+        for number in sorted(rounds):
+            await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
+
+    def _rounds(self, found: Sequence[CommunitySummary]) -> dict[int, list[CommunitySummary]]:
         fingerprint = {record.fingerprint: community.fingerprint for record, community in self.communities}
         passages = Passages(self.identity, self.chunk_ids)
         rounds: dict[int, list[CommunitySummary]] = defaultdict(list)
@@ -210,8 +213,7 @@ class Filling:
             if own is not None:
                 rounds[seen[own]].append(replace(passages.rewritten(each), fingerprint=own))
                 seen[own] += 1
-        for number in sorted(rounds):
-            await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
+        return rounds
 
     async def finish(self) -> None:
         """Write what communities are found by, take the scaffold down, and show everything."""
@@ -245,6 +247,12 @@ class Filling:
 
     # --- internals
 
+    def _read(self, archived: ArchivedDocument, document_id: str) -> tuple[list[Chunk], DocumentKnowledge]:
+        """Return the document's chunks and what it says; in a thread, since it takes time that grows with the document."""
+        archived.check(self.types.keys())
+        chunks = self.identity.chunks(archived)
+        return chunks, self._knowledge(archived, document_id, chunks)
+
     @property
     def _scaffold(self) -> str:
         return stable_id("import-scaffold", self.tenant)
@@ -266,6 +274,7 @@ class Filling:
         lacking = [number for number in range(len(chunks)) if number not in found]
         title, computation = archived.document.title, self.destination.computation
         for first in range(0, len(lacking), _GROUP_CHUNKS):
+            await self.run.progress("documents", len(self.versions), self.manifest.documents)
             numbers = lacking[first : first + _GROUP_CHUNKS]
             group = [chunks[number] for number in numbers]
             computed = await computation.compute(title, group, [computation.recipe(title, chunk) for chunk in group])
@@ -280,6 +289,7 @@ class Filling:
             if item.vector is None and not (self.same_vectors and item.failure is not None)
         ]
         for first in range(0, len(without), _GROUP_CHUNKS):
+            await self.run.progress("documents", len(self.versions), self.manifest.documents)
             numbers = without[first : first + _GROUP_CHUNKS]
             vectors = await self.destination.computation.embed([passage_text(title, found[each].chunk) for each in numbers])
             self.embedded += len(numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,7 +34,7 @@ def packed(vector: Vector) -> str:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode()
 
 
-def unpacked(text: str, *, dimensions: int) -> Vector:
+def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vector:
     """Return what `packed` was given.
 
     Raises:
@@ -43,12 +43,12 @@ def unpacked(text: str, *, dimensions: int) -> Vector:
     try:
         raw = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidRequest("a vector of the archive is not base64") from None
+        raise InvalidRequest(f"{where}: a vector is not base64") from None
     if len(raw) != 4 * dimensions:
-        raise InvalidRequest(f"a vector of the archive has {len(raw)} bytes; {dimensions} dimensions take {4 * dimensions}")
+        raise InvalidRequest(f"{where}: a vector has {len(raw)} bytes; {dimensions} dimensions take {4 * dimensions}")
     vector: Vector = np.frombuffer(raw, dtype="<f4").astype(np.float32)
     if not np.isfinite(vector).all():
-        raise InvalidRequest("a vector of the archive holds NaN or infinity")
+        raise InvalidRequest(f"{where}: a vector holds NaN or infinity")
     return vector
 
 
@@ -176,11 +176,11 @@ class ArchivedDocument:
         """Return the text of one of its chunks."""
         return self.document.text[chunk.start_char : chunk.end_char]
 
-    def check(self, known: Mapping[str, object]) -> None:
+    def check(self, known: Set[str]) -> None:
         """Refuse what points at what is not there.
 
         Args:
-            known: the archive's entities by id.
+            known: ids of the archive's entities.
 
         Raises:
             InvalidRequest: naming the document and what is wrong with it.
@@ -190,15 +190,32 @@ class ArchivedDocument:
             if not 0 <= chunk.start_char < chunk.end_char <= end:
                 raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside of its text")
         named = {each.id for each in self.entities}
-        if len(named) < len(self.entities) or not named <= known.keys():
+        if len(named) < len(self.entities) or not named <= known:
             raise InvalidRequest(f"{where}: its entities are not the archive's")
         positions = [mention.chunk for each in self.entities for mention in each.mentions]
         positions += [sentence.chunk for each in self.relationships for sentence in each.sentences]
         if any(position >= len(self.chunks) for position in positions):
             raise InvalidRequest(f"{where}: something is said in a chunk that it does not have")
+        self._check_places(where)
         if not {end for each in self.relationships for end in (each.source, each.target)} <= named:
             raise InvalidRequest(f"{where}: a relationship is of entities that it does not name")
         if self.original is not None and content_hash(self.original) != self.document.content_hash:
             raise InvalidRequest(f"{where}: its original is not the one that it was made from")
         if (self.original is not None) is not self.document.original:
             raise InvalidRequest(f"{where}: its original is missing, or not announced")
+
+    def _check_places(self, where: str) -> None:
+        """Refuse a sentence or mention that is outside of its chunk."""
+        sizes = [chunk.end_char - chunk.start_char for chunk in self.chunks]
+        places = [
+            (sentence.start_char, sentence.end_char, sizes[sentence.chunk])
+            for each in self.relationships
+            for sentence in each.sentences
+        ]
+        for chunk, size in zip(self.chunks, sizes, strict=True):
+            said = chunk.extraction
+            places += [(each.start_char, each.end_char, size) for each in (said.mentions if said else ())]
+            places += [(each.fact_start, each.fact_end, size) for each in (said.relationships if said else ())]
+        for start, end, size in places:
+            if not start <= end <= size:
+                raise InvalidRequest(f"{where}: something is said from {start} to {end} in a chunk of {size} characters")

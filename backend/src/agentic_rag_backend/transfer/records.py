@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
-from typing import Annotated, Any, Final, Literal, TypeVar
+import json
+from typing import Annotated, Final, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints, ValidationError
+from pydantic_core import ErrorDetails
 
-from agentic_rag_backend.domain.document import DocumentState, Failure, ProcessingOptions
-from agentic_rag_backend.domain.graph import CommunitySummary, Extraction
+from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.transfer.values import (
+    MAX_COUNTER,
+    MAX_ITEMS,
+    MAX_LEVEL,
+    MAX_MEMBERS,
+    MAX_WORD_CHARACTERS,
+    Count,
+    Counter,
+    Details,
+    Extracted,
+    Failed,
+    Key,
+    Level,
+    Line,
+    MediaType,
+    Metadata,
+    Name,
+    Packed,
+    Processing,
+    Sha256,
+    Summary,
+    TenantNameText,
+    Time,
+    Title,
+    Uuid,
+    Validity,
+    Weight,
+    Word,
+)
 
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
 """Raised when an older release could not read what is written, or would read it wrongly."""
 
-_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 _SHOWN = 3
-Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Name = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
-Packed = Annotated[str, StringConstraints(max_length=400_000)]
-"""A vector: float32, little-endian, in base64."""
-Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Number = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class Record(BaseModel):
@@ -37,16 +57,16 @@ class TenantName(Record):
     """Whose archive it is."""
 
     id: Annotated[str, StringConstraints(pattern=r"^t_[0-9a-f]{32}$")]
-    name: Annotated[str, StringConstraints(min_length=1, max_length=128)]
+    name: TenantNameText
 
 
 class Generation(Record):
     """The communities' current generation."""
 
-    number: Number
+    number: Counter
     stale: bool
-    built_at: AwareDatetime | None
-    details: dict[str, Any]
+    built_at: Time | None
+    details: Details
 
 
 class Manifest(Record):
@@ -58,9 +78,9 @@ class Manifest(Record):
     format: Literal["agentic-rag tenant"]
     version: Literal[1]
     release: Name
-    written_at: AwareDatetime
+    written_at: Time
     tenant: TenantName
-    state_version: Count
+    state_version: Annotated[int, Field(ge=0, le=MAX_COUNTER)]
     flags: dict[Name, bool]
     embedder: Name
     dimensions: Annotated[int, Field(ge=1, le=65_536)]
@@ -76,7 +96,7 @@ class EntityRecord(Record):
 
     id: Uuid
     name: Name
-    type: Annotated[str, StringConstraints(max_length=200)]
+    type: Annotated[str, StringConstraints(max_length=MAX_WORD_CHARACTERS)]
 
 
 class DocumentLine(Record):
@@ -84,22 +104,22 @@ class DocumentLine(Record):
 
     kind: Literal["document"] = "document"
     id: Uuid
-    version: Number
-    key: Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+    version: Counter
+    key: Key
     state: Literal[DocumentState.READY, DocumentState.PARTIAL]
-    title: str
-    submitted_title: str
-    metadata: dict[str, Any]
-    submitted_metadata: dict[str, Any]
+    title: Title
+    submitted_title: Title
+    metadata: Metadata
+    submitted_metadata: Metadata
     content_hash: Sha256
-    media_type: Annotated[str, StringConstraints(max_length=200)]
+    media_type: MediaType
     size_bytes: Count
-    options: ProcessingOptions
+    options: Processing
     text: str
-    created_at: AwareDatetime
-    updated_at: AwareDatetime
-    version_created_at: AwareDatetime
-    failures: tuple[Failure, ...]
+    created_at: Time
+    updated_at: Time
+    version_created_at: Time
+    failures: Annotated[tuple[Failed, ...], Field(max_length=MAX_ITEMS)]
     original: bool
     """Whether the next member is its original; where originals are gone, there is none."""
 
@@ -114,11 +134,11 @@ class ChunkLine(Record):
     start_line: Count
     end_line: Count
     size_tokens: Count
-    headings: tuple[str, ...]
-    extraction: Extraction | None
+    headings: Annotated[tuple[Line, ...], Field(max_length=100)]
+    extraction: Extracted | None
     """None: nothing is on record, and it is computed again."""
     recipe: Sha256 | None
-    failure: Failure | None
+    failure: Failed | None
     vector: Packed | None
 
 
@@ -135,7 +155,7 @@ class EntityLine(Record):
 
     kind: Literal["entity"] = "entity"
     id: Uuid
-    names: tuple[Name, ...] = Field(min_length=1)
+    names: tuple[Name, ...] = Field(min_length=1, max_length=MAX_ITEMS)
     mentions: tuple[Mention, ...]
 
 
@@ -145,7 +165,7 @@ class Sentence(Record):
     chunk: Count
     start_char: Count
     end_char: Count
-    fact: str
+    fact: Line
 
 
 class RelationshipLine(Record):
@@ -155,9 +175,9 @@ class RelationshipLine(Record):
     source: Uuid
     target: Uuid
     relation: Name
-    weight: Annotated[float, Field(allow_inf_nan=False)]
-    valid_at: datetime | None
-    invalid_at: datetime | None
+    weight: Weight
+    valid_at: Validity | None
+    invalid_at: Validity | None
     sentences: tuple[Sentence, ...] = Field(min_length=1)
 
 
@@ -165,10 +185,10 @@ class CommunityRecord(Record):
     """A community of the current generation; ``current``: its fingerprint is that of the knowledge in the archive."""
 
     id: Uuid
-    level: Count
+    level: Level
     parent: Uuid | None
-    members: tuple[Uuid, ...]
-    fingerprint: Name
+    members: Annotated[tuple[Uuid, ...], Field(max_length=MAX_MEMBERS)]
+    fingerprint: Word
     current: bool
     vector: Packed | None
 
@@ -176,20 +196,20 @@ class CommunityRecord(Record):
 class SummaryRecord(Record):
     """A summary of a community, paid for or not."""
 
-    summary: CommunitySummary
+    summary: Summary
 
 
 class TreeNodeRecord(Record):
     """A node of the current tree over passages; children are chunks at level 1, with their documents, and nodes above."""
 
     id: Uuid
-    level: Number
-    children: tuple[Uuid, ...] = Field(min_length=1)
-    documents: tuple[Uuid, ...]
-    fingerprint: Name
+    level: Annotated[int, Field(ge=1, le=MAX_LEVEL)]
+    children: tuple[Uuid, ...] = Field(min_length=1, max_length=MAX_ITEMS)
+    documents: Annotated[tuple[Uuid, ...], Field(max_length=MAX_ITEMS)]
+    fingerprint: Word
     size: Count
-    prompt_version: Name
-    model: Name
+    prompt_version: Word
+    model: Word
     vector: Packed | None
 
 
@@ -214,15 +234,43 @@ def decoded(kind: type[R], line: bytes, *, where: str) -> R:
     """Return the record that ``line`` says.
 
     Raises:
-        InvalidRequest: it says none, naming the fields that are wrong and never what is in them.
+        InvalidRequest: it says none; the message names the fields that are wrong and their limits, and of what is in them
+            numbers and sizes only.
     """
-    if _NUL.search(line):
+    if b"\\u0000" in line and _holds_nul(line):
         raise InvalidRequest(f"{where}: a text holds NUL, which no store keeps")
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
-        told = (f"{'.'.join(map(str, item['loc'])) or 'line'}: {item['msg']}" for item in error.errors(include_input=False))
-        raise InvalidRequest(f"{where}: {'; '.join(list(told)[:_SHOWN])[:500]}") from None
+        told = [_told(item) for item in error.errors(include_url=False)[:_SHOWN]]
+        raise InvalidRequest(f"{where}: {'; '.join(told)[:500]}") from None
+
+
+def _holds_nul(line: bytes) -> bool:
+    """Tell whether a text of the line has a NUL: what follows a doubled backslash is no escape."""
+    try:
+        waiting: list[object] = [json.loads(line)]
+    except (ValueError, RecursionError):
+        return False  # and no record
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str) and "\0" in value:
+            return True
+        if isinstance(value, dict):
+            waiting += [*value, *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+    return False
+
+
+def _told(item: ErrorDetails) -> str:
+    given, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
+    said = f"kind must be {item['ctx']['expected_tags']}" if item["type"] == "union_tag_invalid" else item["msg"]
+    told = f"{field[:200]}: {said}"
+    if isinstance(given, int | float) and abs(given) < 2**63:
+        return f"{told}; it is {given}"
+    sized = isinstance(given, str | list | dict) and item["type"] != "json_invalid"
+    return f"{told}; it has a length of {len(given)}" if sized else told
 
 
 def encoded(record: BaseModel) -> bytes:

@@ -13,17 +13,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
 from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.stores.blob.base import blob_key
+from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import Limits, reading
 from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, Filling
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import End, Manifest
+from agentic_rag_backend.transfer.verification import verify
 
 WORKFLOW = "import_v1"
 _PART_BYTES = 8 * 1024 * 1024
@@ -65,6 +68,7 @@ class TransferService:
     Args:
         erase: removes what every store but the catalogue holds of a tenant.
         on_opened: told that what was read of a tenant is not what there is now.
+        features: the flags that a tenant can have.
     """
 
     def __init__(
@@ -77,6 +81,7 @@ class TransferService:
         options: TransferOptions,
         erase: Erase,
         on_opened: Callable[[TenantId], None],
+        features: Features,
     ) -> None:
         self._exporter = exporter
         self._destination = destination
@@ -85,6 +90,7 @@ class TransferService:
         self._options = options
         self._erase = erase
         self._on_opened = on_opened
+        self._features = features
 
     @asynccontextmanager
     async def exported(self, tenant: TenantId) -> AsyncIterator[Path]:
@@ -124,11 +130,14 @@ class TransferService:
             name: what a tenant that is made is called; None: what the archive calls it.
 
         Raises:
-            InvalidRequest: it is no archive, or one of a newer format.
+            InvalidRequest: it is no archive, or one of a newer format, or the name is outside of its limits.
             NotFound: there is no such tenant.
             Conflict: the tenant is not empty, or another one has the name.
         """
         manifest = await asyncio.to_thread(self._manifest, archive)
+        if manifest.flags:
+            self._features.check(manifest.flags)
+        name = None if name is None else printable_name(name)
         tenant = await self._reserved(manifest, target, name)
         try:
             arguments = await self._stored(tenant.id, archive)
@@ -214,6 +223,9 @@ class TransferService:
         async with self._workplace() as folder:
             path = folder / "archive"
             await self._fetched(run, path)
+            await run.progress("check", 0, 1, at_once=True)
+            # Nothing is written before all of it was read once and found to be within its limits.
+            await run.watched(verify(path, self._options.limits))
             result = await self._filled(run, path)
         await self._done(run, result)
 
@@ -250,7 +262,7 @@ class TransferService:
             elif isinstance(part, Communities):
                 await filling.read_communities(part.records)
             elif isinstance(part, TreeNodes):
-                filling.tree.read(part.records)
+                await asyncio.to_thread(filling.tree.read, part.records)
             elif isinstance(part, TreeSummaries):
                 await filling.tree.summaries(self._destination.catalogue.trees, part.records)
             elif isinstance(part, (Summaries, End)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -99,11 +100,7 @@ class ImportedTree:
 
     async def summaries(self, trees: TreeCatalogue, records: Sequence[CommunitySummary]) -> None:
         """Record the summaries of nodes."""
-        found = [
-            replace(self.passages.rewritten(each), fingerprint=self._fingerprints[each.fingerprint])
-            for each in records
-            if each.fingerprint in self._fingerprints
-        ]
+        found = await asyncio.to_thread(self._rewritten, records)
         await trees.save_summaries(self.tenant, found)
         self._told.update({(each.fingerprint, each.prompt_version, each.model): each for each in found})
 
@@ -132,6 +129,13 @@ class ImportedTree:
         await trees.publish(self.tenant, number, built_from=0, details=generation.details)
         await trees.delete_generations(self.tenant, keep=number)
         return embedded
+
+    def _rewritten(self, records: Sequence[CommunitySummary]) -> list[CommunitySummary]:
+        return [
+            replace(self.passages.rewritten(each), fingerprint=self._fingerprints[each.fingerprint])
+            for each in records
+            if each.fingerprint in self._fingerprints
+        ]
 
     def _leaf(self, record: TreeNodeRecord) -> TreeNode:
         supports = [

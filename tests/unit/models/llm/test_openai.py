@@ -95,13 +95,20 @@ async def test_a_stream_that_did_not_begin_is_tried_again(make: Make, server: Mo
     assert server.stats().total.calls == 2
 
 
-@pytest.mark.parametrize("status", [400, 401, 403, 404])
-async def test_lasting_failures_end_at_once_and_name_no_secret(make: Make, server: ModelServer, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(400, "model_input_refused"), (401, "model_refused"), (403, "model_refused"), (404, "model_refused")],
+)
+async def test_lasting_failures_end_at_once_and_name_no_secret(make: Make, server: ModelServer, status: int, code: str) -> None:
     with pytest.raises(ModelUnavailable, match=f"HTTP {status}") as caught:
         await make(f"status-{status}").complete(ask("private words"))
     assert server.stats().total.calls == 1
+    assert (caught.value.code, caught.value.status) == (code, 502)
     assert SECRET not in caught.value.message
     assert "private words" not in caught.value.message
+    with pytest.raises(ModelUnavailable) as streaming:
+        await streamed(make(f"status-{status}"), ask())
+    assert streaming.value.code == code
 
 
 async def test_retry_after_is_obeyed(make: Make) -> None:

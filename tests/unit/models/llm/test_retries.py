@@ -8,6 +8,7 @@ import pytest
 
 from agentic_rag_backend.models.llm.retries import (
     FIRST_PAUSE_S,
+    LONGEST_ASKED_S,
     LONGEST_PAUSE_S,
     MOST_ATTEMPTS,
     Failure,
@@ -61,6 +62,9 @@ def test_an_exhausted_account_is_not_tried_again() -> None:
         ({"retry-after": "soon"}, None),
         ({"retry-after": "-1"}, None),
         ({"retry-after": "inf"}, None),
+        ({"retry-after": "1e300"}, LONGEST_ASKED_S),
+        ({"retry-after": "Fri, 31 Dec 9999 23:59:59 GMT"}, LONGEST_ASKED_S),
+        ({"retry-after": "Mon, 1 Jan 2024 00:00:00 +99999999999999"}, None),
         ({}, None),
     ],
 )

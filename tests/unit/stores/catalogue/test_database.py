@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,10 +11,22 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, text, update
 from sqlalchemy.engine import Connection
+from sqlalchemy.exc import (
+    ArgumentError,
+    DatabaseError,
+    DataError,
+    DisconnectionError,
+    IntegrityError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.database import ARRIVING_AT_ONCE, Database, parse_url
+from agentic_rag_backend.stores.catalogue.database import ARRIVING_AT_ONCE, Database, is_outage, parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import tenants
 
@@ -140,8 +153,8 @@ def test_other_urls_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "driver"),
     [
-        ("sqlite:///x.db", "sqlite+pysqlite"),
-        ("sqlite+aiosqlite:///x.db", "sqlite+pysqlite"),
+        ("sqlite:///x.db", "sqlite+catalogue"),
+        ("sqlite+aiosqlite:///x.db", "sqlite+catalogue"),
         ("postgresql://host/x", "postgresql+psycopg"),
         ("postgresql+asyncpg://user:secret@host/x", "postgresql+psycopg"),
     ],
@@ -168,6 +181,26 @@ async def test_a_database_without_tables_is_unavailable(url: str) -> None:
     with pytest.raises(StoreUnavailable):
         await opened.tenants.tenants(limit=1)
     await opened.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "outage"),
+    [
+        (OperationalError("SELECT", {}, sqlite3.OperationalError("database is locked")), True),
+        (DatabaseError("SELECT", {}, sqlite3.DatabaseError("file is not a database")), True),
+        (InterfaceError("SELECT", {}, Exception("server closed the connection")), True),
+        (ProgrammingError("SELECT", {}, Exception("terminating connection"), connection_invalidated=True), True),
+        (PoolTimeout("no free connection"), True),
+        (DisconnectionError("gone"), True),
+        (IntegrityError("INSERT", {}, sqlite3.IntegrityError("NOT NULL constraint failed: queues.created_at")), False),
+        (ProgrammingError("SELECT", {}, sqlite3.ProgrammingError("You can only execute one statement at a time.")), False),
+        (DataError("INSERT", {}, Exception("value out of range")), False),
+        (ArgumentError("no such column"), False),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else None,
+)
+def test_an_outage_is_told_from_a_refused_statement(error: SQLAlchemyError, outage: bool) -> None:
+    assert is_outage(error) is outage
 
 
 async def test_a_value_without_json_form_is_the_callers_fault(catalogue: SqlCatalogue) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Table, inspect
 
 from agentic_rag_backend.stores.catalogue import tenants
+from agentic_rag_backend.stores.catalogue.deployments import RecordedDeployment
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import metadata
 
@@ -39,7 +41,7 @@ async def test_two_processes_migrate_at_once(tmp_path: Path) -> None:
     await second.close()
 
 
-NOBODYS = {"workers", "places"}
+NOBODYS = {"workers", "places", "deployments", "removed_tenants"}
 
 
 @pytest.mark.parametrize(
@@ -60,3 +62,16 @@ async def test_removing_a_tenant_visits_every_table(tmp_path: Path) -> None:
     assert set(await catalogue.tenants.remove(made.id)) == set(metadata.tables) - NOBODYS
     assert tenants.metadata is metadata
     await catalogue.close()
+
+
+async def test_of_processes_that_start_at_once_one_names_the_deployment(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    first, second = await SqlCatalogue.open(url), await SqlCatalogue.open(url)
+    await first.migrate()
+    made = await asyncio.gather(*(each.deployments.identify(name) for name in ("here", "there") for each in (first, second)))
+    assert len(set(made)) == 1
+    assert re.fullmatch("d_[0-9a-f]{32}", made[0].id)
+    await first.deployments.rename("renamed")
+    assert await second.deployments.identify("else") == RecordedDeployment(made[0].id, "renamed")
+    await first.close()
+    await second.close()

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.vector.bm25 import LANGUAGES, Bm25Encoder, Bm25Parameters
 
 
 def test_documents_saturate_and_weigh_length_as_the_parameters_say() -> None:
@@ -49,3 +52,25 @@ def test_every_parameter_is_in_the_fingerprint() -> None:
 def test_parameters_outside_their_range_are_refused(parameters: Bm25Parameters) -> None:
     with pytest.raises(ValueError):
         Bm25Encoder(parameters)
+
+
+def test_every_language_of_the_setting_has_an_analyser() -> None:
+    (choices,) = [set(get_args(field.annotation)) for name, field in Settings.model_fields.items() if name == "language"]
+    assert choices == set(LANGUAGES)
+    prints = {Bm25Parameters.of_language(code).fingerprint for code in LANGUAGES}
+    assert len(prints) == len(LANGUAGES)
+    assert Bm25Parameters.of_language("en") == Bm25Parameters()
+    for code in LANGUAGES:
+        assert Bm25Encoder(Bm25Parameters.of_language(code)).document("Ωκεανός океан ocean 海 بحر") is not None
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "word"),
+    [("zh", "我们在北京大学学习", "大学"), ("zh", "我们在北京大学学习", "北京"), ("ja", "東京の海は青い", "海")],
+)
+def test_words_without_spaces_are_told_apart(code: str, text: str, word: str) -> None:
+    encoder = Bm25Encoder(Bm25Parameters.of_language(code))
+    passage, asked = encoder.document(text), encoder.query(word)
+    assert passage is not None
+    assert asked is not None
+    assert set(asked.indices) <= set(passage.indices)

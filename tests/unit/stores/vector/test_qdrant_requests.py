@@ -56,6 +56,7 @@ class Server:
         self.collections: set[str] = set()
         self.failures: Iterator[httpx.Response | Exception] = iter(())
         self.update_status = "completed"
+        self.found: list[dict[str, Any]] = []
         self.held = 3
         self.about: dict[str, Any] = about()
 
@@ -89,7 +90,7 @@ class Server:
         if action == "facet":
             return {"hits": [{"value": '["year", 7]', "count": 1}, {"value": A.value, "count": 1}][body["key"] == "tenant" :][:1]}
         if action == "points/query/batch":
-            return [{"points": []} for _ in body["searches"]]
+            return [{"points": self.found} for _ in body["searches"]]
         return {"operation_id": 1, "status": self.update_status}
 
 
@@ -234,6 +235,17 @@ async def test_each_sparse_query_counts_frequencies_within_its_scope(recorder: R
         assert "prefetch" not in each
         assert "fusion" not in str(each["query"])
     await store.close()
+
+
+async def test_scores_are_read_as_the_32_bit_floats_that_they_are(server: Server, recorder: RecordingServer) -> None:
+    """REST writes as few digits as tell them apart, which as 64 bits is another number than over gRPC."""
+    sent = 0.12345679
+    server.found = [{"id": point_id(1), "version": 1, "score": sent, "payload": {"id": point_id(1)}}]
+    store = await opened(recorder)
+    (legs,) = await store.search(A, CHUNKS, [VectorSearch(kind=NodeKind.CHUNK, dense=vector(1))])
+    await store.close()
+    assert [hit.score for hit in legs.dense] == [float(np.float32(sent))]
+    assert legs.dense[0].score != sent
 
 
 async def test_writes_wait_until_they_are_applied(recorder: RecordingServer) -> None:

@@ -36,7 +36,9 @@ async def reconcile(
     request: Request, services: Services, caller: Administrator, body: ReconcileBody | None = None
 ) -> dict[str, Any]:
     """Queue a comparison of catalogue, graph, vectors and originals, or join the one under way; its result is the report."""
-    job = await services.reconciler.request(caller.tenant.id, repair=body is not None and body.repair)
+    repair = body is not None and body.repair
+    confirmed = body is not None and repair and body.confirm
+    job = await services.reconciler.request(caller.tenant.id, repair=repair, confirmed=confirmed)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
 

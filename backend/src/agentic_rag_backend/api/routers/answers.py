@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypedDict
 
-import orjson
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
 from pydantic import BaseModel
-from sse_starlette import EventSourceResponse, ServerSentEvent
+from sse_starlette import ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.errors import problem_body, request_id_of
 from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.queries import query_of, strategy_of, trace_meta
+from agentic_rag_backend.api.queries import limit_time, query_of, strategy_of, trace_meta, with_warnings
 from agentic_rag_backend.api.responses import Envelope, enveloped
 from agentic_rag_backend.api.schemas.search import AnswerBody, AnswerView, CitationView, SearchView, UsageView
+from agentic_rag_backend.api.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
     AnswerEvent,
     CitationEvent,
+    CitationStyle,
     DoneEvent,
     ErrorEvent,
     RetrievalEvent,
@@ -31,50 +31,65 @@ from agentic_rag_backend.generation.base import (
 from agentic_rag_backend.models.llm.base import Message
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
-HEARTBEAT_S = 15
+ANSWER_EVENTS = event_content(
+    ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]"}),
+    ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}),
+)
+
+
+class _Asked(TypedDict):
+    """What a request says of its answer, beside the query."""
+
+    strategy: str
+    generator: str | None
+    history: list[Message]
+    citation_style: CitationStyle
 
 
 @router.post(
     "/answers",
     response_model=Envelope[AnswerView],
     summary="Answer a question with checked citations",
-    responses={200: {"content": {"text/event-stream": {}}, "description": "the answer, or its events where `stream` is true"}},
+    responses={200: {"content": ANSWER_EVENTS, "description": "the answer, or its events where `stream` is true"}},
 )
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
     """Answer, or refuse (`grounded: false`) where the documents do not say."""
+    limit_time(request, body)
     strategy = strategy_of(services, body)
     query, warnings = query_of(services, caller, body, strategy)
-    history = [Message(turn.role, turn.content) for turn in body.history]
+    asked: _Asked = {
+        "strategy": strategy,
+        "generator": body.generator,
+        "history": [Message(turn.role, turn.content) for turn in body.history],
+        "citation_style": body.citation_style,
+    }
     if body.stream:
-        stream = services.answers.stream(query, strategy=strategy, generator=body.generator, history=history)
+        stream = services.answers.stream(query, **asked)
         first = await anext(stream)
         if isinstance(first, ErrorEvent):
             raise first.error  # nothing was sent yet, so it can still be a response of its own
-        return _streamed(first, stream, request_id_of(request))
-    written = await services.answers.answer(query, strategy=strategy, generator=body.generator, history=history)
+        if isinstance(first, RetrievalEvent):
+            first = RetrievalEvent(with_warnings(first.retrieval, warnings))
+        return event_stream(request, _sent(first, stream, request_id_of(request)))
+    written = await services.answers.answer(query, **asked)
     return enveloped(request, AnswerView.of(written), **trace_meta(written.retrieval, warnings))
 
 
-def _streamed(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], request_id: str) -> Response:
-    async def events() -> AsyncIterator[ServerSentEvent]:
-        number = 1
-        # Closed as soon as the client is gone, which stops the model.
-        async with aclosing(rest):
-            yield _sent(first, number, request_id)
-            async for event in rest:
-                number += 1
-                yield _sent(event, number, request_id)
-
-    return EventSourceResponse(events(), ping=HEARTBEAT_S, ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"))
+async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], request_id: str) -> Events:
+    # Closed as soon as the client is gone, which stops the model.
+    async with aclosing(rest):
+        yield _event(first, request_id)
+        async for each in rest:
+            yield _event(each, request_id)
 
 
-def _sent(event: AnswerEvent, number: int, request_id: str) -> ServerSentEvent:
-    name, data = _event(event, request_id)
-    return ServerSentEvent(orjson.dumps({"v": EVENT_VERSION, **data}).decode(), event=name, id=str(number))
+def _event(answered: AnswerEvent, request_id: str) -> ServerSentEvent:
+    name, data = _named(answered, request_id)
+    return event(name, {"v": EVENT_VERSION, **data})
 
 
-def _event(event: AnswerEvent, request_id: str) -> tuple[str, dict[str, Any]]:
-    match event:
+def _named(answered: AnswerEvent, request_id: str) -> tuple[str, dict[str, Any]]:
+    match answered:
         case RetrievalEvent(retrieval):
             return "retrieval", _dumped(SearchView.of(retrieval))
         case TokenEvent(text):

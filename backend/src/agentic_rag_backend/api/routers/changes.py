@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from agentic_rag_backend.api.attachments import content_disposition
+from agentic_rag_backend.api.attachments import content_disposition, content_type
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
 from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
@@ -19,17 +19,28 @@ from agentic_rag_backend.api.schemas.documents import (
     DocumentChange,
     DocumentView,
     SubmittedView,
+    search_state,
 )
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
+
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_ORIGINAL = {
+    "text/markdown": {**_BYTES, "example": "# Tidal barrage\n\nThe Harbour Authority began the tidal barrage in May 2019.\n"},
+    "text/plain": {**_BYTES, "example": "The Harbour Authority began the tidal barrage in May 2019.\n"},
+    "*/*": _BYTES,
+}
 
 
 @router.patch(
     "/documents/{document_id}",
     response_model=Envelope[DocumentView],
     summary="Change a document's title and metadata",
-    responses={202: {"description": "a version is on its way; one with the change comes after it"}, 412: {}},
+    responses={
+        202: {"model": Envelope[DocumentView], "description": "a version is on its way; one with the change comes after it"},
+        412: {},
+    },
 )
 async def change_document(
     request: Request,
@@ -40,14 +51,18 @@ async def change_document(
     body: DocumentChange,
     expected: IfMatch,
 ) -> dict[str, Any]:
-    """Merge metadata by key (null removes one) and set the title, without processing the content again."""
+    """Merge metadata by key (null removes one) and set the title, without processing the content again.
+
+    `meta.search` says whether search and its filters have the change yet. Where it is `pending`, they get it
+    without another request.
+    """
     changed = await services.ingestion.update(
         caller.tenant.id, document_id, title=body.title, fields=body.metadata, expected=expected
     )
     if changed.job is not None:
         response.status_code = 202
     tag(response, changed.document)
-    return enveloped(request, DocumentView.of(changed.document))
+    return enveloped(request, DocumentView.of(changed.document), search=search_state(changed))
 
 
 @router.post(
@@ -55,7 +70,7 @@ async def change_document(
     status_code=202,
     response_model=Envelope[SubmittedView],
     summary="Cut a document again",
-    responses={200: {"description": "unchanged: it is cut like that already"}, 412: {}},
+    responses={200: {"model": Envelope[SubmittedView], "description": "unchanged: it is cut like that already"}, 412: {}},
 )
 async def chunk_again(
     request: Request,
@@ -78,14 +93,14 @@ async def chunk_again(
     "/documents/{document_id}/content",
     summary="Read a document's original",
     response_class=Response,
-    responses={200: {"content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}},
+    responses={200: {"content": _ORIGINAL, "description": "the original, with the media type it was handed in with"}},
 )
 async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
     """Return the bytes that were handed in, as an attachment; of the visible version, or the newest while none is."""
     original = await services.ingestion.original(caller.tenant.id, document_id)
     # Content-Type is given as a header: for text the framework would add a charset that nobody has checked.
     headers = {
-        "Content-Type": original.media_type,
+        "Content-Type": content_type(original.media_type),
         "Content-Disposition": content_disposition(original.file_name),
         "Content-Security-Policy": "sandbox; default-src 'none'",
         "ETag": f'"{original.revision}"',

@@ -9,8 +9,9 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.dependencies import Reader, Services, Writer, container_of
 from agentic_rag_backend.api.forms import MAX_FILES, read_form
+from agentic_rag_backend.api.guard import DOCUMENT_BYTES, reads
 from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.json_body import loaded, media_type_of, read_json, require_json
 from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
@@ -24,6 +25,7 @@ from agentic_rag_backend.api.schemas.documents import (
     NewDocument,
     SubmittedFiles,
     SubmittedView,
+    search_state,
 )
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.document import ProcessingOptions
@@ -33,15 +35,26 @@ from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.stores.catalogue.base import Expected
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
+_FORM_SLACK_BYTES = 1024 * 1024
+"""Room for form fields and boundaries beside the files."""
 _FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction"})
+
+
+_Submitted = Envelope[SubmittedView | SubmittedFiles]
+
+
+def _body_limit(request: Request) -> int:
+    if media_type_of(request) != "multipart/form-data":
+        return DOCUMENT_BYTES
+    return MAX_FILES * container_of(request).settings.max_upload_mb * 1024 * 1024 + _FORM_SLACK_BYTES
 
 
 @router.post(
     "/documents",
     status_code=202,
-    response_model=Envelope[SubmittedView | SubmittedFiles],
+    response_model=_Submitted,
     summary="Hand in a document as JSON, or files as multipart",
-    responses={200: {"description": "unchanged: the same key with the same content"}, 412: {}},
+    responses={200: {"model": _Submitted, "description": "unchanged: the same key with the same content"}, 412: {}},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -66,6 +79,7 @@ _FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extra
         }
     },
 )
+@reads(_body_limit)
 async def submit(request: Request, response: Response, services: Services, caller: Writer, expected: IfMatch) -> dict[str, Any]:
     """Queue one document (JSON) or several files (multipart), each with its own job.
 
@@ -82,7 +96,7 @@ async def submit(request: Request, response: Response, services: Services, calle
         data: SubmittedView | SubmittedFiles = SubmittedFiles(documents=views)
         return enveloped(request, data)
     require_json(request, instead="application/json or multipart/form-data")
-    body = _validated(await read_json(await request.body()))
+    body = _validated(await read_json(request))
     upload = Upload(
         content=body.text.encode("utf-8", errors="surrogatepass"),
         media_type=body.media_type,
@@ -97,7 +111,7 @@ async def submit(request: Request, response: Response, services: Services, calle
     if submitted.unchanged:
         response.status_code = 200
     tag(response, submitted.document)
-    return enveloped(request, SubmittedView.of(submitted))
+    return enveloped(request, SubmittedView.of(submitted), search=search_state(submitted))
 
 
 def _validated(value: Any) -> NewDocument:

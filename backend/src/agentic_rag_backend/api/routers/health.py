@@ -3,31 +3,48 @@
 from __future__ import annotations
 
 import asyncio
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter, Response
 
 from agentic_rag_backend.api.dependencies import Services
+from agentic_rag_backend.api.errors import RETRY_AFTER_S
+from agentic_rag_backend.api.schemas.health import Live, Ready
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.status import model_states
 
 router = APIRouter(prefix="/health", tags=["health"])
 PING_TIMEOUT_S = 5.0
+_DOWN = frozenset({"model_unavailable", "model_refused"})
 
 
-@router.get("/live", summary="The process answers")
+@router.get("/live", response_model=Live, summary="The process answers")
 async def live() -> dict[str, str]:
     """Return at once."""
     return {"status": "ok"}
 
 
-@router.get("/ready", summary="Every store answers", responses={503: {"description": "a store does not; which, is named"}})
+@router.get(
+    "/ready",
+    response_model=Ready,
+    response_model_exclude_unset=True,
+    summary="Every store and the embedder answer",
+    responses={503: {"model": Ready, "description": "a store or the embedder does not; which, is named"}},
+)
 async def ready(response: Response, services: Services) -> dict[str, Any]:
-    """Ask every store; 503 if one does not answer within 5 s."""
-    states = await stores_of(services)
-    ok = all(state == "ok" for state in states.values())
-    response.status_code = 200 if ok else 503
-    told: dict[str, Any] = {"status": "ok" if ok else "unavailable", "stores": states, "workers": await _workers(services)}
+    """Ask every store; 503 if one does not answer within 5 s, or the embedder is down, without which nothing is found.
+
+    A language model that is down makes the status `degraded`: searches go on, and answers are extractive.
+    """
+    states, models = await asyncio.gather(stores_of(services), model_states(services))
+    ok = all(state == "ok" for state in states.values()) and models["embedder"] not in _DOWN
+    word = "unavailable" if not ok else "ok" if set(models.values()) == {"ok"} else "degraded"
+    if not ok:
+        response.status_code = 503
+        response.headers["Retry-After"] = str(RETRY_AFTER_S[HTTPStatus.SERVICE_UNAVAILABLE])
+    told: dict[str, Any] = {"status": word, "stores": states, "models": models, "workers": await _workers(services)}
     # Also where the embedder that made the vectors still answers: the configured one waits for `agentic-rag reindex`.
     return told if services.reindex_due is None else {**told, "reindex_required": True}
 

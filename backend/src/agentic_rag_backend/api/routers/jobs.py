@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,13 +14,17 @@ from agentic_rag_backend.api.idempotency import IdempotentRoute
 from agentic_rag_backend.api.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
+from agentic_rag_backend.api.streaming import VERSION, event, event_content, event_stream
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 
 router = APIRouter(tags=["jobs"], route_class=IdempotentRoute)
 POLL_S = 0.25
-HEARTBEAT_S = 15
+JOB_EVENTS = event_content(
+    ("stage", {"v": VERSION, "stage": "embed", "done": 0, "total": 3, "message": ""}),
+    ("done", {"v": VERSION, "id": "job_0a1b2c3d4e5f60718293a4b5c6d7e8f9", "state": "succeeded"}),
+)
 
 
 @router.get("/jobs", response_model=ListEnvelope[JobView], summary="List jobs, newest first")
@@ -52,32 +55,28 @@ async def get_job(request: Request, services: Services, caller: Reader, job_id: 
     "/jobs/{job_id}/events",
     summary="Follow a job as server-sent events",
     response_class=EventSourceResponse,
-    responses={200: {"content": {"text/event-stream": {}}, "description": "events stage, progress and, at the end, done"}},
+    responses={200: {"content": JOB_EVENTS, "description": "events stage, progress and, at the end, done or error"}},
 )
-async def job_events(services: Services, caller: Reader, job_id: str) -> EventSourceResponse:
-    """Send `stage` and `progress` as they change and one `done` with the job; then the stream ends."""
+async def job_events(request: Request, services: Services, caller: Reader, job_id: str) -> EventSourceResponse:
+    """Send `stage` and `progress` as they change and one `done` with the job; then the stream ends.
+
+    It ends with `error` where the key is revoked meanwhile, or the tenant deleted.
+    """
     await services.catalogue.jobs.job(caller.tenant.id, job_id)
-    return EventSourceResponse(
-        _events(services, caller.tenant.id, job_id),
-        ping=HEARTBEAT_S,
-        ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
-    )
+    return event_stream(request, _events(services, caller.tenant.id, job_id))
 
 
-async def _events(services: Container, tenant: TenantId, job_id: str) -> AsyncIterator[ServerSentEvent]:
-    number, seen = 0, ("", -1, -1)
+async def _events(services: Container, tenant: TenantId, job_id: str) -> AsyncGenerator[ServerSentEvent, None]:
+    seen = ("", -1, -1)
     while True:
         job = await services.catalogue.jobs.job(tenant, job_id)
         now = (job.stage, job.done, job.total)
         if now != seen:
-            number += 1
-            data = {"v": 1, "stage": job.stage, "done": job.done, "total": job.total, "message": job.message}
-            yield ServerSentEvent(json.dumps(data), event="stage" if job.stage != seen[0] else "progress", id=str(number))
+            data = {"v": VERSION, "stage": job.stage, "done": job.done, "total": job.total, "message": job.message}
+            yield event("stage" if job.stage != seen[0] else "progress", data)
             seen = now
         if job.state.ended:
-            yield ServerSentEvent(
-                json.dumps({"v": 1, **JobView.of(job).model_dump(mode="json")}), event="done", id=str(number + 1)
-            )
+            yield event("done", {"v": VERSION, **JobView.of(job).model_dump(mode="json")})
             return
         await asyncio.sleep(POLL_S)
 

@@ -1,4 +1,8 @@
-"""Figures for Prometheus, of an API process and a worker alike: who works, what waits, which store answers. No tenant's name."""
+"""Metrics for Prometheus, of an API process and a worker alike: requests, model calls, jobs, workers and stores.
+
+What the process counts itself is in `telemetry.metrics`; what the catalogue knows is read for each answer. No label names a
+tenant.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import contextlib
 import ipaddress
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Gauge, generate_latest
 
@@ -14,20 +18,31 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import Secret, Services, require_operator
 from agentic_rag_backend.api.routers.health import stores_of
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.jobs.attendance import Attendance
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.telemetry.metrics import REGISTRY
 
 router = APIRouter(tags=["health"])
 
 
-async def _on_this_machine_or_operator(services: Services, secret: Secret) -> None:
+async def _on_this_machine_or_operator(request: Request, services: Services, secret: Secret) -> None:
     """Ask for the operator's key where other machines reach the address that is listened on."""
     host = services.settings.host
     if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
-        await require_operator(services, secret)
+        await require_operator(request, secret)
 
 
-@router.get("/metrics", response_class=PlainTextResponse, summary="Figures in Prometheus's text format")
+_EXAMPLE = 'agentic_rag_store_up{store="graph"} 1.0\nagentic_rag_jobs{state="queued"} 7.0\n'
+
+
+@router.get(
+    "/metrics",
+    response_class=PlainTextResponse,
+    summary="Figures in Prometheus's text format",
+    responses={200: {"content": {"text/plain": {"example": _EXAMPLE}}}},
+)
 async def metrics(services: Services, _allowed: Annotated[None, Depends(_on_this_machine_or_operator)]) -> Response:
-    """Return workers, jobs of all tenants by state, and stores; what the catalogue does not say now is left out."""
+    """Return requests, model calls, workers, jobs of all tenants and stores; what the catalogue cannot tell now is left out."""
     registry = CollectorRegistry()  # of this answer alone: every figure is read when it is asked for
     release = Gauge(
         "agentic_rag_info", "The release of this process, and whether it runs jobs.", ["version", "runs_jobs"], registry=registry
@@ -37,9 +52,21 @@ async def metrics(services: Services, _allowed: Annotated[None, Depends(_on_this
     for name, state in (await stores_of(services)).items():
         up.labels(name).set(state == "ok")
     with contextlib.suppress(StoreUnavailable):
-        workers, open_jobs = await services.attendance.workers(), await services.attendance.open_jobs()
-        Gauge("agentic_rag_workers", "Workers that are alive.", registry=registry).set(len(workers))
-        jobs = Gauge("agentic_rag_jobs", "Jobs that have not ended, of all tenants.", ["state"], registry=registry)
-        for state, count in open_jobs.items():
-            jobs.labels(state).set(count)
-    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+        await _add_jobs(services.attendance, registry)
+    return Response(generate_latest(registry) + generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _add_jobs(attendance: Attendance, registry: CollectorRegistry) -> None:
+    workers, open_jobs, waited_s = await attendance.workers(), await attendance.open_jobs(), await attendance.queue_lag_s()
+    Gauge("agentic_rag_workers", "Workers that are alive.", registry=registry).set(len(workers))
+    jobs = Gauge("agentic_rag_jobs", "Jobs that have not ended, of all tenants.", ["state"], registry=registry)
+    for state, count in open_jobs.items():
+        jobs.labels(state).set(count)
+    lag = Gauge(
+        "agentic_rag_queue_lag_seconds",
+        "Seconds that the oldest job of a queue has waited to begin, of all tenants; 0 where none waits.",
+        ["queue"],
+        registry=registry,
+    )
+    for queue in QueueName:
+        lag.labels(queue.value).set(waited_s.get(queue, 0.0))

@@ -9,8 +9,9 @@ from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.queries import dual_level_query, query_of, strategy_of, trace_meta
+from agentic_rag_backend.api.queries import dual_level_query, limit_time, query_of, strategy_of, trace_meta
 from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.schemas.explanation import ExplainBody, ExplainView
 from agentic_rag_backend.api.schemas.search import (
     CitationView,
     DualLevelBody,
@@ -32,10 +33,26 @@ router = APIRouter(tags=["search"], route_class=JsonRoute)
 @router.post("/search", response_model=Envelope[SearchView], summary="Find chunks, facts and themes")
 async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> dict[str, Any]:
     """Retrieve without writing an answer."""
+    limit_time(request, body)
     strategy = strategy_of(services, body)
     query, warnings = query_of(services, caller, body, strategy)
     found = await services.retrievers.get(strategy).retrieve(query)
     return enveloped(request, SearchView.of(found), **trace_meta(found, warnings))
+
+
+@router.post(
+    "/search/explain",
+    response_model=Envelope[ExplainView],
+    summary="Explain why a search returns a document, or does not",
+    responses={404: {"description": "no such document"}},
+)
+async def explain(request: Request, services: Services, caller: Reader, body: ExplainBody) -> dict[str, Any]:
+    """Return the document's rank in each leg and in the result, and what dropped it."""
+    limit_time(request, body)
+    strategy = strategy_of(services, body)
+    query, warnings = query_of(services, caller, body, strategy)
+    found = await services.explainer.explain(query, body.document_id, strategy=strategy)
+    return enveloped(request, ExplainView.of(found, limit=query.limit), warnings=[*warnings, *found.trace.warnings])
 
 
 @router.post(
@@ -46,6 +63,7 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
 )
 async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
     """Return chunks and communities with their scores and, unless told otherwise, a cited answer made from both."""
+    limit_time(request, body)
     started = time.perf_counter()
     query, warnings = dual_level_query(services, caller, body)
     found = await services.retrievers.get(DUAL_LEVEL).retrieve(query)
@@ -57,6 +75,8 @@ async def dual_level(request: Request, services: Services, caller: Reader, body:
         "synthesis": round((ended - retrieved) * 1000, 2),
         "total": round((ended - started) * 1000, 2),
     }
+    # The answer's retrieval is the same, with what the answer had to be written without.
+    found = answer.retrieval if answer else found
     view = _view(body.query, found, answer, found.weights or LevelWeights(0.0, 0.0), times)
     return enveloped(request, view, **trace_meta(found, warnings))
 

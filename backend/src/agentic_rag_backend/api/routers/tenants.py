@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Operator, Reader, Services
 from agentic_rag_backend.api.idempotency import IdempotentRoute, shown_once
@@ -49,11 +49,28 @@ async def get_tenant(request: Request, services: Services, tenant_id: str) -> di
     return enveloped(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
 
 
-@router.delete("/tenants/{tenant_id}", response_model=Envelope[DeletedTenant], dependencies=[Operator], summary="Delete a tenant")
-async def delete_tenant(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
-    """Refuse the tenant's requests at once and remove everything it has; the receipt says how much that was."""
-    removed = await services.tenants.delete(_tenant_id(tenant_id))
-    return enveloped(request, DeletedTenant(id=tenant_id, removed=dict(removed)))
+@router.delete(
+    "/tenants/{tenant_id}",
+    response_model=Envelope[DeletedTenant],
+    dependencies=[Operator],
+    summary="Delete a tenant",
+    responses={
+        202: {
+            "model": Envelope[DeletedTenant],
+            "description": "the tenant's requests are refused; what it has is still being removed",
+        }
+    },
+)
+async def delete_tenant(request: Request, response: Response, services: Services, tenant_id: str) -> dict[str, Any]:
+    """Refuse the tenant's requests at once and remove everything it has; the receipt says how much that was.
+
+    A removal that takes longer than 30 s, or that a store interrupts, goes on by itself: the answer is 202.
+    """
+    removal = await services.tenants.delete(_tenant_id(tenant_id))
+    if not removal.done:
+        response.status_code = 202
+    state: Literal["deleted", "deleting"] = "deleted" if removal.done else "deleting"
+    return enveloped(request, DeletedTenant(id=tenant_id, state=state, removed=dict(removal.counts)))
 
 
 @router.post(

@@ -13,18 +13,25 @@ from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
 from agentic_rag_backend.api.attachments import content_disposition
-from agentic_rag_backend.api.dependencies import Operator, Services
+from agentic_rag_backend.api.dependencies import Operator, Services, container_of
+from agentic_rag_backend.api.guard import GuardedRoute, reads
 from agentic_rag_backend.api.json_body import media_type_of
+from agentic_rag_backend.api.middleware import lift_timeout
 from agentic_rag_backend.api.responses import Envelope, enveloped
 from agentic_rag_backend.api.schemas.tenants import ImportAccepted
 from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound, UnsupportedMediaType
 
-router = APIRouter(tags=["tenants"])
+router = APIRouter(tags=["tenants"], route_class=GuardedRoute)
 MEDIA_TYPE = "application/gzip"
 _BLOCK_BYTES = 256 * 1024
 _BINARY = {"schema": {"type": "string", "format": "binary", "examples": ["acme.tar.gz"]}}
+
+
+def _archive_limit(request: Request) -> int:
+    return container_of(request).settings.max_import_mb * 1024 * 1024
 
 
 @router.post(
@@ -35,16 +42,22 @@ _BINARY = {"schema": {"type": "string", "format": "binary", "examples": ["acme.t
     summary="Make a tenant from an archive",
     openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _BINARY}}},
 )
+@reads(_archive_limit)
 async def import_tenant(
     request: Request,
     services: Services,
-    tenant: Annotated[str | None, Query(max_length=128, description="name or id of an empty tenant that is to be filled")] = None,
-    name: Annotated[str | None, Query(min_length=1, max_length=128, description="what the tenant made is called")] = None,
+    tenant: Annotated[
+        str | None, Query(max_length=MAX_NAME_CHARACTERS, description="name or id of an empty tenant that is to be filled")
+    ] = None,
+    name: Annotated[
+        str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="what the tenant made is called")
+    ] = None,
 ) -> dict[str, Any]:
     """Queue the import of an archive, the request's body; the tenant is seen when all of it is there, or stays empty.
 
     Without `tenant`, the archive's tenant is made again under its own id; an empty tenant is filled under ids of its own.
     """
+    lift_timeout(request.scope)
     if media_type_of(request) != MEDIA_TYPE:
         raise UnsupportedMediaType(f"send {MEDIA_TYPE}; got {media_type_of(request)[:80] or 'no Content-Type'}")
     target = None if tenant is None else await _named(services, tenant)
@@ -61,8 +74,9 @@ async def import_tenant(
     response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: _BINARY}, "description": "the archive"}},
 )
-async def export_tenant(services: Services, tenant_id: str) -> StreamingResponse:
+async def export_tenant(request: Request, services: Services, tenant_id: str) -> StreamingResponse:
     """Return everything the tenant has, as it stood at one moment, as an archive; keys and secrets are not in it."""
+    lift_timeout(request.scope)
     try:
         tenant = await services.tenants.get(TenantId(tenant_id))
     except InvalidScope:

@@ -16,6 +16,7 @@ from agentic_rag_backend.domain.document import (
     ProcessingOptions,
     VisibleChunk,
 )
+from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS
 from agentic_rag_backend.stores.catalogue.base import Submitted
 
 
@@ -26,16 +27,22 @@ class Chunking(Body):
 
     strategy: Literal["recursive"] = "recursive"
     chunk_size: Whole | None = Field(None, ge=20, le=8000, description="default 220 tokens, or 1000 characters")
-    overlap: Whole | None = Field(None, ge=0, le=4000, description="default 32 tokens, or 100 characters")
+    overlap: Whole | None = Field(
+        None,
+        ge=0,
+        le=4000,
+        description="at most half of chunk_size; default 32 tokens or 100 characters, the same share of a smaller chunk_size",
+    )
     unit: Literal["tokens", "characters"] = "tokens"
 
     def options(self) -> ChunkingOptions:
         """Return the domain's value, with the unit's defaults filled in."""
-        size, overlap = (220, 32) if self.unit == "tokens" else (1000, 100)
+        usual, overlap = (220, 32) if self.unit == "tokens" else (1000, 100)
+        size = self.chunk_size or usual
         return ChunkingOptions(
             strategy=self.strategy,
-            chunk_size=self.chunk_size or size,
-            overlap=overlap if self.overlap is None else self.overlap,
+            chunk_size=size,
+            overlap=overlap * min(size, usual) // usual if self.overlap is None else self.overlap,
             unit=self.unit,
         )
 
@@ -57,11 +64,11 @@ class NewDocument(Body):
     )
 
     text: str = Field(description="plain text or Markdown")
-    title: str | None = Field(None, max_length=512)
+    title: str | None = Field(None, max_length=MAX_TITLE_CHARACTERS)
     key: str | None = Field(
         None,
         min_length=1,
-        max_length=512,
+        max_length=MAX_DOCUMENT_KEY_CHARACTERS,
         description="your id; the same key again is a new version; default: SHA-256 of the content",
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="JSON scalars and lists of them, at most 64 keys")
@@ -81,7 +88,7 @@ class DocumentChange(Body):
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"category": "minutes", "draft": None}}]})
 
-    title: str | None = Field(None, min_length=1, max_length=512)
+    title: str | None = Field(None, min_length=1, max_length=MAX_TITLE_CHARACTERS)
     metadata: dict[str, Any] | None = Field(None, description="merged by key into what there is; null removes a key")
 
     @model_validator(mode="after")
@@ -102,6 +109,13 @@ class DeletedDocuments(View):
     count: int
     documents: list[DeletedDocument]
     remaining: bool = Field(description="whether more may match; ask again until it is false")
+
+
+def search_state(*submissions: Submitted) -> Literal["current", "pending"]:
+    """Return whether search has the documents as they are now, for its filters as well: what ``meta.search`` says."""
+    visible = (DocumentState.READY, DocumentState.PARTIAL)
+    known = all(each.in_search and each.document.state in visible for each in submissions)
+    return "current" if known else "pending"
 
 
 class SubmittedView(View):

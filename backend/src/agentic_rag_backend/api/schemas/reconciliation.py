@@ -16,6 +16,10 @@ class ReconcileBody(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"repair": True}]})
 
     repair: Switch = Field(False, description="false: report differences, change nothing")
+    confirm: Switch = Field(
+        False,
+        description="with `repair`: remove what no document of the catalogue names, however much it is (`withheld` counts it)",
+    )
 
 
 class ReconcileStatus(View):
@@ -34,3 +38,4 @@ class LastReconciliation(View):
     mended: int
     skipped: int
     unmendable: int
+    withheld: int

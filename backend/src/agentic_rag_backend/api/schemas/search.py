@@ -22,17 +22,25 @@ Preset = Literal["factoid", "conceptual", "balanced", "research", "auto"]
 
 
 class Weights(Body):
-    """Shares of the two levels; one given makes the other 1 − it; normalised to sum 1. They win over a preset."""
+    """Shares of the two levels (``dual_level``, ``auto``), or of the two legs (``hybrid``).
 
-    low: Number | None = Field(None, ge=0, le=1)
-    high: Number | None = Field(None, ge=0, le=1)
-    preset: Preset | None = Field(None, description="auto: by the form of the question")
+    One of a pair makes the other 1 − it; another sum than 1 is normalised. Shares win over a preset.
+    """
+
+    low: Number | None = Field(None, ge=0, le=1, description="chunks and entities, of dual_level and auto")
+    high: Number | None = Field(None, ge=0, le=1, description="themes, of dual_level and auto")
+    preset: Preset | None = Field(None, description="of dual_level and auto; auto: by the form of the question")
+    dense: Number | None = Field(None, ge=0, le=1, description="similarity of embeddings, of hybrid")
+    sparse: Number | None = Field(None, ge=0, le=1, description="words (BM25), of hybrid")
 
 
 class Question(Body):
     """What every route that retrieves takes."""
 
     query: str = QUERY
+    timeout_ms: Whole | None = Field(
+        None, ge=1, description="milliseconds the request may take, at most REQUEST_TIMEOUT_S; then 504 `timeout`"
+    )
 
     @field_validator("query")
     @classmethod
@@ -54,7 +62,13 @@ class SearchBody(Question):
     )
 
     strategy: str | None = Field(None, max_length=64, description="see GET /strategies; default: DEFAULT_STRATEGY")
-    limit: Whole = Field(5, ge=1, le=100, validation_alias=AliasChoices("limit", "top_k"), description="results, 1 to 100")
+    limit: Whole | None = Field(
+        None,
+        ge=1,
+        le=100,
+        validation_alias=AliasChoices("limit", "top_k"),
+        description="results at most, and themes at most, 1 to 100; default: 5, or DUAL_LEVEL_LOW_LIMIT where both levels answer",
+    )
     filters: dict[str, Any] | None = Field(None, description="metadata filter; see docs/reference/filters.md")
     as_of: datetime | None = Field(
         None, description="only what was valid then; a year, month or day stands for its end; without zone: UTC"
@@ -89,6 +103,9 @@ class AnswerBody(SearchBody):
     generator: str | None = Field(None, max_length=64, description="attributed (checked sentence by sentence) or standard")
     stream: Switch = Field(False, description="answer as server-sent events")
     history: list[Turn] = Field(default_factory=list, max_length=20)
+    citation_style: Literal["numeric", "title", "none"] = Field(
+        "numeric", description="how the text names its citations: [1], (Title), or not at all; the list is the same"
+    )
 
 
 class DualLevelBody(Question):
@@ -296,7 +313,8 @@ class CitationView(View):
 class UsageView(View):
     prompt_tokens: int
     completion_tokens: int
-    calls: int
+    calls: int = Field(description="requests sent to the language model, repeated attempts included")
+    failed_calls: int = Field(description="requests of these that brought nothing")
 
 
 class AnswerView(View):

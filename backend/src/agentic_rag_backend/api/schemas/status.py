@@ -36,6 +36,7 @@ class DualLevelStatus(View):
     enabled: bool
     low_weight: float
     high_weight: float
+    auto_weights: bool
     low_limit: int
     high_limit: int
     synthesis_model: str
@@ -82,6 +83,7 @@ class StatusView(View):
     profile: Literal["embedded", "server", "mixed"]
     stores: dict[str, str]
     models: dict[str, str]
+    model_states: dict[str, str]
     strategies: list[str]
     features: dict[str, bool | float]
     dual_level: DualLevelStatus

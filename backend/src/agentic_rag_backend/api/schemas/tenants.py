@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from pydantic import ConfigDict, Field
 
 from agentic_rag_backend.api.schemas.base import Body, View
 from agentic_rag_backend.domain.job import JobState
+from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS
 from agentic_rag_backend.domain.tenant import ApiKey, Scope, Tenant, TenantState
 
 
 class NewTenant(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "acme"}]})
 
-    name: str = Field(min_length=1, max_length=128)
+    name: str = Field(min_length=1, max_length=MAX_NAME_CHARACTERS)
 
 
 class TenantView(View):
@@ -32,7 +34,7 @@ class TenantView(View):
 class NewKey(Body):
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "ci", "scopes": ["read"]}]})
 
-    name: str = Field("default", min_length=1, max_length=128)
+    name: str = Field("default", min_length=1, max_length=MAX_NAME_CHARACTERS)
     scopes: list[Scope] = Field(default_factory=lambda: [Scope.ADMIN], min_length=1, max_length=3)
 
 
@@ -58,9 +60,10 @@ class KeyView(View):
 
 
 class DeletedTenant(View):
-    """The receipt: how much went in each store and table."""
+    """The receipt: how much went in each store and table; ``deleting`` where the rest is still being removed."""
 
     id: str
+    state: Literal["deleted", "deleting"]
     removed: dict[str, int]
 
 

@@ -18,9 +18,8 @@ _LINE = re.compile(
     r"|(?P<underline>=+|-+)[ \t]*)$",
     re.MULTILINE,
 )
-_CLOSING_HASHES = re.compile(r"(?:^|[ \t]+)#+[ \t]*$")
 _NOT_UNDERLINED = re.compile(r"[ \t]*(?:[#>|]|[-*+][ \t]|\d{1,9}[.)][ \t])| {4}")
-_LINK = re.compile(r"!?\[([^\]\n]*)\]\([^)\n]*\)")
+_LINK = re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)")
 _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 
 
@@ -54,7 +53,7 @@ def headings_of(text: str) -> Iterator[Heading]:
         elif fence:
             continue
         elif line["hashes"]:
-            title = _clean(_CLOSING_HASHES.sub("", line["title"] or ""))
+            title = _clean(_without_closing_hashes(line["title"] or ""))
             if title:
                 yield Heading(len(line["hashes"]), title, line.start())
         else:
@@ -73,6 +72,12 @@ def _underlined(text: str, underline: re.Match[str]) -> Heading | None:
         return None
     title = _clean(above)
     return Heading(1 if underline["underline"][0] == "=" else 2, title, start) if title else None
+
+
+def _without_closing_hashes(title: str) -> str:
+    """Return an ATX heading's text without the optional run of ``#`` at its end, which a space or tab precedes."""
+    kept = title.rstrip(" \t").rstrip("#")
+    return kept.rstrip(" \t") if not kept or kept[-1] in " \t" else title
 
 
 def _clean(title: str) -> str:

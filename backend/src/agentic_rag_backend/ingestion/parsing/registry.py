@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
+from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Parser
 from agentic_rag_backend.ingestion.parsing.markdown import parse_markdown
@@ -19,7 +20,6 @@ _ALIASES = {"text/x-markdown": MARKDOWN}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
 """What clients send for a file they know nothing about: the name's suffix decides."""
 
-MAX_TITLE_CHARACTERS = 512
 _LINE_AS_TITLE_CHARACTERS = 80
 
 

@@ -43,20 +43,28 @@ class Kind(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """Of one kind: ``found`` are those that were still there at a second look, ``skipped`` those that changed meanwhile."""
+    """Of one kind: ``found`` are those that were still there at a second look, ``skipped`` those that changed meanwhile.
+
+    ``withheld`` are those of the found that are removed only when a person confirms.
+    """
 
     found: int = 0
     mended: int = 0
     skipped: int = 0
     unmendable: int = 0
+    withheld: int = 0
     examples: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class Report:
-    """What one round over a tenant's stores did. ``in_flight`` documents were left alone: their jobs see to them."""
+    """What one round over a tenant's stores did. ``in_flight`` documents were left alone: their jobs see to them.
+
+    ``confirmed``: a person asked for removals, however many there are.
+    """
 
     repair: bool
+    confirmed: bool = False
     documents: int = 0
     in_flight: int = 0
     tallies: dict[Kind, Tally] = field(default_factory=dict)
@@ -84,6 +92,11 @@ class Report:
         if count:
             self._tally(kind).skipped += count
 
+    def withheld(self, kind: Kind, count: int) -> None:
+        """Count those of the found that wait for a person's word."""
+        if count:
+            self._tally(kind).withheld += count
+
     def _tally(self, kind: Kind) -> Tally:
         return self.tallies.setdefault(kind, Tally())
 
@@ -106,7 +119,7 @@ class Report:
         """Return the report as a job's result."""
         totals = {
             name: sum(getattr(tally, name) for tally in self.tallies.values())
-            for name in ("found", "mended", "skipped", "unmendable")
+            for name in ("found", "mended", "skipped", "unmendable", "withheld")
         }
         kinds: Mapping[str, Any] = {kind.value: asdict(tally) for kind, tally in sorted(self.tallies.items())}
         return {

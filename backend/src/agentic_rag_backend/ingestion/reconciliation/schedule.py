@@ -59,9 +59,7 @@ class Schedule:
 
     async def look(self, now: datetime) -> int:
         """Queue a comparison for every tenant that is due, and return how many; see also to what belongs to no tenant."""
-        report = await self._reconciler.run_tenants(repair=True)
-        if report.differences:
-            _log.info("data_of_no_tenant_removed", **report.as_result())
+        await self._reconciler.run_tenants(repair=True)
         queued, cursor = 0, None
         while True:
             page = await self._tenants.tenants(limit=_PAGE, cursor=cursor)

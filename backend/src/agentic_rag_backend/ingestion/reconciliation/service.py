@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+
+import structlog
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
@@ -22,6 +25,7 @@ WORKFLOW = "reconcile_v1"
 RECORDED_WITHIN = timedelta(hours=1)
 """An original is stored right before its document is recorded, within one request."""
 _PAGE = 200
+_log = structlog.get_logger(__name__)
 
 
 class Reconciler:
@@ -42,13 +46,13 @@ class Reconciler:
         self._runner = runner
         self._started_at = started_at
 
-    async def request(self, tenant: TenantId, *, repair: bool) -> Job:
+    async def request(self, tenant: TenantId, *, repair: bool, confirmed: bool = False) -> Job:
         """Queue a comparison, or join the one of the same kind that has not ended."""
         enqueue = self._services.queue.enqueuer(WORKFLOW)
         jobs = self._stores.catalogue.jobs
-        arguments = {"repair": repair}
+        arguments = {"repair": repair, "confirm": confirmed}
         job = await jobs.create(require_tenant(tenant), JobKind.RECONCILE, arguments, enqueue, join=True)
-        if bool(job.arguments.get("repair")) != repair:
+        if any(bool(job.arguments.get(name)) != value for name, value in arguments.items()):
             job = await jobs.create(tenant, JobKind.RECONCILE, arguments, enqueue)
         return job
 
@@ -62,9 +66,13 @@ class Reconciler:
         if run is not None:
             await self._runner.guarded(run, self._work, _nothing)
 
-    async def run(self, tenant: TenantId, *, repair: bool, progress: Progress | None = None) -> Report:
-        """Compare the tenant's stores and return what was found; with ``repair``, mend it."""
-        report = Report(repair)
+    async def run(self, tenant: TenantId, *, repair: bool, confirmed: bool = False, progress: Progress | None = None) -> Report:
+        """Compare the tenant's stores and return what was found; with ``repair``, mend it.
+
+        Args:
+            confirmed: a person asked to remove what the catalogue does not have, however much it is.
+        """
+        report = Report(repair, confirmed)
         round = Round(
             tenant=require_tenant(tenant),
             stores=self._stores,
@@ -82,14 +90,20 @@ class Reconciler:
         await OriginalsRound(round).run()
         if round.changed:
             await self._stores.vectors.flush()
+        if report.tallies:
+            counts = {kind.value: asdict(tally) for kind, tally in report.tallies.items()}
+            _log.info("stores_differed", tenant=tenant.value, repair=repair, confirmed=confirmed, kinds=counts)
         return report
 
-    async def run_tenants(self, *, repair: bool) -> Report:
+    async def run_tenants(self, *, repair: bool, confirmed: bool = False) -> Report:
         """Compare what stores hold with the tenants there are."""
-        return await self._tenants.run(repair=repair)
+        return await self._tenants.run(repair=repair, confirmed=confirmed)
 
     async def sweep(self) -> int:
-        """Remove every tenant's originals that no document names, and return how many: what processes that were killed left."""
+        """Remove every tenant's originals that no document names, and return how many: what processes that were killed left.
+
+        A tenant that has lost more than killed processes leave is passed over (`removals`).
+        """
         removed, cursor = 0, None
         while True:
             page = await self._stores.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
@@ -106,14 +120,15 @@ class Reconciler:
                     originals_before=self._started_at,
                 )
                 await OriginalsRound(round).run()
-                removed += report.differences
+                removed += report.differences - report.left
             cursor = page.next_cursor
             if cursor is None:
                 return removed
 
     async def _work(self, run: Run) -> None:
         repair = bool(run.job.arguments.get("repair"))
-        report = await run.watched(self.run(run.tenant, repair=repair, progress=run.progress))
+        confirmed = bool(run.job.arguments.get("confirm"))
+        report = await run.watched(self.run(run.tenant, repair=repair, confirmed=confirmed, progress=run.progress))
         await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=report.as_result())
 
 

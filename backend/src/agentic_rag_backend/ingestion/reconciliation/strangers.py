@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Collected
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.graph import Relationship
+from agentic_rag_backend.ingestion.reconciliation.removals import may_remove
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
@@ -25,24 +27,32 @@ class StrangersRound:
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for."""
+        """Compare, and mend where that is asked for: documents first, since many are removed only when a person confirms."""
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("strangers", 0, 0)
         known: frozenset[str] = frozenset()
+        strangers: set[str] = set()
         async for points in stores.vectors.points(tenant, Collection.CHUNKS):
-            nobodys = [point.id for point in points if point.document_id is None]
-            if nobodys:
-                await self._points(nobodys)
+            await self._points([point.id for point in points if point.document_id is None])
             named = {point.document_id for point in points if point.document_id is not None}
             unknown = await self._unknown(named - known)
             known = frozenset(named - unknown)
-            for document_id in sorted(unknown):
-                await self._vectors(document_id)
+            strangers |= unknown
             await self.round.progress("strangers", 0, 0)
+        mending = self._may_mend(Kind.CHUNK_VECTOR_ORPHANED, strangers)
+        for document_id in sorted(strangers):
+            await self._vectors(document_id, mending=mending)
+        strangers = set()
         async for versions in stores.graph.all_versions(tenant):
-            for document_id in sorted(await self._unknown({held.document_id for held in versions})):
-                await self._knowledge(document_id)
+            strangers |= await self._unknown({held.document_id for held in versions})
             await self.round.progress("strangers", 0, 0)
+        mending = self._may_mend(Kind.KNOWLEDGE_ORPHANED, strangers)
+        for document_id in sorted(strangers):
+            await self._knowledge(document_id, mending=mending)
+
+    def _may_mend(self, kind: Kind, strangers: Collected[str]) -> bool:
+        report = self.round.report
+        return may_remove(report, kind, len(strangers), report.documents + len(strangers))
 
     async def _unknown(self, document_ids: Iterable[str]) -> set[str]:
         ids = sorted(document_ids)
@@ -53,25 +63,27 @@ class StrangersRound:
         return set(ids) - found
 
     async def _points(self, ids: Sequence[str]) -> None:
+        if not ids:
+            return
         self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, ids)
         if self.round.repair:
             gone = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
             self.round.report.mended(Kind.CHUNK_VECTOR_ORPHANED, gone)
             self.round.changed = True
 
-    async def _vectors(self, document_id: str) -> None:
+    async def _vectors(self, document_id: str, *, mending: bool) -> None:
         async with self.round.turn():
             if not await self._unknown([document_id]):
                 return
             vectors, tenant = self.round.stores.vectors, self.round.tenant
             async for points in vectors.points(tenant, Collection.CHUNKS, document_ids=[document_id]):
                 self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
-            if self.round.repair:
+            if mending:
                 gone = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
                 self.round.report.mended(Kind.CHUNK_VECTOR_ORPHANED, gone)
                 await self.round.mended(document_id, knowledge=False)
 
-    async def _knowledge(self, document_id: str) -> None:
+    async def _knowledge(self, document_id: str, *, mending: bool) -> None:
         async with self.round.turn():
             if not await self._unknown([document_id]):
                 return
@@ -79,7 +91,7 @@ class StrangersRound:
                 each async for batch in self.round.stores.graph.all_versions(self.round.tenant, [document_id]) for each in batch
             ]
             self.round.report.found(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
-            if self.round.repair and held:
+            if mending and held:
                 # From below version 0 on: nothing says that what is nobody's has a number of ours.
                 least = min(0, *(each.version for each in held)) - 1
                 await self.round.stores.nodes.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)

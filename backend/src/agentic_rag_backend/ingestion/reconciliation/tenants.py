@@ -6,21 +6,25 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+import structlog
+
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
+from agentic_rag_backend.ingestion.reconciliation.report import EXAMPLES, Kind, Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Stores
 
 Removal = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 _PAGE = 200
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantsRound:
     """Holds the tenants that stores know against the directory.
 
-    A tenant's row is there before anything of it is stored, and its id is never used again: what has none is nobody's,
-    such as the late writes of a job whose tenant was removed while it ran.
+    A tenant's row is there before anything of it is stored, and its id is never used again. So what stores hold of a tenant
+    whose removal is on record is nobody's, such as the late writes of a job whose tenant was removed while it ran. A tenant
+    that is neither there nor on record is more likely one that the catalogue lost: it goes only when a person confirms.
 
     Args:
         erase: removes what every store but the catalogue holds of a tenant.
@@ -31,9 +35,9 @@ class TenantsRound:
     erase: Removal
     delete: Removal
 
-    async def run(self, *, repair: bool) -> Report:
-        """Compare, and mend where that is asked for."""
-        report = Report(repair)
+    async def run(self, *, repair: bool, confirmed: bool = False) -> Report:
+        """Compare, and mend where that is asked for; with ``confirmed``, remove whatever the catalogue does not have."""
+        report = Report(repair, confirmed)
         known: set[TenantId] = set()
         for store in (self.stores.vectors, self.stores.graph, self.stores.blobs):
             known.update(await store.tenants())
@@ -41,15 +45,25 @@ class TenantsRound:
         await self._deleting(report)
         return report
 
-    async def _orphaned(self, known: Iterable[TenantId], report: Report) -> None:
-        for tenant in sorted(known):
-            try:
-                await self.stores.catalogue.tenants.tenant(tenant)
-            except NotFound:
-                report.found(Kind.TENANT_ORPHANED, [tenant.value])
-                if report.repair:
-                    await self.erase(tenant)
-                    report.mended(Kind.TENANT_ORPHANED, 1)
+    async def _orphaned(self, held: Iterable[TenantId], report: Report) -> None:
+        directory = self.stores.catalogue.tenants
+        asked = sorted(held)
+        # Removed first: a tenant whose removal ends in between is on record, or still known.
+        removed = await directory.removed(asked)
+        orphans = sorted(set(asked) - await directory.known(asked))
+        report.found(Kind.TENANT_ORPHANED, [tenant.value for tenant in orphans])
+        if not report.repair:
+            return
+        going = [tenant for tenant in orphans if report.confirmed or tenant in removed]
+        for tenant in going:
+            counts = await self.erase(tenant)
+            report.mended(Kind.TENANT_ORPHANED, 1)
+            _log.info("data_of_removed_tenant_removed", tenant=tenant.value, **counts)
+        if kept := len(orphans) - len(going):
+            report.withheld(Kind.TENANT_ORPHANED, kept)
+            examples = [tenant.value for tenant in orphans if tenant not in removed][:EXAMPLES]
+            way_out = "'agentic-rag doctor --repair --confirm' removes their data"
+            _log.warning("data_of_unknown_tenants_kept", tenants=kept, examples=examples, confirm=way_out)
 
     async def _deleting(self, report: Report) -> None:
         cursor: str | None = None

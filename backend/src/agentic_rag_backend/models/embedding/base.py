@@ -49,7 +49,13 @@ class Embedder(Protocol):
         """
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one question, before anything that is waiting: float32, shape (dimensions,)."""
+        """Embed one question, before anything that is waiting: float32, shape (dimensions,).
+
+        Only its first `query_characters` are read, so that no question costs much more than another.
+        """
+
+    def query_characters(self, text: str) -> int:
+        """Return how many characters of a question `embed_query` reads: all of them, unless it is very long."""
 
     async def close(self) -> None:
         """Release threads and connections."""

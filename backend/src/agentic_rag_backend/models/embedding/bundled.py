@@ -32,6 +32,8 @@ from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_F
 MAX_WORD_PIECES = 256
 """What the model reads at once, its two special tokens included."""
 WINDOW = MAX_WORD_PIECES - 2
+QUERY_WINDOWS = 1
+"""Windows of a question that are embedded, some 190 words: no question costs more than a passage."""
 BATCH_TOKENS = 256
 BATCH_TEXTS = 32
 
@@ -124,13 +126,21 @@ class BundledEmbedder:
         """Embed one question beside the passages that are being worked on: float32, shape (dimensions,)."""
 
         def work() -> NDArray[np.float32]:
-            batches = batches_of(self._windows((text,)))
+            batches = batches_of(self._windows((text[: self.query_characters(text)],)))
             row: NDArray[np.float32] = _pooled(1, batches, [self._sums(batch, self._question_session) for batch in batches])[0]
             return row
 
         vector = await self._on(self._questions, work)
         self._clock.count(queries=1)
         return vector
+
+    def query_characters(self, text: str) -> int:
+        """Return where the word piece ends that fills the last of `QUERY_WINDOWS`."""
+        most = QUERY_WINDOWS * WINDOW
+        if len(text) <= most:  # no word piece is shorter than a character
+            return len(text)
+        offsets = self._tokenizer.encode(text, add_special_tokens=False).offsets
+        return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
 
     async def close(self) -> None:
         """Finish what is running and release the threads."""

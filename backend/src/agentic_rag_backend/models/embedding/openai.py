@@ -7,7 +7,6 @@ As with the language model, the SDK's own retries are off and one `asyncio.timeo
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,10 +16,11 @@ import openai
 import orjson
 from numpy.typing import NDArray
 
-from agentic_rag_backend.errors import ConfigurationError, ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
-from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, refusal, retry_after_s
+from agentic_rag_backend.models.endpoint import Call, Endpoint
+from agentic_rag_backend.models.health import Health
 
 BATCH_TEXTS = 256
 BATCH_BYTES = 256_000
@@ -97,8 +97,7 @@ class OpenAIEmbedder:
         self._dimensions = dimensions or native or 0
         self._shortened = model in _SHORTENED and dimensions not in (None, native)
         self._model = model
-        self._timeout_s = timeout_s
-        self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout_s)
+        self._endpoint = Endpoint("embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
         self._slots = asyncio.Semaphore(max_concurrency)
         # One slot, where there are several, is left to questions: they never queue behind passages.
         self._passage_slots = asyncio.Semaphore(max(1, max_concurrency - 1))
@@ -142,40 +141,38 @@ class OpenAIEmbedder:
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
         """Embed one question: float32, shape (dimensions,)."""
-        windows = windows_of(0, text)
-        batches = batches_of(windows)
-        deadline = self._deadline()
-        parts = [await self._request(batch, deadline) for batch in batches]
+        batches = batches_of(windows_of(0, text[: self.query_characters(text)]))
+        call = self._call()
+        parts = []
+        for batch in batches:
+            async with self._endpoint.admitted(call, self._slots), self._endpoint.watching(call):
+                parts.append(await self._send(call, batch))
         self._clock.count(queries=1)
         row: NDArray[np.float32] = self._pooled(1, batches, parts)[0]
         return row
 
+    def query_characters(self, text: str) -> int:
+        """Return how many characters of ``text`` one window holds."""
+        return len(text.encode()[:WINDOW_BYTES].decode(errors="ignore"))
+
     async def close(self) -> None:
         """Release connections."""
-        await self._client.close()
+        await self._endpoint.close()
 
-    def _deadline(self) -> float:
-        return asyncio.get_running_loop().time() + self._timeout_s
+    @property
+    def health(self) -> Health:
+        """Whether the endpoint answers."""
+        return self._endpoint.health
+
+    def _call(self) -> Call:
+        return self._endpoint.call(self._model, "embedding")
 
     async def _passages(self, batch: Sequence[Window]) -> Vectors:
-        deadline = self._deadline()
-        try:
-            async with asyncio.timeout_at(deadline), self._passage_slots:
-                with self._clock:
-                    return await self._request(batch, deadline)
-        except TimeoutError as error:
-            raise self._too_late() from error
-
-    async def _request(self, batch: Sequence[Window], deadline: float) -> Vectors:
-        """Return the unit vectors of one batch."""
-        try:
-            async with asyncio.timeout_at(deadline), self._slots:
-                return self._checked(await self._send(batch, deadline), len(batch))
-        except TimeoutError as error:
-            raise self._too_late() from error
-
-    def _too_late(self) -> ModelUnavailable:
-        return ModelUnavailable(f"embedder {self._model!r} did not answer within {self._timeout_s:g} s (LLM_TIMEOUT_S)")
+        call = self._call()
+        async with self._endpoint.admitted(call, self._passage_slots), self._endpoint.admitted(call, self._slots):
+            with self._clock:
+                async with self._endpoint.watching(call):
+                    return await self._send(call, batch)
 
     def _pooled(self, count: int, batches: Sequence[Sequence[Window]], parts: Sequence[Vectors]) -> Vectors:
         """Return each text's mean over its windows, weighted by their length, at length 1."""
@@ -186,44 +183,31 @@ class OpenAIEmbedder:
         result: Vectors = totals / np.maximum(np.linalg.norm(totals, axis=1, keepdims=True), np.float32(1e-12))
         return result
 
-    async def _send(self, batch: Sequence[Window], deadline: float) -> Any:
+    async def _send(self, call: Call, batch: Sequence[Window]) -> Vectors:
+        """Return the unit vectors of one batch."""
         arguments: dict[str, Any] = {"model": self._model, "input": [window.text for window in batch], "encoding_format": "float"}
         if self._shortened:
             arguments["dimensions"] = self._dimensions
-        attempt = 0
         while True:
+            attempt = self._endpoint.attempt(call)
             try:
-                # The SDK's own parsing looks at every number in Python: 6 ms a text of 1,536, all of it on the loop.
-                reply = await self._client.embeddings.with_raw_response.create(**arguments)
-                return orjson.loads(reply.http_response.content)
+                with attempt.watched():
+                    # The SDK's own parsing looks at every number in Python: 6 ms a text of 1,536, all of it on the loop.
+                    reply = await self._endpoint.client.embeddings.with_raw_response.create(**arguments)
+                    read = orjson.loads(reply.http_response.content)
+                    vectors = self._checked(read, len(batch))
             except (openai.OpenAIError, ValueError) as error:
-                attempt += 1
-                await asyncio.sleep(self._pause_s(error, attempt, deadline))
-
-    def _pause_s(self, error: Exception, attempt: int, deadline: float) -> float:
-        """Return how long to wait before trying again, or raise what the caller is told."""
-        left_s = deadline - asyncio.get_running_loop().time()
-        # random() spreads retries; nothing secret depends on it.
-        decision = decide(_failure(error), attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
-        if decision.verdict is Verdict.RETRY:
-            return decision.pause_s
-        wait = decision.retry_after_s
-        asked = f"; it asks to wait {wait:.3g} s" if wait is not None else ""
-        left = f"{max(0.0, left_s):.3g} s of {self._timeout_s:g} s (LLM_TIMEOUT_S) were left"
-        if decision.verdict is Verdict.RATE_LIMITED:
-            raise ModelRateLimited(f"embedder {self._model!r} is rate limited{asked}; {left}", retry_after_s=wait) from None
-        status = _failure(error).status
-        reason = "the connection or the reply broke" if status is None else f"HTTP {status}"
-        raise refusal(status)(
-            f"embedder {self._model!r} failed at attempt {attempt}: {reason}{asked}; {left}", retry_after_s=wait
-        ) from None
+                await self._endpoint.pause(call, error)
+            else:
+                attempt.end("ok", prompt_tokens=_tokens_of(read))
+                return vectors
 
     def _checked(self, reply: Any, count: int) -> Vectors:
         """Return the reply's vectors in the order of the request, at length 1."""
         try:
             rows = sorted(reply["data"], key=lambda row: row["index"])
             numbers, lengths = [row["index"] for row in rows], {len(row["embedding"]) for row in rows}
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, AttributeError):
             raise ModelReplyInvalid(f"embedder {self._model!r} answered something else than vectors") from None
         if numbers != list(range(count)):
             raise ModelReplyInvalid(
@@ -245,8 +229,8 @@ class OpenAIEmbedder:
         return result
 
 
-def _failure(error: Exception) -> Failure:
-    if isinstance(error, openai.APIStatusError):
-        exhausted = error.status_code == 429 and error.code == "insufficient_quota"
-        return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)
-    return Failure(None)
+def _tokens_of(reply: Any) -> int:
+    """Return the tokens that the service counted; 0 where it counts none."""
+    usage = reply.get("usage") if isinstance(reply, dict) else None
+    count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return count if isinstance(count, int) and count >= 0 else 0

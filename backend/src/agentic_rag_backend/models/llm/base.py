@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.usage import Usage, UsageAccount
 
 NOT_ANSWERED = "The documents do not answer this question."
 """What a model writes, and a user reads, where the evidence does not answer; prompts ask for exactly this sentence."""
@@ -48,6 +48,8 @@ class ModelRequest:
     model: str | None = None
     temperature: float = 0.0
     max_tokens: int = 1024
+    account: UsageAccount = field(default_factory=UsageAccount, compare=False, repr=False)
+    """What the request took so far, also where it fails or is cancelled: every attempt counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,8 @@ class LanguageModel(Protocol):
 
         Raises:
             ModelRateLimited: still limited when the time was over, or Retry-After is beyond it.
+            ModelRefused: the endpoint refuses every request: key, model name or rights are wrong.
+            ModelInputRefused: it refuses this request, such as a prompt that is too long.
             ModelReplyInvalid: a schema was asked for and the reply does not hold to it, also on a second try.
             ModelUnavailable: any other failure of the model or the way to it.
         """

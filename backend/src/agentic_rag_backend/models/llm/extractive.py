@@ -20,7 +20,7 @@ attribute no document states. Measured by asking the questions of a set with and
 loses 1 % of the answers on HotpotQA and 5 % on MuSiQue, none on the examples, and refuses some 30, 53 and 62 % of the
 questions whose passages are taken away; the three such questions of the examples are refused."""
 MIN_THEME_SUPPORT = 0.25
-_BRACKETED_NUMBER = re.compile(r"\s*\[\s*\d[\d\s,;–-]*\]")
+_BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
 class ExtractiveModel:

@@ -9,34 +9,25 @@ from __future__ import annotations
 
 import asyncio
 import json
-import random
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from typing import Any
 
 import openai
-from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.chat import ChatCompletion
 
-from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, failure_of, reason_of
+from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
-from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, retry_after_s
 from agentic_rag_backend.models.llm.structured import read_object
 
 _CHARACTERS_A_TOKEN = 4
 """Estimate used where a server counts no tokens."""
-_REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One request to one model; ``deadline`` is on the loop's clock, ``failures`` are the attempts that went wrong so far."""
-
-    request: ModelRequest
-    model: str
-    deadline: float
-    failures: list[Failure] = field(default_factory=list)
+MOST_CHARACTERS_A_TOKEN = 32
+"""A reply that is longer than this for each token asked for is broken off: the server does not keep to the limit."""
+_LEAST_BOUND = 64 * 1024
 
 
 class OpenAIModel:
@@ -51,9 +42,8 @@ class OpenAIModel:
     generative = True
 
     def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout_s: float, max_concurrency: int) -> None:
-        self._client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, timeout=timeout_s)
+        self._endpoint = Endpoint("model", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
         self._model = model
-        self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(max_concurrency)
         self._refused: dict[str, set[str]] = {}
 
@@ -62,144 +52,175 @@ class OpenAIModel:
         """The model used where a request names none."""
         return self._model
 
+    @property
+    def health(self) -> Health:
+        """Whether the endpoint answers."""
+        return self._endpoint.health
+
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply; with a schema, a first invalid reply is shown to the model with what is wrong."""
         call = self._call(request)
-        try:
-            async with asyncio.timeout_at(call.deadline), self._slots:
-                if request.schema is None:
-                    text, usage = await self._write(call, request.messages)
-                    return ModelReply(text, usage, call.model)
-                return await self._structured(call, request.schema)
-        except TimeoutError as error:
-            raise self._too_late(call) from error
+        async with self._endpoint.admitted(call, self._slots), self._endpoint.watching(call):
+            if request.schema is not None:
+                return await self._structured(call, request, request.schema)
+            text, _ = await self._write(call, request, request.messages)
+            return ModelReply(text, call.account.usage, call.model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the reply as it is written. A failure before the first piece is retried, one after it is not."""
         call = self._call(request)
-        try:
-            # No timeout may span a yield: it would interrupt the reader's own work. Each step has the rest of it.
-            async with asyncio.timeout_at(call.deadline):
-                await self._slots.acquire()
-        except TimeoutError as error:
-            raise self._too_late(call) from error
-        try:
-            async with aclosing(self._streamed(call)) as deltas:
-                async for delta in deltas:
-                    yield delta
-        finally:
-            self._slots.release()
+        async with self._endpoint.admitted(call, self._slots), aclosing(self._streamed(call, request)) as deltas:
+            async for delta in deltas:
+                yield delta
 
     async def close(self) -> None:
         """Release connections."""
-        await self._client.close()
+        await self._endpoint.close()
 
-    def _call(self, request: ModelRequest) -> _Call:
-        return _Call(request, request.model or self._model, asyncio.get_running_loop().time() + self._timeout_s)
+    def _call(self, request: ModelRequest) -> Call:
+        purpose = request.prompt.partition("@")[0] or "other"
+        return self._endpoint.call(request.model or self._model, purpose, request.account)
 
     # --- one reply
 
-    async def _structured(self, call: _Call, schema: Mapping[str, Any]) -> ModelReply:
-        messages, usage, problem = call.request.messages, Usage(), ""
+    async def _structured(self, call: Call, request: ModelRequest, schema: Mapping[str, Any]) -> ModelReply:
+        messages, problem = request.messages, ""
         for _ in range(2):
-            text, spent = await self._write(call, messages)
-            usage += spent
-            try:
-                return ModelReply(text, usage, call.model, read_object(text, schema))
-            except ValueError as error:
-                problem = str(error)
+            text, parsed = await self._write(call, request, messages)
+            if isinstance(parsed, dict):
+                return ModelReply(text, call.account.usage, call.model, parsed)
+            problem = parsed
             asked = Message("user", f"That reply is not valid: {problem}. Write the JSON object again, and nothing else.")
-            messages = (*call.request.messages, Message("assistant", text), asked)
+            messages = (*request.messages, Message("assistant", text), asked)
         raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not hold to the schema: {problem}")
 
-    async def _write(self, call: _Call, messages: Sequence[Message]) -> tuple[str, Usage]:
-        reply = await self._send(call, messages, stream=False)
-        # A server that answers 200 with something else than JSON makes the SDK return that text.
-        if not isinstance(reply, ChatCompletion) or not reply.choices:
-            raise ModelUnavailable(f"model {call.model!r} answered something that is not a chat completion")
-        text = reply.choices[0].message.content or ""
-        counted = reply.usage
-        return text, Usage(counted.prompt_tokens, counted.completion_tokens, 1) if counted else _estimate(messages, text)
+    async def _write(self, call: Call, request: ModelRequest, messages: Sequence[Message]) -> tuple[str, dict[str, Any] | str]:
+        """Return the text, and the object in it or what is wrong with it; without a schema, nothing is."""
+        reply, attempt = await self._send(call, request, messages, stream=False)
+        with attempt.watched():
+            # A server that answers 200 with something else than JSON makes the SDK return that text.
+            text = _text_of(reply)
+            if text is None:
+                raise ModelReplyInvalid(f"model {call.model!r} answered something that is not a chat completion")
+            usage = _counted(getattr(reply, "usage", None)) or _estimate(messages, text)
+            parsed: dict[str, Any] | str = ""
+            if len(text) > _most_characters(request):
+                parsed = f"it has {len(text)} characters; at most {request.max_tokens} tokens were asked for"
+            elif request.schema is not None:
+                parsed = _read(text, request.schema)
+        invalid = request.schema is not None and isinstance(parsed, str)
+        attempt.end(
+            "invalid" if invalid else "ok",
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+        )
+        return text[: _most_characters(request)], parsed
 
-    async def _send(self, call: _Call, messages: Sequence[Message], *, stream: bool) -> Any:
-        """Make the request until it succeeds or `decide` ends it; drop parameters that this model refuses.
+    async def _send(self, call: Call, request: ModelRequest, messages: Sequence[Message], *, stream: bool) -> tuple[Any, Attempt]:
+        """Make the request until it succeeds or is given up; drop parameters that this model refuses.
 
-        Returns the completion, or the stream and its first chunk.
+        Returns the completion, or the stream and its first chunk; and the attempt, which is yet to be ended.
         """
         refused = self._refused.setdefault(call.model, set())
-        attempt = 0
+        create = self._endpoint.client.chat.completions.create
         while True:
+            attempt = self._endpoint.attempt(call)
             try:
-                reply = await self._client.chat.completions.create(**_arguments(call, messages, refused, stream=stream))
-                # The first piece is read here, so that a stream that breaks before it is tried again too.
-                return (reply, await anext(reply, None)) if stream else reply
+                with attempt.watched():
+                    reply = await create(**_arguments(call.model, request, messages, refused, stream=stream))
+                    # The first piece is read here, so that a stream that breaks before it is tried again too.
+                    return ((reply, await anext(reply, None)) if stream else reply), attempt
             except (openai.OpenAIError, ValueError) as error:
-                parameter = _refused_parameter(error, call.request)
+                parameter = _refused_parameter(error, request)
                 if parameter is not None and parameter not in refused:
                     refused.add(parameter)
                     continue
-                attempt += 1
-                call.failures.append(_failure(error))
-                await asyncio.sleep(self._pause_s(call, call.failures[-1], attempt))
-
-    def _pause_s(self, call: _Call, failure: Failure, attempt: int) -> float:
-        """Return how long to wait before trying again, or raise what the caller is told."""
-        left_s = call.deadline - asyncio.get_running_loop().time()
-        # random() spreads retries; nothing secret depends on it.
-        decision = decide(failure, attempt=attempt, left_s=left_s, jitter=random.random())  # noqa: S311
-        if decision.verdict is Verdict.RETRY:
-            return decision.pause_s
-        wait = decision.retry_after_s
-        asked = f"; it asks to wait {wait:.3g} s" if wait is not None else ""
-        left = f"{max(0.0, left_s):.3g} s of {self._timeout_s:g} s (LLM_TIMEOUT_S) were left"
-        if decision.verdict is Verdict.RATE_LIMITED:
-            raise ModelRateLimited(f"model {call.model!r} is rate limited{asked}; {left}", retry_after_s=wait) from None
-        raise ModelUnavailable(
-            f"model {call.model!r} failed at attempt {attempt}: {_reason(failure)}{asked}; {left}", retry_after_s=wait
-        ) from None
+                await self._endpoint.pause(call, error)
 
     # --- streams
 
-    async def _streamed(self, call: _Call) -> AsyncGenerator[ModelDelta, None]:
-        messages = call.request.messages
+    async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        # No timeout may span a yield: it would interrupt the reader's own work. Each step has the rest of it.
+        async with self._endpoint.watching(call):
+            (chunks, chunk), attempt = await self._send(call, request, request.messages, stream=True)
         usage: Usage | None = None
-        written: list[str] = []
-        finished = False
+        written, size, finished = list[str](), 0, False
+        try:
+            with attempt.watched():
+                async with chunks:
+                    while chunk is not None:
+                        usage = _counted(getattr(chunk, "usage", None)) or usage
+                        piece, ended = _piece_of(chunk)
+                        finished = finished or ended
+                        size += len(piece)
+                        if size > _most_characters(request):
+                            raise ModelReplyInvalid(
+                                f"model {call.model!r} wrote more than {_most_characters(request)} characters; "
+                                f"at most {request.max_tokens} tokens were asked for"
+                            )
+                        if piece:
+                            written.append(piece)
+                            yield ModelDelta(piece)
+                        chunk = await self._next(chunks, call)
+                if not finished:
+                    raise ModelUnavailable(f"model {call.model!r} broke off its reply after {size} characters")
+        except (openai.OpenAIError, ValueError) as error:
+            raise ModelUnavailable(f"model {call.model!r} broke off its reply: {reason_of(failure_of(error))}") from None
+        told = usage or _estimate(request.messages, "".join(written))
+        attempt.end("ok", prompt_tokens=told.prompt_tokens, completion_tokens=told.completion_tokens)
+        yield ModelDelta("", call.account.usage)
+
+    async def _next(self, chunks: Any, call: Call) -> Any:
         try:
             async with asyncio.timeout_at(call.deadline):
-                chunks, chunk = await self._send(call, messages, stream=True)
-            async with chunks:
-                while chunk is not None:
-                    if chunk.usage is not None:
-                        usage = Usage(chunk.usage.prompt_tokens, chunk.usage.completion_tokens, 1)
-                    for choice in chunk.choices[:1]:
-                        finished = finished or choice.finish_reason is not None
-                        if choice.delta.content:
-                            written.append(choice.delta.content)
-                            yield ModelDelta(choice.delta.content)
-                    chunk = await _next(chunks, call.deadline)
-        except TimeoutError as error:
-            raise self._too_late(call) from error
-        except (openai.OpenAIError, ValueError) as error:
-            raise ModelUnavailable(f"model {call.model!r} broke off its reply: {_reason(_failure(error))}") from None
-        if not finished:
-            raise ModelUnavailable(f"model {call.model!r} broke off its reply after {len(''.join(written))} characters")
-        yield ModelDelta("", usage or _estimate(messages, "".join(written)))
-
-    def _too_late(self, call: _Call) -> ModelUnavailable:
-        before = f"; before that {_reason(call.failures[-1])}" if call.failures else ""
-        return ModelUnavailable(f"model {call.model!r} did not answer within {self._timeout_s:g} s (LLM_TIMEOUT_S){before}")
+                return await anext(chunks, None)
+        except TimeoutError:
+            raise self._endpoint.too_late(call) from None
 
 
-async def _next(chunks: openai.AsyncStream[ChatCompletionChunk], deadline: float) -> ChatCompletionChunk | None:
-    async with asyncio.timeout_at(deadline):
-        return await anext(chunks, None)
+def _text_of(reply: object) -> str | None:
+    """Return the text of a completion; None where the reply is none. The SDK does not check what a server sends."""
+    choices = reply.choices if isinstance(reply, ChatCompletion) else None
+    if not isinstance(choices, list) or not choices:
+        return None
+    message = getattr(choices[0], "message", None)
+    content = getattr(message, "content", None)
+    return content if isinstance(content, str) else None if message is None or content is not None else ""
 
 
-def _arguments(call: _Call, messages: Sequence[Message], refused: Collection[str], *, stream: bool) -> dict[str, Any]:
-    request = call.request
+def _piece_of(chunk: object) -> tuple[str, bool]:
+    """Return the text of a piece of a stream, and whether the reply ends with it."""
+    choices = getattr(chunk, "choices", None)
+    if not isinstance(choices, list) or not choices:
+        return "", False
+    content = getattr(getattr(choices[0], "delta", None), "content", None)
+    return content if isinstance(content, str) else "", getattr(choices[0], "finish_reason", None) is not None
+
+
+def _counted(usage: object) -> Usage | None:
+    """Return the tokens that a server counted, if it did."""
+    counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
+    read, written = (count if isinstance(count, int) and count >= 0 else None for count in counts)
+    return None if read is None or written is None else Usage(read, written)
+
+
+def _most_characters(request: ModelRequest) -> int:
+    return max(_LEAST_BOUND, MOST_CHARACTERS_A_TOKEN * request.max_tokens)
+
+
+def _read(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Return the object that a reply is, or what is wrong with it."""
+    try:
+        return read_object(text, schema)
+    except ValueError as error:
+        return str(error)
+
+
+def _arguments(
+    model: str, request: ModelRequest, messages: Sequence[Message], refused: Collection[str], *, stream: bool
+) -> dict[str, Any]:
     sent = [{"role": message.role, "content": message.content} for message in messages]
-    arguments: dict[str, Any] = {"model": call.model, "messages": sent, "stream": stream}
+    arguments: dict[str, Any] = {"model": model, "messages": sent, "stream": stream}
     if stream and "stream_options" not in refused:
         arguments["stream_options"] = {"include_usage": True}
     if "temperature" not in refused:
@@ -225,19 +246,6 @@ def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
     return "response_format" if request.schema is not None else None
 
 
-def _failure(error: Exception) -> Failure:
-    if isinstance(error, openai.APIStatusError):
-        exhausted = error.status_code == 429 and error.code == "insufficient_quota"
-        return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)
-    return Failure(None)
-
-
-def _reason(failure: Failure) -> str:
-    if failure.status is None:
-        return "the connection failed"
-    return f"HTTP {failure.status}" + (f" ({_REASONS[failure.status]})" if failure.status in _REASONS else "")
-
-
 def _estimate(messages: Iterable[Message], text: str) -> Usage:
     read = sum(len(message.content) for message in messages)
-    return Usage(-(-read // _CHARACTERS_A_TOKEN), -(-len(text) // _CHARACTERS_A_TOKEN), 1)
+    return Usage(-(-read // _CHARACTERS_A_TOKEN), -(-len(text) // _CHARACTERS_A_TOKEN))

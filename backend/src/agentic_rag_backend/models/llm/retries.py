@@ -14,6 +14,8 @@ from agentic_rag_backend.errors import ModelInputRefused, ModelRefused, ModelUna
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
 MOST_ATTEMPTS = 6
+LONGEST_ASKED_S = 7 * 86_400.0
+"""A server that asks for a longer wait is taken to ask for this one."""
 _TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
 _OF_INPUT = frozenset({400, 413, 422})
 """Refusals that are about what was sent, not about who sent it."""
@@ -94,10 +96,10 @@ def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) ->
         except ValueError:
             continue
         if math.isfinite(seconds) and seconds >= 0:
-            return seconds
+            return min(seconds, LONGEST_ASKED_S)
     try:
         date = parsedate_to_datetime(headers.get("retry-after", ""))
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     date = date if date.tzinfo else date.replace(tzinfo=UTC)
-    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+    return min(max(0.0, (date - (now or datetime.now(UTC))).total_seconds()), LONGEST_ASKED_S)

@@ -7,11 +7,10 @@ additionalProperties, items, enum, const, anyOf, $ref into $defs, and bounds on 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-_FENCED = re.compile(r"\A\s*```(?:json)?\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
+_FENCE = "```"
 _TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
@@ -29,9 +28,8 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ValueError: it is not JSON, no object, or does not hold to ``schema``; the message says where and what, for the model.
     """
-    fenced = _FENCED.match(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
+        value = json.loads(_unfenced(text))
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at character {error.pos}") from error
     except RecursionError as error:
@@ -105,3 +103,12 @@ def _bounds_problem(value: Any, schema: Mapping[str, Any], at: str) -> str | Non
         if (low is not None and value < low) or (high is not None and value > high):
             return f"{at} must be between {low} and {high}, not {value}"
     return None
+
+
+def _unfenced(text: str) -> str:
+    """Return what is inside of a fenced code block that is all of ``text``, or ``text`` if there is none."""
+    block = text.strip()
+    first, newline, rest = block.partition("\n")
+    if not newline or not first.startswith(_FENCE) or not rest.endswith(_FENCE):
+        return text
+    return rest.removesuffix(_FENCE) if first.removeprefix(_FENCE).strip() in ("", "json") else text

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import json
 import os
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -10,15 +12,18 @@ from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from itertools import islice
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import AlreadyExistsError, BaseError, NotSupportedError
 from obstore.store import LocalStore, ObjectStore, from_url
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, NotFound, StoreUnavailable
+from agentic_rag_backend.stores.files import full, full_os_error, require_room
+from agentic_rag_backend.stores.ownership import Owner
 
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-")
 _ESCAPED = re.compile("(?:_[0-9a-f]{2})+")
@@ -27,6 +32,8 @@ _LISTED = 1_000
 _ASKED_AT_ONCE = 16
 _CLOCK_SKEW = timedelta(hours=1)
 _SCHEMES = ("file", "s3", "gs")
+_MARK = ".deployment.json"
+"""The object that says whose the folder is; no tenant's folder has such a name."""
 
 
 class ObstoreBlobStore:
@@ -41,6 +48,7 @@ class ObstoreBlobStore:
         parts = urlsplit(url)
         if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path.strip("/")):
             raise ConfigurationError(f"BLOB_URL must be file:///folder, s3://bucket or gs://bucket; got scheme {parts.scheme!r}")
+        self._described = f"{parts.scheme}://{parts.hostname or ''}{parts.path}"  # no credentials
         self._folder: Path | None = None
         self._store: ObjectStore
         try:
@@ -55,6 +63,48 @@ class ObstoreBlobStore:
                 self._store = from_url(url)
         except (BaseError, OSError) as error:
             raise ConfigurationError(f"BLOB_URL cannot be opened: {type(error).__name__}") from error
+
+    async def claim(self, owner: Owner) -> None:
+        """Mark the folder or bucket prefix as the deployment's, unless it is; repeatable.
+
+        Raises:
+            ConfigurationError: it is another deployment's, or holds originals of tenants none of which the catalogue knows.
+            StoreUnavailable: the store does not answer.
+        """
+        what = f"the blob store at {self._described}"
+        way_out = (
+            "Give this deployment a folder of its own in BLOB_URL, such as s3://bucket/name, or, if the other one is gone for "
+            f"good, write {json.dumps(owner.mark())} into {_MARK} there"
+        )
+        held = await self._mark()
+        if held is None:
+            await owner.require_adoptable(what, await self.tenants(), way_out=way_out)
+            await self._write_mark(json.dumps(owner.mark(), indent=2).encode())
+            held = await self._mark() or {}
+        owner.owns(what, held, way_out=way_out)
+
+    async def _mark(self) -> dict[str, Any] | None:
+        try:
+            async with _answering(_MARK):
+                found = await obstore.get_async(self._store, _MARK)
+                held = json.loads(bytes(await found.bytes_async()))
+        except NotFound:
+            return None
+        except ValueError as error:
+            raise ConfigurationError(f"{_MARK} in {self._described} is damaged: {error}; restore it, or remove it") from error
+        if not isinstance(held, dict):
+            raise ConfigurationError(f"{_MARK} in {self._described} is damaged: it holds no object; restore it, or remove it")
+        return held
+
+    async def _write_mark(self, mark: bytes) -> None:
+        """Write the mark unless another process has just done so."""
+        async with _answering():
+            try:
+                await obstore.put_async(self._store, _MARK, mark, mode="create")
+            except AlreadyExistsError:
+                return
+            except NotSupportedError:  # a store without conditional writes: the last one that marks it has it
+                await obstore.put_async(self._store, _MARK, mark)
 
     async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
         """Store ``content``."""
@@ -131,6 +181,8 @@ class ObstoreBlobStore:
         """Raise `StoreUnavailable` unless the store answers."""
         if self._folder is not None and not await asyncio.to_thread(os.access, self._folder, os.R_OK | os.W_OK | os.X_OK):
             raise StoreUnavailable("the blob store's folder is missing or not writable")
+        if self._folder is not None:
+            await asyncio.to_thread(require_room, self._folder, "the blob store")
         async with _answering():
             async for _ in obstore.list(self._store, "t_", chunk_size=1):
                 break
@@ -153,6 +205,9 @@ async def _answering(key: str | None = None) -> AsyncIterator[None]:
             raise StoreUnavailable("the blob store's folder is gone") from error
         raise NotFound(f"there is no blob {key!r}") from error
     except (BaseError, OSError) as error:
+        # The library tells a full disk in its text alone.
+        if (isinstance(error, OSError) and full_os_error(error)) or os.strerror(errno.ENOSPC) in str(error):
+            raise full("the blob store") from error
         raise StoreUnavailable(f"the blob store did not answer: {type(error).__name__}") from error
 
 

@@ -7,7 +7,7 @@ tenant's; unknown and foreign ids raise the same `NotFound`; every change that c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
@@ -32,6 +32,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.liveness import Fence
+from agentic_rag_backend.stores.catalogue.outbox import Outbox
 from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
 
 Enqueue = Callable[[Connection, TenantId, Job], None]
@@ -90,13 +91,15 @@ class Change:
 class Submitted:
     """What became of a submission; ``unchanged`` where it equals the latest version in everything.
 
-    Without a job and not ``unchanged``, title or metadata alone were other ones and were updated in place: the vector
-    store's copy of them is the caller's to update. Unless there is a job, the submission's blob was not adopted.
+    Without a job and not ``unchanged``, title or metadata alone were other ones and were updated in place: the outbox says so
+    of the vector store's copy of them. Unless there is a job, the submission's blob was not adopted.
     """
 
     document: Document
     job: Job | None
     unchanged: bool
+    in_search: bool = False
+    """Whether search has title and metadata by now, filters included; set by who delivers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,6 +391,9 @@ class JobCatalogue(Protocol):
     async def progress(self, tenant: TenantId, job_id: str, *, stage: str, done: int, total: int, message: str = "") -> bool:
         """Record how far the job is; return whether cancelling was requested."""
 
+    async def hand_back(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Mark a running job queued again: the process that ran it has ended. Another attempt, or another state, stays."""
+
     async def remember(self, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
         """Keep a JSON value with a job, for all its attempts; return what is kept: the first value of a name stands."""
 
@@ -416,6 +422,12 @@ class JobCatalogue(Protocol):
     async def last(self, tenant: TenantId, kind: JobKind) -> Job | None:
         """Return the newest job of a kind."""
 
+    async def pending_documents(self, tenant: TenantId, *, queued_before: datetime) -> int:
+        """Count the jobs recorded by then that may still make a version of a document visible, and are not asked to stop."""
+
+    async def hand_back_all(self) -> int:
+        """Mark every running job queued again, of all tenants: where one process owns the database, none runs at its start."""
+
 
 class TenantDirectory(Protocol):
     """Tenants, their keys and flags; not tenant-scoped itself, used by `tenancy` only."""
@@ -432,6 +444,12 @@ class TenantDirectory(Protocol):
     async def tenants(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
         """List tenants by creation."""
 
+    async def known(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
+        """Return those of ``ids`` that are tenants here."""
+
+    async def removed(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
+        """Return those of ``ids`` whose removal is on record."""
+
     async def rebuilds_due(
         self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int
     ) -> list[TenantId]:
@@ -445,7 +463,7 @@ class TenantDirectory(Protocol):
         """Refuse further requests of the tenant."""
 
     async def remove(self, tenant: TenantId) -> Mapping[str, int]:
-        """Remove every row of the tenant in every table; return the counts by table."""
+        """Remove every row of the tenant in every table and record its removal; return the counts by table."""
 
     async def add_key(
         self, tenant: TenantId, *, name: str, secret_sha256: str, scopes: Sequence[Scope], key_id: str | None = None
@@ -522,6 +540,9 @@ class Catalogue(Protocol):
 
     @property
     def trees(self) -> TreeCatalogue: ...
+
+    @property
+    def outbox(self) -> Outbox: ...
 
     @property
     def idempotency(self) -> IdempotencyKeys: ...

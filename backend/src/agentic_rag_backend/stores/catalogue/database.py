@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sqlite3
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,23 +21,26 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import registry
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, StatementError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError, SQLAlchemyError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
+from agentic_rag_backend.stores.catalogue.sqlite import DRIVER, CatalogueDialect
+from agentic_rag_backend.stores.files import require_room, sqlite_failure
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_CATALOGUE = "the catalogue's database"
 BUSY_TIMEOUT_MS = 30_000
 READER_THREADS = 4
 SERVER_THREADS = 16
 _LONGEST_DEFINING_S = 86_400.0
 ARRIVING_AT_ONCE = 2
 """Transactions that take in new work: what is in hand must not wait behind everything that is handed in meanwhile."""
+_OUTAGES = frozenset({"OperationalError", "InterfaceError", "DatabaseError"})
 QUEUE_CONNECTIONS = 8
 """Kept for the durable queue, which may use as many more."""
 
@@ -55,7 +59,7 @@ def parse_url(url: str) -> URL:
     if backend == "sqlite":
         if not parsed.database or parsed.database == ":memory:":
             raise ConfigurationError("DATABASE_URL must name a file: sqlite:///path/to/catalogue.db; got one in memory")
-        return parsed.set(drivername="sqlite+pysqlite")
+        return parsed.set(drivername=DRIVER)
     if backend == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     raise ConfigurationError(f"DATABASE_URL must be sqlite or postgresql; got {backend!r}")
@@ -69,7 +73,7 @@ def _pragmas(connection: Any, isolation_level: str | None) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-class _Reading(SQLiteDialect_pysqlite):
+class _Reading(CatalogueDialect):
     """Begins a transaction with the first statement, whatever that is.
 
     A dialect of its own does what a listener to "begin" would: with any listener, each statement asks eight times who
@@ -117,12 +121,27 @@ def _sqlite_queue_engine(url: URL) -> Engine:
     return engine
 
 
+_AFTER_COMMIT = "after_commit"
+
+
+def after_commit(connection: Connection, call: Callable[[], None]) -> None:
+    """Have ``call`` made once the open transaction is committed, by who commits it; `Database` does."""
+    connection.info.setdefault(_AFTER_COMMIT, []).append(call)
+
+
+def committed(connection: Connection) -> list[Callable[[], None]]:
+    """Return what is to be called when the open transaction has been committed, and forget it."""
+    calls: list[Callable[[], None]] = connection.info.pop(_AFTER_COMMIT, [])
+    return calls
+
+
 class Database:
     """Runs transactions on the database at ``url``; nothing is opened before the first."""
 
     def __init__(self, url: str, patience: Patience | None = None) -> None:
         parsed = parse_url(url)
         self.dialect = parsed.get_backend_name()
+        self._file = Path(str(parsed.database)) if self.dialect == "sqlite" else None
         if self.dialect == "sqlite":
             Path(str(parsed.database)).absolute().parent.mkdir(parents=True, exist_ok=True)
             self._engine = _sqlite_engine(parsed, "sqlite+catalogue_reading", READER_THREADS)
@@ -184,7 +203,12 @@ class Database:
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         with self._write_engine.begin() as connection:
-            return work(connection)
+            connection.info.pop(_AFTER_COMMIT, None)  # of a transaction that was rolled back
+            result = work(connection)
+            calls = committed(connection)
+        for call in calls:
+            call()
+        return result
 
     async def _run(self, executor: ThreadPoolExecutor, call: Callable[[], T], limit_s: float) -> T:
         loop = asyncio.get_running_loop()
@@ -201,9 +225,23 @@ class Database:
         try:
             return await future
         except StatementError as error:
-            raise _translated(error) from error
+            raise self._translated(error) from error
         except PoolTimeout as error:
             raise StoreUnavailable("the catalogue has no free connection") from error
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` where the database is a file on a disk without room left."""
+        if self._file is not None:
+            require_room(self._file, _CATALOGUE)
+
+    def _translated(self, error: StatementError) -> Exception:
+        if isinstance(error.orig, AgenticRagError):
+            return error.orig
+        if not is_outage(error):
+            return error
+        if self._file is not None and isinstance(error.orig, sqlite3.Error):
+            return sqlite_failure(error.orig, self._file, _CATALOGUE)
+        return StoreUnavailable(f"the catalogue's database did not answer: {type(error.orig).__name__}")
 
     async def close(self) -> None:
         """Wait for running transactions and close every connection."""
@@ -218,12 +256,14 @@ class Database:
         await asyncio.to_thread(stop)
 
 
-def _translated(error: StatementError) -> Exception:
-    if isinstance(error.orig, AgenticRagError):
-        return error.orig
-    # Connection refused, database locked, disk full, file is no database: the operator's affair, never the caller's.
-    # So is a session that the server ended, whatever it calls that.
-    unavailable = isinstance(error, DBAPIError) and (
-        error.connection_invalidated or type(error).__name__ in {"OperationalError", "InterfaceError", "DatabaseError"}
-    )
-    return StoreUnavailable(f"the catalogue's database did not answer: {type(error.orig).__name__}") if unavailable else error
+def is_outage(error: SQLAlchemyError) -> bool:
+    """Tell whether the database is not available, as opposed to refusing this one statement.
+
+    Not available: connection refused or ended, no free connection, database locked, disk full, a file that is no database.
+    A statement is refused for a constraint, a value or a mistake in it: that is a fault of this program, and trying again
+    does not help.
+    """
+    if isinstance(error, DBAPIError):
+        # A session that the server ended has many names.
+        return bool(error.connection_invalidated) or type(error).__name__ in _OUTAGES
+    return isinstance(error, PoolTimeout | DisconnectionError)

@@ -8,11 +8,13 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.deployments import SqlDeployments
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
+from agentic_rag_backend.stores.catalogue.outbox_rows import SqlOutbox
 from agentic_rag_backend.stores.catalogue.places import SqlPlaces
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
@@ -32,10 +34,12 @@ class SqlCatalogue:
         self.communities = SqlCommunities(database)
         self.trees = SqlTrees(database)
         self.idempotency = SqlIdempotencyKeys(database)
+        self.outbox = SqlOutbox(database)
         self.transfer = SqlTransfer(database)
         self.workers = SqlWorkers(database)
         self.leases = SqlLeases(database)
         self.places = SqlPlaces(database)
+        self.deployments = SqlDeployments(database)
 
     @classmethod
     async def open(cls, url: str, patience: Patience | None = None) -> SqlCatalogue:
@@ -76,7 +80,8 @@ class SqlCatalogue:
         await self._database.define(downgrade, revision)
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the database answers."""
+        """Raise `StoreUnavailable` unless the database answers, and as a file has room to grow."""
+        self._database.require_room()
 
         def ask(connection: Connection) -> None:
             connection.execute(text("SELECT 1"))

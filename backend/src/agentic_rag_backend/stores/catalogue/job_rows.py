@@ -13,6 +13,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.job_events import log_end
 from agentic_rag_backend.stores.catalogue.rows import job_from
 from agentic_rag_backend.stores.catalogue.tables import jobs
 
@@ -26,6 +27,7 @@ _FINISH = (
     update(jobs)
     .where(*_ONE, jobs.c.state.in_(OPEN))
     .values({f: bindparam(f"new_{f}") for f in ("state", "result", "error", "updated_at", "finished_at")})
+    .returning(jobs.c.id, jobs.c.kind, jobs.c.attempt, jobs.c.started_at)
 )
 _FINISH_AT = _FINISH.values({f: bindparam(f"new_{f}") for f in ("stage", "done", "total")})
 
@@ -102,8 +104,11 @@ def end_job(
     }
     if progress is not None:
         bound |= dict(zip(("new_stage", "new_done", "new_total"), progress, strict=True))
-    if connection.execute(_FINISH if progress is None else _FINISH_AT, bound).rowcount == 0:
+    ended = connection.execute(_FINISH if progress is None else _FINISH_AT, bound).mappings().first()
+    if ended is None:
         read_job(connection, tenant, job_id)  # the first ending stands; an unknown job is an error
+    else:
+        log_end(connection, tenant, dict(ended), state, now=now, result=bound["new_result"], error=bound["new_error"])
 
 
 def cancel_open_jobs(connection: Connection, tenant: TenantId, document_id: str) -> None:

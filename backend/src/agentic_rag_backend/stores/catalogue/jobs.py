@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import and_, bindparam, func, select, update
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
@@ -15,10 +16,11 @@ from agentic_rag_backend.stores.catalogue import submissions
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.job_events import log_start
 from agentic_rag_backend.stores.catalogue.job_rows import OPEN, end_job, new_job, read_job
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import job_from, lock_document, lock_tenant
-from agentic_rag_backend.stores.catalogue.tables import document_versions, jobs
+from agentic_rag_backend.stores.catalogue.tables import document_versions, documents, jobs
 
 _SCOPE = "jobs"
 _ONE = (jobs.c.tenant_id == bindparam("tenant"), jobs.c.id == bindparam("job"))
@@ -29,8 +31,14 @@ _START = (
         state=JobState.RUNNING.value,
         started_at=func.coalesce(jobs.c.started_at, bindparam("now", type_=jobs.c.started_at.type)),
         updated_at=bindparam("now", type_=jobs.c.started_at.type),
+        message="",
     )
     .returning(jobs)
+)
+_HAND_BACK = (
+    update(jobs)
+    .where(jobs.c.state == JobState.RUNNING.value)
+    .values(state=JobState.QUEUED.value, message="interrupted: the process that ran it ended; it is run again")
 )
 _PROGRESS = (
     update(jobs)
@@ -92,6 +100,46 @@ class SqlJobs:
         values = {"new_stage": stage, "new_done": done, "new_total": total, "new_message": message}
         return await self._database.write(_progress, require_tenant(tenant), job_id, values)
 
+    async def hand_back(self, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Mark a running job queued again."""
+        its = (*_ONE, jobs.c.attempt == bindparam("number"))
+        bound = {"tenant": require_tenant(tenant).value, "job": job_id, "number": attempt}
+
+        def queue(connection: Connection) -> None:
+            connection.execute(_HAND_BACK.where(*its).values(updated_at=utc_now()), bound)
+
+        await self._database.write(queue)
+
+    async def pending_documents(self, tenant: TenantId, *, queued_before: datetime) -> int:
+        """Count the jobs that may still make a version of a document visible."""
+        awaited = and_(documents.c.tenant_id == jobs.c.tenant_id, documents.c.id == jobs.c.document_id)
+        statement = (
+            select(func.count())
+            .select_from(jobs.join(documents, awaited))
+            .where(
+                jobs.c.tenant_id == require_tenant(tenant).value,
+                jobs.c.kind == JobKind.INGEST.value,
+                jobs.c.state.in_(OPEN),
+                jobs.c.cancel_requested.is_(False),
+                jobs.c.created_at <= queued_before,
+                documents.c.deleted_at.is_(None),
+                documents.c.current_version < jobs.c.version,
+            )
+        )
+
+        def count(connection: Connection) -> int:
+            return int(connection.execute(statement).scalar_one())
+
+        return await self._database.read(count)
+
+    async def hand_back_all(self) -> int:
+        """Mark every running job queued again."""
+
+        def queue(connection: Connection) -> int:
+            return connection.execute(_HAND_BACK.values(updated_at=utc_now())).rowcount
+
+        return await self._database.write(queue)
+
     async def remember(self, tenant: TenantId, job_id: str, name: str, value: Any) -> Any:
         """Keep a value with a job, unless there is one of that name."""
         return await self._database.write(_remember, require_tenant(tenant), job_id, name, value)
@@ -150,7 +198,11 @@ def _create(
 
 def _start(connection: Connection, tenant: TenantId, job_id: str) -> Job:
     row = connection.execute(_START, {"tenant": tenant.value, "job": job_id, "now": utc_now()}).mappings().first()
-    return job_from(row) if row is not None else read_job(connection, tenant, job_id)
+    if row is None:
+        return read_job(connection, tenant, job_id)
+    job = job_from(row)
+    log_start(connection, tenant, job)
+    return job
 
 
 def _progress(connection: Connection, tenant: TenantId, job_id: str, values: Mapping[str, Any]) -> bool:

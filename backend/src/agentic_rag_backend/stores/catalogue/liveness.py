@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 
 
@@ -69,6 +70,12 @@ class WorkerDirectory(Protocol):
 
     async def open_jobs(self) -> Mapping[str, int]:
         """Count the jobs of all tenants that are ``queued`` and ``running``."""
+
+    async def oldest_queued_s(self) -> Mapping[JobKind, float]:
+        """Return, by kind, for how many seconds the oldest ``queued`` job of all tenants has waited.
+
+        A kind without queued jobs is absent.
+        """
 
     async def forget(self, workflow_ids: Collection[str]) -> None:
         """Forget what was counted against workflows that nobody runs any more."""

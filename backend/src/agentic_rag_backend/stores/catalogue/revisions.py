@@ -16,6 +16,8 @@ from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.outbox_rows import record
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
     lock_document,
@@ -118,6 +120,7 @@ def _relabel(connection: Connection, tenant: TenantId, held: RowMapping, latest:
     shown = labelled[-1]
     changed = {"title": shown["title"], "metadata": present(shown["metadata"]), "updated_at": utc_now()}
     change_document(connection, tenant, held["id"], changed)
+    record(connection, tenant, Topic.LABELS, held["id"])
     raise_state_version(connection, tenant)
     return Submitted(document_from({**held, **changed}), None, unchanged=False)
 

@@ -17,6 +17,8 @@ from agentic_rag_backend.errors import PreconditionFailed
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.outbox_rows import record
 from agentic_rag_backend.stores.catalogue.rows import document_from, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 from agentic_rag_backend.stores.catalogue.tables import documents
@@ -24,7 +26,7 @@ from agentic_rag_backend.stores.catalogue.tables import documents
 PENDING = DocumentState.PENDING.value
 VISIBLE_STATES = (DocumentState.READY.value, DocumentState.PARTIAL.value)
 UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value)
-FAILED_STATES = (DocumentState.FAILED.value, DocumentState.UNREADABLE.value)
+FAILED_STATES = (DocumentState.FAILED.value, DocumentState.UNREADABLE.value, DocumentState.CANCELLED.value)
 
 FACE = ("title", "content_hash", "media_type", "size_bytes", "metadata", "failures")
 """What a document shows of the version that is visible, or was submitted last while none is."""
@@ -166,6 +168,7 @@ def _update_metadata(
     )
     changed = {"title": title, "metadata": merged, "updated_at": utc_now()}
     change_document(connection, tenant, held["id"], changed)
+    record(connection, tenant, Topic.LABELS, held["id"])
     raise_state_version(connection, tenant)
     return Submitted(document_from({**held, **changed}), None, unchanged=False)
 

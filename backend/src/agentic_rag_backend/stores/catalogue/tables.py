@@ -1,5 +1,5 @@
 """The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant; only
-`workers`, `places`, and what of `leases` has no tenant, is nobody's.
+`workers`, `places`, `deployments`, `removed_tenants`, and what of `leases` has no tenant, is nobody's.
 
 The migrations are the schema's record; a test compares them with this module.
 """
@@ -332,6 +332,17 @@ leases = Table(
     Column("wanted", Boolean, nullable=False),  # another worker has asked for it since it was taken
 )
 
+# What other stores still have to follow; see `stores.catalogue.outbox`.
+outbox = Table(
+    "outbox",
+    metadata,
+    _tenant(),
+    Column("topic", String, primary_key=True),
+    Column("subject", String, primary_key=True),
+    Column("token", String, nullable=False),  # another one each time that it is recorded
+    Column("recorded_at", UtcDateTime, nullable=False),
+)
+
 # Where what belongs to this catalogue lies outside of databases: one folder each, by the setting that says so.
 places = Table(
     "places",
@@ -339,6 +350,24 @@ places = Table(
     Column("name", String, primary_key=True),
     Column("place_id", String, nullable=False),  # as it is written in the folder
     Column("described", String, nullable=False),  # to people: host and path
+)
+
+# This deployment: one row, in slot 1. What it has on servers that others may share carries its id.
+deployments = Table(
+    "deployments",
+    metadata,
+    Column("slot", Integer, primary_key=True, autoincrement=False),
+    Column("deployment_id", String, nullable=False),
+    Column("name", String, nullable=False),  # the setting DEPLOYMENT under which the vectors were written
+    Column("created_at", UtcDateTime, nullable=False),
+)
+
+# Tenants that were removed. Only what stores still hold of these is certainly nobody's.
+removed_tenants = Table(
+    "removed_tenants",
+    metadata,
+    Column("removed_id", String, primary_key=True),  # not `tenant_id`: the row outlives the tenant's own
+    Column("removed_at", UtcDateTime, nullable=False),
 )
 
 # Workflows that are running, and those that were running when a worker fell silent. No foreign key: a workflow may outlive

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import Column, bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
@@ -17,9 +17,11 @@ from agentic_rag_backend.stores.catalogue import communities
 from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.outbox_rows import record
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
-from agentic_rag_backend.stores.catalogue.rows import lock_tenant, raise_state_version
-from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, tenants
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
+from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
 
 _SCOPE = "tenants"
 _OF_COMMUNITIES = {"content_version", "content_changed_at", "stale_since", "rebuild_asked_at"}
@@ -80,6 +82,14 @@ class SqlTenants:
 
         return await self._database.read(page)
 
+    async def known(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
+        """Return those of ``ids`` that are tenants here."""
+        return await self._database.read(_among, tenants.c.tenant_id, list(ids))
+
+    async def removed(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
+        """Return those of ``ids`` whose removal is on record."""
+        return await self._database.read(_among, removed_tenants.c.removed_id, list(ids))
+
     async def rebuilds_due(
         self, quiet_since: datetime, stale_since: datetime, asked_before: datetime, *, limit: int
     ) -> list[TenantId]:
@@ -91,7 +101,7 @@ class SqlTenants:
         await self._database.write(_mark_deleting, require_tenant(tenant))
 
     async def remove(self, tenant: TenantId) -> Mapping[str, int]:
-        """Remove every row of the tenant in every table."""
+        """Remove every row of the tenant in every table, and record that it is removed."""
         return await self._database.write(_remove, require_tenant(tenant))
 
     async def add_key(
@@ -166,13 +176,23 @@ def _tenant(connection: Connection, tenant: TenantId) -> Tenant:
     return _tenant_from(row)
 
 
+def _among(connection: Connection, column: Column[str], ids: Sequence[TenantId]) -> frozenset[TenantId]:
+    found: set[TenantId] = set()
+    for some in batches(ids):
+        held = connection.execute(select(column).where(column.in_([each.value for each in some]))).scalars()
+        found.update(TenantId(value) for value in held)
+    return frozenset(found)
+
+
 def _mark_deleting(connection: Connection, tenant: TenantId) -> None:
     statement = update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=TenantState.DELETING.value)
     if connection.execute(statement).rowcount == 0:
         raise NotFound(f"there is no tenant {tenant}")
+    record(connection, tenant, Topic.TENANT, tenant.value)
 
 
 def _remove(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
+    upsert(connection, removed_tenants, [{"removed_id": tenant.value, "removed_at": utc_now()}], keys=("removed_id",))
     # From the schema, children first, so that no table can be forgotten.
     return {
         table.name: connection.execute(delete(table).where(table.c.tenant_id == tenant.value)).rowcount

@@ -106,7 +106,7 @@ class TransferCatalogue(Protocol):
         """Return every community summary on record, under whichever prompt and model, the last written last."""
 
     async def reserve(self, tenant: TenantId) -> None:
-        """Make an active, empty tenant one that is being filled; refuses nothing if it is that already.
+        """Make an active, empty tenant one that is being filled; one that is that already must have no job.
 
         Raises:
             NotFound: there is no such tenant.

@@ -211,14 +211,12 @@ def _summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummar
 def _reserve(connection: Connection, tenant: TenantId) -> None:
     lock_tenant(connection, tenant)
     state = _tenant_row(connection, tenant)["state"]
-    if state == _IMPORTING:
-        return
-    if state != _ACTIVE:
+    if state not in (_IMPORTING, _ACTIVE):
         raise Conflict(f"the tenant is {state}; only an active one can be filled")
-    for table, what, which in (
-        (documents, "documents", documents.c.tenant_id == tenant.value),
-        (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN)),
-    ):
+    # One that is being filled already is another import's, unless that one came to nothing before it had a job.
+    open_jobs = (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN))
+    held = (documents, "documents", documents.c.tenant_id == tenant.value)
+    for table, what, which in (open_jobs,) if state == _IMPORTING else (held, open_jobs):
         count = connection.execute(select(func.count()).select_from(table).where(which)).scalar_one()
         if count:
             raise Conflict(f"the tenant has {count} {what}; an archive is imported into an empty one")

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.engine import Connection
 
+from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.database import Database
@@ -97,6 +98,19 @@ class SqlWorkers:
             return dict.fromkeys(OPEN, 0) | {row.state: row.jobs for row in connection.execute(statement)}
 
         return await self._database.read(count)
+
+    async def oldest_queued_s(self) -> Mapping[JobKind, float]:
+        """Return, by kind, for how many seconds the oldest queued job has waited."""
+        # A job that is retried is queued again: its row was last changed then.
+        oldest = func.min(jobs.c.updated_at, type_=jobs.c.updated_at.type).label("since")
+        statement = select(jobs.c.kind, oldest).where(jobs.c.state == JobState.QUEUED.value).group_by(jobs.c.kind)
+
+        def measure(connection: Connection) -> Mapping[JobKind, float]:
+            now = database_now(connection)
+            rows = connection.execute(statement)
+            return {JobKind(row.kind): max(0.0, (now - row.since).total_seconds()) for row in rows}
+
+        return await self._database.read(measure)
 
     async def forget(self, workflow_ids: Collection[str]) -> None:
         """Forget what was counted against workflows that nobody runs any more."""

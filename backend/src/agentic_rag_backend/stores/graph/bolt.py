@@ -21,8 +21,8 @@ from neo4j.exceptions import (
 )
 from neo4j.exceptions import ConfigurationError as DriverMisconfigured
 
+from agentic_rag_backend.breaker import Breaker, Outages
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.graph.breaker import Breaker, Unreachable
 
 T = TypeVar("T")
 Record = Mapping[str, Any]
@@ -54,6 +54,10 @@ class Neo4jAddress:
     """Certificates that the server's is checked against; None: the system's. The scheme is then one with ``+s``."""
 
 
+class Unreachable(StoreUnavailable):
+    """There is no server to talk to, as opposed to one that does not answer in time."""
+
+
 class Transaction:
     """Statements of one transaction; each is one round trip."""
 
@@ -76,7 +80,7 @@ class Neo4jConnections:
     def __init__(self, driver: AsyncDriver, address: Neo4jAddress) -> None:
         self._driver = driver
         self._address = address
-        self._breaker = Breaker()
+        self._breaker = Breaker(Outages(StoreUnavailable, Unreachable))
         self._closed = False
 
     @classmethod

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.stores.files import require_room, sqlite_failure
 
 T = TypeVar("T")
 
@@ -58,6 +59,10 @@ class SqliteConnections:
         """
         await self._submit(self._writer, lambda: work(self._connection()))
 
+    def require_room(self) -> None:
+        """Raise `StorageFull` where the file's disk has no room left."""
+        require_room(self._path, "the graph store")
+
     async def close(self) -> None:
         """Let running work end, then close every connection; repeatable."""
         self._closed = True
@@ -92,8 +97,10 @@ class SqliteConnections:
             return await asyncio.get_running_loop().run_in_executor(pool, work)
         except (sqlite3.IntegrityError, OverflowError, UnicodeEncodeError) as error:
             raise InvalidRequest(f"the graph store refused a value: {error}") from error
+        except (sqlite3.ProgrammingError, sqlite3.NotSupportedError) as error:
+            raise AgenticRagError(f"the graph store refused a statement: {type(error).__name__}: {error}") from error
         except sqlite3.Error as error:
-            raise StoreUnavailable(f"the graph store does not answer: {error}") from error
+            raise sqlite_failure(error, self._path, "the graph store") from error
 
     def _connection(self) -> sqlite3.Connection:
         """Return this thread's connection."""

@@ -22,9 +22,11 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph import nodes, rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
+from agentic_rag_backend.stores.graph.neo4j_ownership import claim
 from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
 from agentic_rag_backend.stores.graph.said import said_by
 from agentic_rag_backend.stores.graph.statements import load_statements
+from agentic_rag_backend.stores.ownership import Owner
 
 T = TypeVar("T")
 Row = Sequence[Any]
@@ -63,24 +65,31 @@ class Neo4jGraphStore:
     Streams read each batch in a transaction of its own.
     """
 
-    def __init__(self, connections: Neo4jConnections) -> None:
+    def __init__(self, connections: Neo4jConnections, deployment: str | None = None) -> None:
         self._connections = connections
+        self._deployment = deployment
 
     @classmethod
-    async def open(cls, address: Neo4jAddress, *, migrating: bool = True) -> Neo4jGraphStore:
+    async def open(cls, address: Neo4jAddress, *, migrating: bool = True, owner: Owner | None = None) -> Neo4jGraphStore:
         """Connect and bring the schema up to date, or without ``migrating`` find that it is.
+
+        Args:
+            owner: the deployment whose tenants are listed and marked; None: all there are.
 
         Raises:
             StoreUnavailable: the server does not answer.
-            ConfigurationError: it refuses the credentials, or a newer release wrote the database.
+            ConfigurationError: it refuses the credentials, a newer release wrote the database, or another deployment has the
+                name of this one.
         """
         connections = Neo4jConnections.open(address)
         try:
             await (migrate(connections) if migrating else require_migrated(connections))
+            if owner is not None:
+                await claim(connections, owner)
         except BaseException:
             await connections.close()
             raise
-        return cls(connections)
+        return cls(connections, owner.deployment.id if owner is not None else None)
 
     @property
     def connections(self) -> Neo4jConnections:
@@ -111,7 +120,8 @@ class Neo4jGraphStore:
             "refresh_chunks": [row["uuid"] for row in version["chunks"]],
             "refresh_entities": sorted({row["entity"] for row in names}),
         }
-        key = {"tenant": tenant.value, **{name: version[name] for name in ("version_uuid", "prefix")}}
+        versioned = {name: version[name] for name in ("version_uuid", "prefix")}
+        key = {"tenant": tenant.value, "deployment": self._deployment, **versioned}
 
         async def work(transaction: Transaction) -> None:
             await transaction.run(_CYPHER["lock_knowledge"], key)
@@ -231,7 +241,7 @@ class Neo4jGraphStore:
         Raises:
             InvalidRequest: a community is of another generation, or two have one id.
         """
-        key = {"tenant": require_tenant(tenant).value, "generation": generation}
+        key = {"tenant": require_tenant(tenant).value, "deployment": self._deployment, "generation": generation}
         found, members = nodes.community_rows(tenant, generation, communities)
 
         async def work(transaction: Transaction) -> None:
@@ -290,7 +300,8 @@ class Neo4jGraphStore:
 
     async def tenants(self) -> list[TenantId]:
         """Return every tenant of whom anything is held."""
-        found = await self._connections.read(lambda transaction: transaction.rows(_CYPHER["list_tenants"], {}))
+        of = {"deployment": self._deployment}
+        found = await self._connections.read(lambda transaction: transaction.rows(_CYPHER["list_tenants"], of))
         return [TenantId(row["tenant"]) for row in found]
 
     async def ping(self) -> None:

@@ -7,7 +7,7 @@ from importlib.resources import files
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
 
-STEPS = ("0001_graph.cypher",)
+STEPS = ("0001_graph.cypher", "0002_deployments.cypher")
 """Applied in this order; the schema's version is how many of them a database has."""
 
 _NAME = "agentic-rag graph"

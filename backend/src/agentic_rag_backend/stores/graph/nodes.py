@@ -26,7 +26,7 @@ _CONTROL = re.compile(r"[\x00-\x1f]")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
 _OWN_LABELS = frozenset(
     {"Entity", "Episodic", "Chunk", "Community", "Theme", "ThemeRecord", "Document", "DocumentVersion", "EntityName"}
-    | {"Saga", "Tenant", "SchemaVersion"}
+    | {"Saga", "Tenant", "SchemaVersion", "Deployment"}
 )
 """What no type of entity may be called."""
 

@@ -310,7 +310,8 @@ class SqliteGraphStore:
         return [TenantId(value) for value in await self._connections.read(work)]
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the file answers."""
+        """Raise `StoreUnavailable` unless the file answers and has room to grow."""
+        self._connections.require_room()
         await self._connections.read(lambda connection: connection.execute("SELECT 1 FROM entities LIMIT 1").fetchone())
 
     async def close(self) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
@@ -12,6 +14,41 @@ _TOKENIZERS = {
     "prefix": TokenizerType.Prefix,
     "multilingual": TokenizerType.Multilingual,
 }
+LANGUAGES: Mapping[str, str] = MappingProxyType(
+    {
+        "ar": "arabic",
+        "az": "azerbaijani",
+        "bn": "bengali",
+        "ca": "catalan",
+        "da": "danish",
+        "de": "german",
+        "el": "greek",
+        "en": "english",
+        "es": "spanish",
+        "eu": "basque",
+        "fi": "finnish",
+        "fr": "french",
+        "he": "hebrew",
+        "hu": "hungarian",
+        "id": "indonesian",
+        "it": "italian",
+        "ja": "japanese",
+        "kk": "kazakh",
+        "ne": "nepali",
+        "nl": "dutch",
+        "no": "norwegian",
+        "pt": "portuguese",
+        "ro": "romanian",
+        "ru": "russian",
+        "sl": "slovene",
+        "sv": "swedish",
+        "tg": "tajik",
+        "tr": "turkish",
+        "zh": "chinese",
+    }
+)
+"""Every language that the engine has stop words or a stemmer for, by its ISO 639-1 code."""
+_WITHOUT_SPACES = frozenset({"chinese", "japanese"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +64,12 @@ class Bm25Parameters:
     average_tokens: float = 116.0
     language: str = "english"
     tokenizer: str = "word"
+
+    @classmethod
+    def of_language(cls, code: str) -> Bm25Parameters:
+        """Return the parameters for an ISO 639-1 code of `LANGUAGES`."""
+        language = LANGUAGES[code]
+        return cls(language=language, tokenizer="multilingual" if language in _WITHOUT_SPACES else "word")
 
     @property
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches
+from agentic_rag_backend.domain.filters import OPERATORS, TIME_OPERATORS, And, Comparison, Filter, Not, Or, matches
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.vector.tags import presence_tag, value_tag
 from agentic_rag_backend.stores.vector.vocabulary import FieldValues
@@ -82,7 +82,7 @@ def reads_values(filter: Filter) -> bool:
 
 def _comparison(comparison: Comparison, values: Callable[[], FieldValues]) -> Selection:
     operator = comparison.operator
-    if operator not in OPERATORS:
+    if operator not in OPERATORS and operator not in TIME_OPERATORS:
         raise InvalidRequest(f"unknown filter operator {operator!r}; known are {', '.join(OPERATORS)}")
     present = _tagged([presence_tag(comparison.field)])
     if operator == "exists":

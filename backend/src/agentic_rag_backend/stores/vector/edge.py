@@ -273,8 +273,10 @@ class EdgeVectorStore:
 
     async def ping(self) -> None:
         for collection in Collection:
+            shard = self._shard(collection)
+            shard.require_room()
             with engine_errors("answering"):
-                self._shard(collection).engine.info()
+                shard.engine.info()
 
     async def close(self) -> None:
         """Flush, close and give the folder back; closing twice is no error."""

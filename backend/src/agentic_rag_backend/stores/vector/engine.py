@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +23,7 @@ from qdrant_edge import (
 )
 
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.files import full
 from agentic_rag_backend.stores.vector.filters import TAGS
 from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
 
@@ -35,6 +38,8 @@ def engine_errors(doing: str) -> Iterator[None]:
         yield
     except Exception as error:
         if type(error) is Exception:
+            if os.strerror(errno.ENOSPC) in str(error):
+                raise full("the vector store") from error
             raise StoreUnavailable(f"the vector store failed {doing}: {error}") from error
         raise
 

@@ -27,10 +27,11 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from qdrant_edge import CountRequest, EdgeShard, UpdateOperation
 
-from agentic_rag_backend.errors import ReindexRequired, StoreLocked, StoreUnavailable
+from agentic_rag_backend.errors import ReindexRequired, StorageFull, StoreDamaged, StoreLocked, StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.engine import Layout, engine_errors, field_indexes
 from agentic_rag_backend.stores.vector.files import sync
@@ -97,8 +98,7 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: boo
     try:
         for collection, place in places.items():
             path = home / place.name
-            with engine_errors(f"opening {path}"):
-                engine = EdgeShard.load(str(path), layout.config())
+            engine = _load(path, layout)
             shard = shards[collection] = Shard(engine, path)
             # The record of a process that was killed is older than its last points.
             shard.written = place.written + max(0, shard.points - place.points)
@@ -107,6 +107,16 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: boo
             shard.engine.close()
         raise
     return shards
+
+
+def _load(path: Path, layout: Layout) -> EdgeShard:
+    try:
+        with engine_errors("opening"):
+            return EdgeShard.load(str(path), layout.config())
+    except StorageFull:
+        raise
+    except StoreUnavailable as error:
+        raise _damaged(path, error.message) from error
 
 
 def take_place(folder: Path, fingerprint: str) -> None:
@@ -133,13 +143,34 @@ def _home(folder: Path, fingerprint: str) -> Path:
     return folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
 
+def _recorded(record: Path) -> dict[str, Any]:
+    """Return what a ``fingerprint.json`` says.
+
+    Raises:
+        StoreDamaged: it is not what was written.
+    """
+    try:
+        told = json.loads(record.read_text(encoding="utf-8"))
+    except ValueError as error:  # of JSON, or of text
+        raise _damaged(record, str(error)) from error
+    if not isinstance(told, dict) or not isinstance(told.get("fingerprint"), str):
+        raise _damaged(record, "it names no fingerprint")
+    return told
+
+
+def _damaged(path: Path, reason: str) -> StoreDamaged:
+    home = next((each for each in path.parents if each.parent.name == "vectors"), path.parent)
+    return StoreDamaged(
+        f"{path} is damaged: {reason}. Restore it from a backup, or stop the server, remove {home} and run "
+        "'agentic-rag reindex', which writes the vectors again"
+    )
+
+
 def _remove_replaced(folder: Path, home: Path) -> None:
     """Remove what ``home`` says that it took the place of."""
-    try:
-        replaced = json.loads((home / _RECORD).read_text()).get("replaces", ())
-    except FileNotFoundError:
+    if not (home / _RECORD).exists():
         return
-    for name in replaced:
+    for name in _recorded(home / _RECORD).get("replaces", ()):
         if re.fullmatch("[0-9a-f]{16}", str(name)):
             shutil.rmtree(folder / name, ignore_errors=True)
 
@@ -156,7 +187,7 @@ def read_pointer(home: Path) -> dict[Collection, InUse]:
     except FileNotFoundError:
         return {collection: InUse(str(collection)) for collection in Collection}
     except (ValueError, KeyError, TypeError) as error:
-        raise StoreUnavailable(f"{home / _POINTER} is damaged: {error!r}") from error
+        raise _damaged(home / _POINTER, repr(error)) from error
 
 
 def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
@@ -206,7 +237,7 @@ def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> No
     for record in sorted(folder.glob(f"*/{_RECORD}")):
         if record.parent == home or record.parent.suffix or _holds_nothing(record.parent):
             continue
-        held = json.loads(record.read_text()).get("fingerprint")
+        held = _recorded(record).get("fingerprint")
         raise ReindexRequired(
             f"the vectors in {folder} were made with [{held}], but [{fingerprint}] is configured: "
             "run 'agentic-rag reindex', or configure what they were made with",

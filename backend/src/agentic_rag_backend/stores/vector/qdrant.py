@@ -19,6 +19,7 @@ from qdrant_client import AsyncQdrantClient, models
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import (
     Collection,
     IndexState,
@@ -42,6 +43,7 @@ from agentic_rag_backend.stores.vector.points import (
     fingerprint_of,
     tags_of_points,
 )
+from agentic_rag_backend.stores.vector.qdrant_ownership import claim, require_owned
 from agentic_rag_backend.stores.vector.qdrant_requests import (
     Leg,
     Prepared,
@@ -54,7 +56,7 @@ from agentic_rag_backend.stores.vector.qdrant_requests import (
     scope_of,
     within,
 )
-from agentic_rag_backend.stores.vector.qdrant_server import QdrantServer, open_collections, take_place
+from agentic_rag_backend.stores.vector.qdrant_server import QdrantServer, open_collections, require_supported, take_place
 from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
 from agentic_rag_backend.stores.vector.scopes import point_id, scope_name
 from agentic_rag_backend.stores.vector.settling import settle
@@ -69,15 +71,24 @@ _LISTED_POINTS = 500
 _READ_VECTORS = 500
 _NAMED_IDS = 10_000
 _FIRST_VALUES = 10_000
+_OF_NOBODY = "agentic_rag"
 
 
 class QdrantVectorStore:
     """`VectorStore` on a Qdrant server; made by `open`, used from one event loop."""
 
     def __init__(
-        self, server: QdrantServer, names: Mapping[Collection, str], *, encoder: Bm25Encoder, fingerprint: str, dimensions: int
+        self,
+        server: QdrantServer,
+        names: Mapping[Collection, str],
+        *,
+        encoder: Bm25Encoder,
+        fingerprint: str,
+        dimensions: int,
+        owner: Owner | None = None,
     ) -> None:
         self._server = server
+        self._owner = owner
         self._client = server.client
         self._names = names
         self._encoder = encoder
@@ -92,7 +103,7 @@ class QdrantVectorStore:
         dimensions: int,
         embedder_fingerprint: str,
         bm25: Bm25Parameters | None = None,
-        prefix: str = "agentic_rag",
+        owner: Owner | None = None,
         timeout_s: float = 10.0,
         building: bool = False,
     ) -> QdrantVectorStore:
@@ -103,13 +114,13 @@ class QdrantVectorStore:
             dimensions: of the dense vectors.
             embedder_fingerprint: names what makes them; stored with them.
             bm25: what makes the sparse ones.
-            prefix: what the names of the collections begin with.
+            owner: the deployment that the collections must belong to, whose name begins theirs; None: of nobody.
             timeout_s: seconds a call may take, further attempts included; a write of many points is many calls.
             building: open what is built beside the collections in use (see `take_over`).
 
         Raises:
             ReindexRequired: the server holds vectors of another embedder, dimension, datatype or BM25 parameters.
-            ConfigurationError: the server is too old.
+            ConfigurationError: the server is too old, or the collections are another deployment's.
             StoreUnavailable: it does not answer.
         """
         parameters = bm25 or Bm25Parameters()
@@ -117,15 +128,25 @@ class QdrantVectorStore:
         server = QdrantServer(client, timeout_s=timeout_s)
         try:
             encoder = Bm25Encoder(parameters)
-            names = await open_collections(server, prefix, fingerprint, dimensions=dimensions, building=building)
+            await require_supported(server)
+            if owner is not None:  # before anything is made, or taken for vectors of ours
+                await claim(server, _prefix(owner), owner)
+            mark = owner.mark() if owner is not None else {}
+            names = await open_collections(
+                server, _prefix(owner), mark, fingerprint=fingerprint, dimensions=dimensions, building=building
+            )
+            if owner is not None:  # another deployment may have made them a moment ago
+                await require_owned(server, names.values(), owner)
         except BaseException:
             await server.close()
             raise
-        return cls(server, names, encoder=encoder, fingerprint=fingerprint, dimensions=dimensions)
+        return cls(server, names, encoder=encoder, fingerprint=fingerprint, dimensions=dimensions, owner=owner)
 
-    async def take_over(self, *, prefix: str = "agentic_rag") -> None:
+    async def take_over(self) -> None:
         """Put what was built into use, and remove the collections of other fingerprints; repeatable."""
-        await take_place(self._server, prefix, self._fingerprint)
+        if self._owner is not None:
+            await claim(self._server, _prefix(self._owner), self._owner)
+        await take_place(self._server, _prefix(self._owner), self._fingerprint)
 
     @property
     def fingerprint(self) -> str:
@@ -234,6 +255,8 @@ class QdrantVectorStore:
         return self._pages(collection, None if nothing else within(tenant, *conditions))
 
     async def tenants(self) -> list[TenantId]:
+        if self._owner is not None:  # what this lists may be removed as nobody's
+            await require_owned(self._server, self._names.values(), self._owner)
         found: set[TenantId] = set()
         for collection in Collection:
             found.update(TenantId(value) for value in await self._distinct(collection, "tenant", None))
@@ -281,7 +304,7 @@ class QdrantVectorStore:
             while True:
                 requests = [query_request(ask) for ask in asked]
                 answers = await self._server.call("searching", self._client.query_batch_points, name, requests)
-                asked = settling.send([answer.points for answer in answers])
+                asked = settling.send([_single_precision(answer.points) for answer in answers])
         except StopIteration as finished:
             found: list[tuple[ScoredId, ...]] = finished.value
             return found
@@ -344,6 +367,17 @@ class QdrantVectorStore:
                 yield [described(record.payload or {}) for record in records]
             if offset is None:
                 return
+
+
+def _single_precision(points: list[models.ScoredPoint]) -> list[models.ScoredPoint]:
+    """Read scores as the server has them: 32-bit floats, which REST writes with as few digits as tell them apart."""
+    for point in points:
+        point.score = float(np.float32(point.score))
+    return points
+
+
+def _prefix(owner: Owner | None) -> str:
+    return owner.deployment.name if owner is not None else _OF_NOBODY
 
 
 def _paged(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:

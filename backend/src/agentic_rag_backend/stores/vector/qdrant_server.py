@@ -12,7 +12,7 @@ import random
 import re
 import ssl
 import warnings
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -219,42 +219,42 @@ def collection_name(prefix: str, collection: Collection, fingerprint: str) -> st
 
 
 async def open_collections(
-    server: QdrantServer, prefix: str, fingerprint: str, *, dimensions: int, building: bool = False
+    server: QdrantServer, prefix: str, mark: Mapping[str, str], *, fingerprint: str, dimensions: int, building: bool = False
 ) -> dict[Collection, str]:
     """Return the names of the collections of ``fingerprint``, making what is not there; another process may do so at once.
 
     Args:
+        mark: written beside the points of a new collection (see `ownership`).
         building: they are built beside those in use, and not in use before `take_place`.
 
     Raises:
         ReindexRequired: there are points of another fingerprint.
-        ConfigurationError: the server is too old.
-        StoreUnavailable: it does not answer.
+        StoreUnavailable: the server does not answer.
     """
-    await _check_version(server)
     names = {collection: collection_name(prefix, collection, fingerprint) for collection in Collection}
     if not building:
         await _refuse_other_fingerprints(server, prefix, fingerprint, set(names.values()))
     for name in names.values():
-        await _make(server, name, {_FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
+        await _make(server, name, {**mark, _FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
     return names
 
 
 async def take_place(server: QdrantServer, prefix: str, fingerprint: str) -> None:
-    """Put the collections of ``fingerprint`` into use, and remove those of others; repeatable.
+    """Put the collections of ``fingerprint`` into use, and remove those of other fingerprints; repeatable.
 
     What they replace is written with them first, so that one that is still there afterwards is in nobody's way.
     """
     ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
-    others = [name for name in await _collections(server, prefix) if name not in ours]
+    others = [name for name in await collections_of(server, prefix) if name not in ours]
     for name in sorted(ours):
-        told = {_FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
+        told = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
         await server.call("naming what is replaced", server.client.update_collection, name, metadata=told)
     for name in others:
         await server.call("removing a collection", server.client.delete_collection, name)
 
 
-async def _check_version(server: QdrantServer) -> None:
+async def require_supported(server: QdrantServer) -> None:
+    """Raise `ConfigurationError` where the server is too old."""
     told = (await server.call("telling its version", server.client.info)).version
     found = re.match(r"(\d+)\.(\d+)", told)
     if found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
@@ -263,16 +263,16 @@ async def _check_version(server: QdrantServer) -> None:
 
 
 async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerprint: str, ours: set[str]) -> None:
-    listed = await _collections(server, prefix)
+    listed = await collections_of(server, prefix)
     replaced: set[str] = set()
     for name in sorted(ours & set(listed)):
-        replaced |= set((await _metadata(server, name)).get(_REPLACES, ()))
+        replaced |= set((await metadata_of(server, name)).get(_REPLACES, ()))
     for name in listed:
         if name in ours or name in replaced:
             continue
         held = await server.call("counting", server.client.count, name, exact=True)
         if held.count:
-            told = await _metadata(server, name)
+            told = await metadata_of(server, name)
             if told.get(_BUILDING):
                 continue
             made_with = told.get(_FINGERPRINT, "something else")
@@ -283,14 +283,15 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
             )
 
 
-async def _collections(server: QdrantServer, prefix: str) -> list[str]:
-    """Return the names of all collections that are ours, of whatever fingerprint."""
+async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
+    """Return the names of all collections under ``prefix``, of whatever fingerprint."""
     pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
     listed = await server.call("listing collections", server.client.get_collections)
     return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
 
 
-async def _metadata(server: QdrantServer, name: str) -> dict[str, Any]:
+async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
+    """Return what is written beside a collection's points."""
     about = await server.call("reading its collections", server.client.get_collection, name)
     return dict(about.config.metadata or {})
 

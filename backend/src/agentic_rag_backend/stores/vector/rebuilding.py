@@ -18,14 +18,16 @@ from agentic_rag_backend.stores.vector.points import fingerprint_of
 from agentic_rag_backend.stores.vector.upkeep import NO_UPKEEP, IndexUpkeep
 
 
-async def open_beside(folder: Path, *, dimensions: int, embedder_fingerprint: str) -> EdgeVectorStore:
+async def open_beside(
+    folder: Path, *, dimensions: int, embedder_fingerprint: str, bm25: Bm25Parameters | None = None
+) -> EdgeVectorStore:
     """Open what is being built in ``folder``, making it if nothing is.
 
     Raises:
         StoreLocked: the folder is open already, here or in another process.
         StoreUnavailable: its files cannot be read.
     """
-    parameters = Bm25Parameters()
+    parameters = bm25 or Bm25Parameters()
     fingerprint = fingerprint_of(embedder_fingerprint, dimensions, parameters)
     descriptor = lock(folder)
     try:

@@ -16,6 +16,7 @@ from qdrant_edge import CountRequest, EdgeShard, Point, ScrollRequest, UpdateOpe
 from qdrant_edge import Filter as EngineFilter
 
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.files import require_room
 from agentic_rag_backend.stores.vector.engine import engine_errors
 from agentic_rag_backend.stores.vector.files import sync_tree
 
@@ -23,6 +24,8 @@ FLUSHED_AFTER = 5_000
 """Points written, changed or removed from which on more than the log is made durable: what only the log is known to have is
 read again when a shard is opened that was not closed, some 10,000 points a second, and the log takes 1 to 3 kB for each."""
 _LOG = "wal"
+_LEAST_FREE_BYTES = 64 * 1024 * 1024
+"""Twice a file of the log, which the engine makes as a whole."""
 _PAGE_POINTS = 10_000
 _MAX_JOURNAL = 500_000
 """Some 70 MB; an upkeep that more than this passes by is given up."""
@@ -176,7 +179,12 @@ class Shard:
         if self._journal is not None and not self.overflowing:
             self._journal.update(ids)
 
+    def require_room(self) -> None:
+        """Raise `StorageFull` where the engine has no room: it writes through mappings, which may end the process."""
+        require_room(self.folder, "the vector store", _LEAST_FREE_BYTES)
+
     def _update(self, operation: UpdateOperation, written: int, *, removed: int = 0) -> None:
+        self.require_room()
         self._unflushed += written + removed
         with engine_errors("writing"):
             self.engine.update(operation)

@@ -1,11 +1,13 @@
 // name: lock_tenant
 // One writer of a tenant at a time: the others wait for this node.
 MERGE (t:Tenant {group_id: $tenant})
+ON CREATE SET t.deployment = $deployment
 SET t.writes = coalesce(t.writes, 0) + 1;
 
 // name: lock_knowledge
 // As `lock_tenant`, for what changes knowledge.
 MERGE (t:Tenant {group_id: $tenant})
+ON CREATE SET t.deployment = $deployment
 SET t.writes = coalesce(t.writes, 0) + 1, t.revision = randomUUID();
 
 // name: add_version

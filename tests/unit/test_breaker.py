@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.graph.breaker import PAUSE_S, TOO_LATE, Breaker, Unreachable
+from agentic_rag_backend.breaker import PAUSE_S, TOO_LATE, Breaker, Outages
+from agentic_rag_backend.errors import InvalidRequest, ModelRateLimited, ModelUnavailable, StoreUnavailable
+
+
+class Unreachable(StoreUnavailable):
+    pass
+
+
+STORES = Outages(StoreUnavailable, Unreachable)
 
 
 class Clock:
@@ -38,7 +45,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def breaker(clock: Clock) -> Breaker:
-    return Breaker(clock=clock)
+    return Breaker(STORES, clock=clock)
 
 
 AWAY = Unreachable("refused")
@@ -93,7 +100,7 @@ def test_a_probe_that_is_answered_lets_everyone_in(breaker: Breaker) -> None:
 def test_it_never_stays_shut(steps: list[object]) -> None:
     """Whatever happened, a server that is back is asked again after the pause."""
     clock = Clock()
-    breaker = Breaker(clock=clock)
+    breaker = Breaker(STORES, clock=clock)
     for step in steps:
         if step == "wait":
             clock.now += PAUSE_S / 2
@@ -104,3 +111,23 @@ def test_it_never_stays_shut(steps: list[object]) -> None:
     clock.now += PAUSE_S
     assert outcome(breaker) == "made"
     assert outcome(breaker) == "made"
+
+
+def test_a_refused_call_names_the_reason_and_when_to_come_back(breaker: Breaker, clock: Clock) -> None:
+    outcome(breaker, AWAY)
+    clock.now = 0.5
+
+    with pytest.raises(StoreUnavailable, match="refused, a moment ago") as caught, breaker.watching():
+        pass
+
+    assert caught.value.retry_after_s == PAUSE_S
+    assert (breaker.open, breaker.reason) == (True, "refused")
+
+
+def test_an_error_that_only_a_server_which_is_there_gives_closes_the_circuit(clock: Clock) -> None:
+    breaker = Breaker(Outages(ModelUnavailable, Unreachable, answered=(ModelRateLimited,)), clock=clock)
+    for error in (ModelUnavailable("late"), ModelUnavailable("late"), ModelRateLimited("too many"), ModelUnavailable("late")):
+        with pytest.raises(ModelUnavailable), breaker.watching():
+            raise error
+
+    assert not breaker.open

@@ -1,4 +1,4 @@
-"""Logging: structured events on stderr, from our code and from libraries alike."""
+"""Structured events on stderr, from our code and from libraries alike."""
 
 from __future__ import annotations
 

@@ -1,0 +1,205 @@
+"""HTTP connections that cannot be held open by sending or reading slowly, and a bound on how many there are.
+
+The server (uvicorn) bounds idle connections only. `guarded_protocol` adds the rest: a request's head arrives within a time,
+what is left of a body after its response is waited for briefly, a response that nobody reads ends the connection, and one
+address, and all together, hold so many connections. The time of a body while it is read is the route's guard's, which
+answers with a problem.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+from collections import Counter
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from agentic_rag_backend.api.errors import MEDIA_TYPE, problem_body, problem_headers
+from agentic_rag_backend.errors import AgenticRagError, Overloaded, RequestIncomplete, TooManyConnections
+
+_REFUSED_OPEN_S = 1.0
+"""A refused connection is closed when its first bytes arrive, so that they do not reset it before the answer is read."""
+_IPV6_NETWORK = 64
+"""Who has an IPv6 address usually has this network of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionLimits:
+    """See the settings of the same names; ``per_client`` 0: no bound."""
+
+    header_timeout_s: float
+    body_timeout_s: float
+    in_all: int
+    per_client: int
+
+
+class Connections:
+    """Counts open connections, and says which is one too many."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self._open: Counter[str] = Counter()
+
+    def enter(self, client: str) -> AgenticRagError | None:
+        """Count a connection of ``client``, or return why there may not be another."""
+        limits = self.limits
+        if self._open.total() >= limits.in_all:
+            return Overloaded(f"the server has {limits.in_all} open connections (MAX_CONNECTIONS): try again", retry_after_s=1)
+        if limits.per_client and self._open[client] >= limits.per_client:
+            return TooManyConnections(
+                f"your address has {limits.per_client} open connections (MAX_CONNECTIONS_PER_CLIENT): close some, or reuse them",
+                retry_after_s=1,
+            )
+        self._open[client] += 1
+        return None
+
+    def leave(self, client: str) -> None:
+        """Forget a connection that was counted."""
+        self._open[client] -= 1
+        if self._open[client] <= 0:
+            del self._open[client]
+
+
+def client_of(address: str) -> str:
+    """Return what counts as one client: an IPv4 address, or the network of an IPv6 one."""
+    try:
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address  # a Unix socket has none
+    if parsed.version == 6 and parsed.ipv4_mapped is None:
+        return str(ipaddress.ip_network((parsed, _IPV6_NETWORK), strict=False))
+    return str(parsed.ipv4_mapped if parsed.version == 6 else parsed)
+
+
+class GuardedProtocol(H11Protocol):
+    """One connection: closed when its client takes longer than the limits allow."""
+
+    guard: Connections
+    """Of the server; set by `guarded_protocol`."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._counted: str | None = None
+        self._refused = False
+        self._waiting: asyncio.TimerHandle | None = None
+        """Ends the wait for a head, or for what is left of a body that nobody reads."""
+        self._writing: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Count the connection and wait for its first request, or refuse it."""
+        super().connection_made(transport)
+        client = client_of(self.client[0] if self.client else "")
+        refusal = self.guard.enter(client)
+        if refusal is None:
+            self._counted = client
+            self._wait(self.guard.limits.header_timeout_s, self._head_late)
+            return
+        self._refused = True
+        self.connections.discard(self)  # not one to be waited for when the server stops
+        transport.write(_written(refusal))
+        self._wait(_REFUSED_OPEN_S, transport.close)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection and its timers."""
+        if self._counted is not None:
+            self.guard.leave(self._counted)
+            self._counted = None
+        self._stop_waiting()
+        if self._writing is not None:
+            self._writing.cancel()
+        super().connection_lost(exc)
+        self._unset_keepalive_if_required()  # the server leaves it running after an error
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived; a request's first byte starts the time for its head."""
+        if self._refused:
+            self.transport.close()
+            return
+        if self._waiting is None and self.conn.their_state is h11.IDLE:
+            self._wait(self.guard.limits.header_timeout_s, self._head_late)
+        super().data_received(data)
+        self._judge()
+
+    def on_response_complete(self) -> None:
+        """Bound the time in which the client reads the response, and sends what it still meant to send."""
+        super().on_response_complete()
+        self._watch_writing()
+        self._judge()
+
+    def pause_writing(self) -> None:
+        """Called when the client reads more slowly than the response is written."""
+        super().pause_writing()
+        self._watch_writing()
+
+    def _judge(self) -> None:
+        """Wait for what the client owes: the rest of a head, or the rest of a body whose response is complete."""
+        if self.transport.is_closing():
+            return
+        theirs = self.conn.their_state
+        if theirs is h11.IDLE:
+            if not self.conn.trailing_data[0]:
+                self._stop_waiting()  # between requests: the server's own keep-alive bounds that
+            elif self._waiting is None:
+                self._wait(self.guard.limits.header_timeout_s, self._head_late)
+        elif theirs is h11.SEND_BODY and self.cycle is not None and self.cycle.response_complete:
+            if self._waiting is None:
+                self._wait(self.guard.limits.body_timeout_s, self.transport.close)
+        else:
+            self._stop_waiting()
+
+    def _wait(self, seconds: float, late: Any) -> None:
+        self._stop_waiting()
+        self._waiting = self.loop.call_later(seconds, late)
+
+    def _stop_waiting(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _head_late(self) -> None:
+        if self.transport.is_closing():
+            return
+        if self.conn.trailing_data[0]:
+            limit = f"{self.guard.limits.header_timeout_s:g} s (HEADER_TIMEOUT_S)"
+            self.transport.write(_written(RequestIncomplete(f"the request's head was not complete within {limit}")))
+        self.transport.close()
+
+    def _watch_writing(self, before: int | None = None) -> None:
+        """Abort the connection if nothing of what is written was read since the last look."""
+        if self._writing is not None and before is None:
+            return  # it is watched already
+        self._writing = None
+        left = self.transport.get_write_buffer_size()
+        if not left:
+            return
+        if before is not None and left >= before:
+            self.transport.abort()
+            return
+        self._writing = self.loop.call_later(self.guard.limits.body_timeout_s, self._watch_writing, left)
+
+
+def guarded_protocol(limits: ConnectionLimits) -> type[GuardedProtocol]:
+    """Return the protocol of one server's connections."""
+    return type("Connection", (GuardedProtocol,), {"guard": Connections(limits)})
+
+
+def _written(error: AgenticRagError) -> bytes:
+    """Return a whole response that closes the connection."""
+    body = json.dumps(problem_body(error, "req_none")).encode()
+    headers = {
+        "Content-Type": MEDIA_TYPE,
+        "Content-Length": str(len(body)),
+        "Cache-Control": "no-store",
+        "Connection": "close",
+        **problem_headers(error),
+    }
+    lines = [
+        f"HTTP/1.1 {error.status} {HTTPStatus(error.status).phrase}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body

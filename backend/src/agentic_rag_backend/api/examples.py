@@ -1,0 +1,246 @@
+"""Examples in the OpenAPI document: a whole one of each response, put together from one value a field.
+
+A field has the same value wherever its name occurs, unless its model says otherwise (``Model.field``), so that the examples of
+all routes tell one story. What has no value here gets one of its type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    Conflict,
+    Forbidden,
+    InvalidRequest,
+    NotFound,
+    PayloadTooLarge,
+    PreconditionFailed,
+    RequestIncomplete,
+    RequestTimeout,
+    StoreUnavailable,
+    TooManyConnections,
+    Unauthenticated,
+    UnsupportedMediaType,
+)
+
+Schema = Mapping[str, Any]
+
+_DOCUMENT = "doc_5f0c7e1a9b2d4c3e8f60718293a4b5c6"
+_CHUNK = "3d1f6c2e-8a4b-5c7d-9e0f-1a2b3c4d5e6f"
+_JOB = "job_0a1b2c3d4e5f60718293a4b5c6d7e8f9"
+_TENANT = "t_0123456789abcdef0123456789abcdef"
+_REQUEST = "req_9f8e7d6c5b4a39281706f5e4d3c2b1a0"
+_BEGUN, _ENDED = "2026-03-02T09:30:00Z", "2026-03-02T09:30:04Z"
+_TEXT = "The Harbour Authority began the tidal barrage in May 2019."
+_DETAIL = "The delay was caused by a cracked caisson."
+
+VALUES: Mapping[str, Any] = {
+    # --- who, what, when
+    "requestId": _REQUEST,
+    "timestamp": _ENDED,
+    "nextCursor": None,
+    "id": _CHUNK,
+    "document_id": _DOCUMENT,
+    "chunk_id": _CHUNK,
+    "job_id": _JOB,
+    "tenant_id": _TENANT,
+    "title": "Tidal barrage",
+    "name": "Harbour Authority",
+    "created_at": _BEGUN,
+    "updated_at": _ENDED,
+    "started_at": _BEGUN,
+    "finished_at": _ENDED,
+    "built_at": _ENDED,
+    "revoked_at": None,
+    # --- documents and chunks
+    "DocumentView.id": _DOCUMENT,
+    "key": "minutes/2019-05",
+    "DocumentView.state": "ready",
+    "SubmittedView.state": "pending",
+    "version": 1,
+    "latest_version": 1,
+    "content_hash": "9b74c9897bac770ffc029102a200c5de9b74c9897bac770ffc029102a200c5de",
+    "media_type": "text/markdown",
+    "size_bytes": 2184,
+    "metadata": {"category": "minutes", "year": 2019},
+    "chunk_count": 3,
+    "failures": [],
+    "ordinal": 0,
+    "content": _TEXT,
+    "size_tokens": 12,
+    "start_char": 18,
+    "end_char": 18 + len(_TEXT),
+    "start_line": 3,
+    "end_line": 3,
+    "path": ["Tidal barrage"],
+    "page": None,
+    "file": None,
+    "unchanged": False,
+    "count": 1,
+    "remaining": False,
+    # --- jobs
+    "JobView.id": _JOB,
+    "JobView.state": "succeeded",
+    "stage": "done",
+    "done": 3,
+    "total": 3,
+    "message": "",
+    "attempt": 1,
+    "error": None,
+    "result": {"chunks": 3, "entities": 7, "relationships": 5},
+    # --- retrieval
+    "query": "Why was the tidal barrage delayed?",
+    "score": 0.82,
+    "weighted_score": 0.49,
+    "scores": {"dense": 0.71, "sparse": 0.64, "graph": 0.82},
+    "type": "organisation",
+    "EntityView.id": "ent_7c6b5a49382716059f8e7d6c5b4a3928",
+    "relation": "BUILDS",
+    "StepView.source": "Harbour Authority",
+    "StepView.target": "tidal barrage",
+    "weight": 1.0,
+    "fact": _TEXT,
+    "ThemeView.type": "community",
+    "ThemeView.name": "The tidal barrage and its delay",
+    "summary": f"{_TEXT} {_DETAIL}",
+    "keywords": ["barrage", "caisson", "delay"],
+    "entity_count": 6,
+    "passage_count": None,
+    "NodeOut.passage_count": 4,
+    "representatives": [],
+    "level": 0,
+    "strategy": "graph",
+    "methods_used": ["dense", "sparse", "graph"],
+    "fusion": "rrf",
+    "fallback_used": False,
+    "fallback_reason": None,
+    "processing_time_ms": {"retrieval": 14.2, "total": 14.2},
+    "warnings": [],
+    "details": {},
+    # --- answers
+    "answer": f"{_DETAIL} [1]",
+    "synthesized_answer": f"{_DETAIL} [1]",
+    "confidence": 0.78,
+    "grounded": True,
+    "marker": 1,
+    "quote": _DETAIL,
+    "generator": "attributed",
+    "model": "extractive",
+    "prompt_tokens": 0,
+    "completion_tokens": 0,
+    "calls": 0,
+    "low": 0.6,
+    "high": 0.4,
+    # --- communities and trees
+    "CommunityOut.name": "The tidal barrage and its delay",
+    "NodeOut.name": "The tidal barrage and its delay",
+    "statement": _DETAIL,
+    "parent": None,
+    "children": [_CHUNK],
+    "generation": 4,
+    "rating": 0.7,
+    "written_by": "extractive",
+    # --- tenants, status, features
+    "TenantView.id": _TENANT,
+    "TenantView.name": "acme",
+    "DeletedTenant.id": _TENANT,
+    "removed": {"vectors": 412, "graph": 230, "blobs": 3},
+    "KeyView.name": "intake",
+    "KeyView.key": "ark_shown-once-when-it-is-issued",
+    "scopes": ["read", "write"],
+    "StatusView.version": "0.1.0",
+    "stores": {"catalogue": "sqlite", "graph": "sqlite", "vectors": "edge"},
+    "Ready.stores": {"catalogue": "ok", "graph": "ok", "vectors": "ok", "blobs": "ok", "jobs": "ok"},
+    "models": {"embedding": "all-MiniLM-L6-v2", "language": "extractive"},
+    "strategies": ["auto", "dense", "graph", "hybrid"],
+    "features": {"DUAL_LEVEL_RETRIEVAL_ENABLED": False},
+    "counts": {"documents": 3, "chunks": 21, "entities": 40},
+    "state_version": 17,
+    "synthesis_model": "extractive",
+    "low_weight": 0.6,
+    "high_weight": 0.4,
+    "low_limit": 10,
+    "high_limit": 5,
+    "synthesis_temperature": 0.3,
+    "vector_indexes": None,
+    "queue": None,
+    "alive": 1,
+    "here": True,
+    "interval_s": 86_400.0,
+    "FlagView.name": "DUAL_LEVEL_RETRIEVAL_ENABLED",
+    "FlagView.value": True,
+    "FlagView.default": False,
+    "FlagView.source": "tenant",
+    "FlagView.description": "dual-level retrieval",
+    "StrategyView.name": "hybrid",
+    "StrategyView.description": "dense and BM25, fused",
+    "StrategyView.aliases": [],
+    "StrategyView.options": {},
+    "why_not": None,
+    "available": True,
+    "Live.status": "ok",
+    "Ready.status": "ok",
+    "Ready.models": {"llm": "ok", "embedder": "ok"},
+    "Ready.workers": 1,
+    "reindex_required": False,
+}
+_BY_TYPE: Mapping[str, Any] = {
+    "string": "",
+    "integer": 0,
+    "number": 0.0,
+    "boolean": False,
+    "array": [],
+    "object": {},
+    "null": None,
+}
+
+_PROBLEMS: Mapping[str, AgenticRagError] = {
+    "401": Unauthenticated("the key is unknown or revoked"),
+    "403": Forbidden("this needs a key with scope 'write'"),
+    "404": NotFound(f"there is no document {_DOCUMENT!r}"),
+    "408": RequestIncomplete("no byte of the body came for 15 s (BODY_TIMEOUT_S); 1024 had arrived"),
+    "409": Conflict(f"job {_JOB!r} has ended as succeeded; only queued and running jobs can be cancelled"),
+    "412": PreconditionFailed("the document has changed since the revision in If-Match"),
+    "413": PayloadTooLarge("the body may have at most 65536 bytes; got 70000"),
+    "415": UnsupportedMediaType("send application/json; got text/plain"),
+    "422": InvalidRequest("limit: Input should be less than or equal to 100; got '1000'"),
+    "429": TooManyConnections("your address has 200 open connections (MAX_CONNECTIONS_PER_CLIENT): close some, or reuse them"),
+    "503": StoreUnavailable("the graph store does not answer"),
+    "504": RequestTimeout("the request took longer than 60 s (REQUEST_TIMEOUT_S)"),
+}
+
+
+def problem_example(status: str) -> dict[str, Any] | None:
+    """Return a problem of a status; None for one that has no example."""
+    error = _PROBLEMS.get(status)
+    if error is None:
+        return None
+    return {
+        "type": f"urn:agentic-rag:problem:{error.code}",
+        "title": error.title,
+        "status": error.status,
+        "detail": error.message,
+        "code": error.code,
+        "requestId": _REQUEST,
+    }
+
+
+def example_of(schema: Schema, schemas: Mapping[str, Schema], model: str = "", field: str = "") -> Any:
+    """Return an example of ``schema``, which is the field ``field`` of ``model``, or a model itself."""
+    for name in (f"{model}.{field}", field):
+        if name in VALUES:
+            return VALUES[name]
+    if "$ref" in schema:
+        referred = schema["$ref"].rpartition("/")[2]
+        return example_of(schemas[referred], schemas, model=referred)
+    if "enum" in schema:
+        return schema["enum"][0]
+    if "anyOf" in schema:
+        return example_of(schema["anyOf"][0], schemas, model, field)
+    if "properties" in schema:
+        return {name: example_of(each, schemas, model, name) for name, each in schema["properties"].items()}
+    if schema.get("type") == "array" and "$ref" in schema.get("items", {}):
+        return [example_of(schema["items"], schemas)]
+    return schema.get("default", _BY_TYPE.get(schema.get("type", "object")))

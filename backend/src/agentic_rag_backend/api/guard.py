@@ -1,0 +1,148 @@
+"""Who may call a route and how large its body may be: both decided on the headers, before a byte of the body is read.
+
+Every route below the base path is a `GuardedRoute`. An endpoint says how much it reads with `reads`; without that it reads
+`QUERY_BYTES`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from typing import Any, TypeVar
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+from starlette.types import Message, Receive
+
+from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, require_operator
+from agentic_rag_backend.errors import PayloadTooLarge, RequestIncomplete
+
+QUERY_BYTES = 64 * 1024
+"""Largest body of a route that names no limit: questions, changes, options."""
+DOCUMENT_BYTES = 12 * 1024 * 1024
+"""Largest document as JSON."""
+LARGE_BYTES = 256 * 1024
+"""Larger bodies are held by a few requests of a tenant at a time."""
+_LARGE_PER_TENANT = 4
+_PARSED_AT_ONCE = 2
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Limit = Callable[[Request], int]
+Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
+_ATTRIBUTE = "__body_limit__"
+
+
+def reads(limit: Limit) -> Callable[[Endpoint], Endpoint]:
+    """Declare how many bytes of body an endpoint reads at most, where that is not `QUERY_BYTES`."""
+
+    def declare(endpoint: Endpoint) -> Endpoint:
+        setattr(endpoint, _ATTRIBUTE, limit)
+        return endpoint
+
+    return declare
+
+
+class LargeBodies:
+    """Bounds how many large bodies are in memory, and how many are parsed at once. One for an application."""
+
+    def __init__(self) -> None:
+        self._tenants: dict[str, asyncio.Semaphore] = {}
+        self._users: Counter[str] = Counter()
+        self.parsing = asyncio.Semaphore(_PARSED_AT_ONCE)
+
+    @asynccontextmanager
+    async def of(self, tenant: str) -> AsyncIterator[None]:
+        """Hold one of the tenant's places; who finds none waits, with the body unread."""
+        slots = self._tenants.setdefault(tenant, asyncio.Semaphore(_LARGE_PER_TENANT))
+        self._users[tenant] += 1
+        try:
+            async with slots:
+                yield
+        finally:
+            self._users[tenant] -= 1
+            if not self._users[tenant]:
+                del self._users[tenant], self._tenants[tenant]
+
+
+class GuardedRoute(APIRoute):
+    """A route that knows its caller before it reads a body, and reads no more of it than it declares."""
+
+    def get_route_handler(self) -> Handler:
+        """Return the handler behind the guard."""
+        handle, admit = self.admitted_handler(), admission(self)
+        limit: Limit = getattr(self.endpoint, _ATTRIBUTE, lambda _: QUERY_BYTES)
+
+        async def guarded(request: Request) -> Response:
+            await admit(request)
+            bytes_allowed = limit(request)
+            async with _place(request):
+                timeout_s = container_of(request).settings.body_timeout_s
+                bounded = _bounded(request, bytes_allowed, timeout_s)
+                return await handle(Request(request.scope, bounded))
+
+        return guarded
+
+    def admitted_handler(self) -> Handler:
+        """Return the handler of requests whose caller is known; subclasses wrap it."""
+        return super().get_route_handler()
+
+
+def admission(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Any]]:
+    """Return what lets the callers of ``route`` in: by the scope or the operator's key that its endpoint depends on.
+
+    Raises:
+        TypeError: the endpoint asks for neither.
+    """
+    asked = [dependency.call for dependency in route.dependant.dependencies]
+    scope = next((call for call in asked if isinstance(call, Requires)), None)
+    if scope is not None:
+        return scope.admit
+    if Operator.dependency not in asked:
+        raise TypeError(f"{route.path}: the endpoint must depend on a scope or on the operator")
+    return _admit_operator
+
+
+async def _admit_operator(request: Request) -> None:
+    await require_operator(request, None)
+
+
+def _place(request: Request) -> AbstractAsyncContextManager[None]:
+    """Return what a request holds while its body is in memory: nothing where the body is small."""
+    declared = request.headers.get("content-length", "")
+    chunked = "transfer-encoding" in request.headers
+    if not chunked and not (declared.isdigit() and int(declared) > LARGE_BYTES):
+        return nullcontext()
+    bodies: LargeBodies = request.app.state.large_bodies
+    return bodies.of(getattr(request.state, "tenant", ""))
+
+
+def _bounded(request: Request, limit: int, timeout_s: float) -> Receive:
+    """Return ``receive`` that counts the body while it arrives, so that no Content-Length gets past the limit."""
+    declared = request.headers.get("content-length", "")
+    receive, received, complete = request.receive, 0, False
+
+    async def bounded() -> Message:
+        nonlocal received, complete
+        if complete:
+            return await receive()
+        if declared.isdigit() and int(declared) > limit:
+            raise PayloadTooLarge(f"the body may have at most {limit} bytes; got {declared}")
+        request.state.reading_body = True
+        try:
+            async with asyncio.timeout(timeout_s):
+                message = await receive()
+        except TimeoutError:
+            raise RequestIncomplete(
+                f"no byte of the body came for {timeout_s:g} s (BODY_TIMEOUT_S); {received} had arrived"
+            ) from None
+        if message["type"] == "http.request":
+            received += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
+            if received > limit:
+                raise PayloadTooLarge(f"the body may have at most {limit} bytes; more arrived")
+        request.state.reading_body = not complete
+        return message
+
+    return bounded

@@ -1,0 +1,55 @@
+"""Which methods an address has: for ``Allow``, for ``OPTIONS``, and for ``HEAD``, which every ``GET`` answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import FastAPI
+from starlette.routing import compile_path
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+
+def allowed_methods(app: FastAPI, path: str) -> Sequence[str]:
+    """Return the methods of all routes that take ``path``, sorted; none where no route does."""
+    found: set[str] = set()
+    for template, operations in app.openapi()["paths"].items():
+        if compile_path(template)[0].match(path):
+            found |= {method.upper() for method in operations}
+    if not found:
+        return []
+    return sorted(found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set()))
+
+
+class Methods:
+    """Answers ``OPTIONS``, and ``HEAD`` as ``GET`` without its body. Pure ASGI."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        method = scope.get("method")
+        if method == "HEAD":
+            scope["method"] = "GET"
+            send = _without_body(send)
+        elif method == "OPTIONS" and (allowed := allowed_methods(scope["app"], scope["path"])):
+            headers = [(b"allow", ", ".join(allowed).encode()), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 204, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        await self._app(scope, receive, send)
+
+
+def _without_body(send: Send) -> Send:
+    """Return ``send`` that ends the response behind its head; what still comes of a stream goes nowhere."""
+    ended = False
+
+    async def head_only(message: Message) -> None:
+        nonlocal ended
+        if message["type"] == "http.response.start":
+            await send(message)
+        elif not ended:
+            ended = True
+            await send({"type": "http.response.body", "body": b""})
+
+    return head_only

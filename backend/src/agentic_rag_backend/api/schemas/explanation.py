@@ -1,0 +1,77 @@
+"""What a search makes of one document."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import ConfigDict, Field
+
+from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.api.schemas.search import ResultView, SearchBody, TraceView
+from agentic_rag_backend.retrieval.explanation import Explanation
+
+
+class ExplainBody(SearchBody):
+    """A search, and the document that it is to be explained for."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"examples": [{"query": "Who leads the harbour project?", "document_id": "8f14e45f-ceea-567f"}]}
+    )
+
+    document_id: str = Field(min_length=1, max_length=64)
+
+
+class LegRankView(View):
+    """The document's best chunk in one leg, without the request's filters; no rank beyond the first 1,000 chunks."""
+
+    leg: str
+    rank: int | None
+    score: float | None
+    chunk_id: str | None
+
+
+class DroppedView(View):
+    by: Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
+    detail: str
+
+
+class ThemeNameView(View):
+    id: str
+    name: str
+
+
+class ExplainView(View):
+    """``rank`` is the document's place in the result, counted to 100; ``returned`` says whether it is within the limit."""
+
+    document_id: str
+    title: str
+    state: str
+    chunks: int
+    strategy: str
+    limit: int
+    returned: bool
+    rank: int | None
+    legs: list[LegRankView]
+    dropped_by: list[DroppedView]
+    best: ResultView | None
+    themes: list[ThemeNameView] = Field(description="themes of the result that rest on the document")
+    trace: TraceView
+
+    @classmethod
+    def of(cls, found: Explanation, *, limit: int) -> ExplainView:
+        """Return the view of an explanation."""
+        return cls(
+            document_id=found.document.id,
+            title=found.document.title,
+            state=found.document.state.value,
+            chunks=found.chunks,
+            strategy=found.trace.strategy,
+            limit=limit,
+            returned=found.rank is not None and found.rank <= limit,
+            rank=found.rank,
+            legs=[LegRankView.model_validate(leg) for leg in found.legs],
+            dropped_by=[DroppedView.model_validate(reason) for reason in found.dropped],
+            best=ResultView.of(found.best) if found.best is not None else None,
+            themes=[ThemeNameView(id=theme.id, name=theme.name) for theme in found.themes],
+            trace=TraceView.of(found.trace),
+        )

@@ -1,0 +1,123 @@
+"""Server-sent events that end with what they rest on: the caller's key, and the time that the caller allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, suppress
+from typing import Any
+
+import orjson
+import structlog
+from fastapi import Request
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from agentic_rag_backend.api.dependencies import container_of, credential_of
+from agentic_rag_backend.api.errors import problem_body, request_id_of
+from agentic_rag_backend.api.middleware import deadline_of
+from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
+
+HEARTBEAT_S = 15
+CHECK_S = 2.0
+"""Seconds between two looks at the key of an open stream."""
+VERSION = 1
+
+log = structlog.get_logger(__name__)
+Events = AsyncGenerator[ServerSentEvent, None]
+
+
+def event_stream(request: Request, events: Events) -> EventSourceResponse:
+    """Return a response that sends ``events``, each numbered from 1, until they end or the caller may not see more.
+
+    A key that was revoked, a tenant that was deleted or suspended and a request's ``timeout_ms`` end the stream with an event
+    ``error``, whose data is a problem. Whatever makes the events is closed then.
+    """
+    return EventSourceResponse(
+        _numbered(_admitted(request, events), request_id_of(request)),
+        ping=HEARTBEAT_S,
+        ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
+    )
+
+
+def event(name: str, data: object) -> ServerSentEvent:
+    """Return an event whose data is ``data`` as JSON."""
+    return ServerSentEvent(orjson.dumps(data).decode(), event=name)
+
+
+def event_content(*events: tuple[str, object]) -> dict[str, Any]:
+    """Return the ``content`` of an OpenAPI response that is an event stream, with ``events`` (name, data) as its example."""
+    lines = [
+        f"id: {number}\nevent: {name}\ndata: {orjson.dumps(data).decode()}\n\n" for number, (name, data) in enumerate(events, 1)
+    ]
+    return {"text/event-stream": {"example": "".join(lines)}}
+
+
+async def _numbered(events: Events, request_id: str) -> AsyncIterator[ServerSentEvent]:
+    number = 0
+    async with aclosing(events):
+        try:
+            async for each in events:
+                number += 1
+                each.id = str(number)
+                yield each
+        except AgenticRagError as error:
+            last = event("error", {"v": VERSION, **problem_body(error, request_id)})
+            last.id = str(number + 1)
+            yield last
+
+
+async def _admitted(request: Request, events: Events) -> Events:
+    """Yield ``events``, looking at the key every `CHECK_S` seconds, also while none comes."""
+    made: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
+    maker = asyncio.create_task(_make(events, made))
+    maker.add_done_callback(lambda _: made.put_nowait(None))
+    loop, deadline = asyncio.get_running_loop(), deadline_of(request.scope)
+    check_at = loop.time() + CHECK_S
+    try:
+        while True:
+            each = await _next(made, min(check_at, deadline.at) if deadline else check_at)
+            if each is None:
+                maker.result()
+                return
+            if deadline is not None and loop.time() >= deadline.at:
+                raise deadline.error()
+            if loop.time() >= check_at:
+                await _require_admitted(request)
+                check_at = loop.time() + CHECK_S
+            if each is not _NOTHING:
+                yield each
+                made.task_done()
+    finally:
+        maker.cancel()
+        # The stream is over: how its maker ended on being stopped is of no interest.
+        with suppress(asyncio.CancelledError, AgenticRagError):
+            await maker
+
+
+async def _make(events: Events, made: asyncio.Queue[ServerSentEvent | None]) -> None:
+    """Read ``events`` from first to last, in one task, each when the one before was sent."""
+    async with aclosing(events):
+        async for each in events:
+            await made.put(each)
+            await made.join()
+
+
+_NOTHING = ServerSentEvent()
+
+
+async def _next(made: asyncio.Queue[ServerSentEvent | None], at: float) -> ServerSentEvent | None:
+    """Return the next event, None behind the last, or `_NOTHING` if none came until ``at``."""
+    try:
+        async with asyncio.timeout_at(at):
+            return await made.get()
+    except TimeoutError:
+        return _NOTHING
+
+
+async def _require_admitted(request: Request) -> None:
+    """Raise what a new request with the same headers would be refused with."""
+    try:
+        authenticator = container_of(request).authenticator
+        await authenticator.authenticate(credential_of(request), acting_for=request.headers.get("x-tenant-id"))
+    except StoreUnavailable as error:
+        log.warning("stream_key_not_checked", code=error.code)  # the next look decides

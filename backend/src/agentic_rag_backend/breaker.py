@@ -1,0 +1,111 @@
+"""A circuit breaker: callers fail fast while a server is known to be away, instead of each waiting for it.
+
+The pattern is Nygard's ("Release It!", 2007): closed, open for a while, then half open for one trial. The circuit opens at
+once when the server cannot be reached, and after several answers in a row that did not come in time: one large tenant's slow
+question is no reason to refuse the others'. Stores and models use the same breaker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from agentic_rag_backend.errors import AgenticRagError
+
+PAUSE_S = 3.0
+"""Seconds for which no call is let through; then one is."""
+TOO_LATE = 3
+"""Answers in a row that did not come in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outages:
+    """Which errors say that a server is away.
+
+    Args:
+        counted: errors that are counted; calls that are not made raise this class too.
+        unreachable: errors of ``counted`` that open the circuit at once.
+        answered: errors of ``counted`` that a server which is there gives, such as a rate limit.
+    """
+
+    counted: type[AgenticRagError]
+    unreachable: type[AgenticRagError]
+    answered: tuple[type[AgenticRagError], ...] = ()
+
+
+class Breaker:
+    """Counts outcomes and refuses calls at once while the server is away.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, outages: Outages, *, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._outages = outages
+        self._pause_s = pause_s
+        self._clock = clock
+        self._failures = 0
+        self._open_until: float | None = None
+        self._trying = False
+        self._reason = ""
+
+    @property
+    def open(self) -> bool:
+        """Whether the last thing that is known of the server is that it is away."""
+        return self._open_until is not None
+
+    @property
+    def reason(self) -> str:
+        """Message of the last failure that was counted."""
+        return self._reason
+
+    def check(self) -> None:
+        """Return if a call would be let through now.
+
+        Raises:
+            AgenticRagError: as in `watching`.
+        """
+        if self._open_until is None:
+            return
+        left_s = self._open_until - self._clock()
+        if self._trying or left_s > 0:
+            raise self._outages.counted(
+                f"{self._reason}, a moment ago; it is tried again soon", retry_after_s=float(max(1, math.ceil(left_s)))
+            )
+
+    @contextlib.contextmanager
+    def watching(self, *, always: bool = False) -> Iterator[None]:
+        """Watch a call's outcome; ``always`` lets it through in any state, as a probe.
+
+        Raises:
+            AgenticRagError: of the class that is counted: the call is not made, because the server did not answer a moment
+                ago; ``retry_after_s`` says when the next one is let through.
+        """
+        trial = self._open_until is not None
+        if trial and not always:
+            self.check()
+            self._trying = True
+        try:
+            yield
+        except self._outages.counted as error:
+            self._failed(error, trial=trial)
+            raise
+        else:  # any other end says nothing of the server: the caller went away, or the request is at fault
+            self._closed()
+        finally:
+            if trial and not always:
+                self._trying = False
+
+    def _failed(self, error: AgenticRagError, *, trial: bool) -> None:
+        if isinstance(error, self._outages.answered):
+            self._closed()
+            return
+        self._failures, self._reason = self._failures + 1, error.message
+        if trial or isinstance(error, self._outages.unreachable) or self._failures >= TOO_LATE:
+            self._open_until = self._clock() + self._pause_s
+
+    def _closed(self) -> None:
+        self._failures, self._open_until = 0, None

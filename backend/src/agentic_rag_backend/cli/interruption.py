@@ -1,0 +1,72 @@
+"""Ctrl-C: a command ends at once with exit code 130 and says what goes on without it."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
+
+T = TypeVar("T")
+UNFINISHED = "interrupted; jobs that were handed in go on with the next start"
+
+
+class Interrupted(KeyboardInterrupt):
+    """The person pressed Ctrl-C; ``message`` says what goes on.
+
+    No `Exception`, so that stores which are open close without waiting for the jobs that run.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class Stopped(Exception):
+    """What a command ends with after Ctrl-C; Typer would turn `Interrupted` into an exit code and lose its message."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a command's coroutine to its end and return what it returns.
+
+    Raises:
+        Stopped: Ctrl-C.
+    """
+    import asyncio
+
+    try:
+        return asyncio.run(work)
+    except Interrupted as interrupted:
+        raise Stopped(interrupted.message) from None
+    except KeyboardInterrupt:
+        raise Stopped(UNFINISHED) from None
+
+
+@contextmanager
+def leaving(message: str) -> Iterator[None]:
+    """Turn the cancellation by which asyncio reports Ctrl-C into `Interrupted`; one that has a message already keeps it."""
+    from asyncio import CancelledError
+
+    try:
+        yield
+    except CancelledError:
+        raise Interrupted(message) from None
+
+
+def job_goes_on(client: Client, job_id: str) -> str:
+    """Return what becomes of a job that is no longer watched."""
+    if client.in_process:
+        return (
+            f"interrupted; job {job_id} is queued and goes on with the next command that runs jobs on {client.where}, "
+            f"such as 'agentic-rag jobs watch {job_id}' or 'agentic-rag serve'"
+        )
+    return (
+        f"interrupted; {client.where} goes on with job {job_id}: 'agentic-rag jobs watch {job_id}' watches it, "
+        f"'agentic-rag jobs cancel {job_id}' stops it"
+    )

@@ -1,0 +1,41 @@
+"""Wait for documents that are on their way, so that a rebuild asked for right after handing them in finds them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs.slots import aside
+from agentic_rag_backend.stores.catalogue.base import JobCatalogue
+
+LONGEST_S = 600.0
+"""Seconds that a rebuild waits at most."""
+STALLED_S = 60.0
+"""Seconds without the end of any of them after which it does not wait for the rest."""
+_LOOK_S = 0.25
+
+Say = Callable[[int, int], Awaitable[None]]
+"""Told how many of how many documents have ended; what it raises ends the wait."""
+
+
+async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> int:
+    """Wait until the documents that are queued or processed now have ended; return how many are left out.
+
+    Documents that are handed in later are not waited for.
+    """
+    loop = asyncio.get_running_loop()
+    asked, began = datetime.now(UTC), loop.time()
+    total = left = await jobs.pending_documents(tenant, queued_before=asked)
+    if not total:
+        return 0
+    moved = began
+    async with aside():
+        while left and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
+            await say(total - left, total)
+            await asyncio.sleep(_LOOK_S)
+            before, left = left, await jobs.pending_documents(tenant, queued_before=asked)
+            if left < before:
+                moved = loop.time()
+    return left

@@ -1,0 +1,50 @@
+"""The deployment that a process belongs to, as the stores on shared servers are told."""
+
+from __future__ import annotations
+
+import socket
+
+from sqlalchemy import make_url
+
+from agentic_rag_backend.domain.deployment import Deployment
+from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.ownership import Owner
+
+
+async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: bool = False) -> Owner:
+    """Return the catalogue's deployment under the name that is configured.
+
+    Args:
+        renaming: vectors are about to be written under that name (`record_name` follows).
+
+    Raises:
+        ConfigurationError: the vectors on the Qdrant server are under another name.
+    """
+    held = await catalogue.deployments.identify(settings.deployment)
+    if held.name != settings.deployment:
+        if settings.vector_store != "qdrant":
+            await record_name(settings, catalogue)
+        elif not renaming:
+            raise ConfigurationError(
+                f"the vectors of this deployment, {held.id}, are in the Qdrant collections of DEPLOYMENT={held.name}, and it is "
+                f"{settings.deployment} now. Set it back, or run 'agentic-rag reindex', which writes them under the new name"
+            )
+    deployment = Deployment(id=held.id, name=settings.deployment, described=_described(settings))
+    return Owner(deployment=deployment, knows=catalogue.tenants.known)
+
+
+async def record_name(settings: Settings, catalogue: SqlCatalogue) -> None:
+    """Record that the vectors are under the name that is configured."""
+    await catalogue.deployments.rename(settings.deployment)
+
+
+def _described(settings: Settings) -> str:
+    """Say where the catalogue is, without credentials."""
+    if settings.database_url is not None:
+        url = make_url(settings.database_url)
+        if url.host is not None:
+            return f"{url.host}/{url.database}"
+        return f"{socket.gethostname()}:{url.database}"
+    return f"{socket.gethostname()}:{settings.data_dir.absolute()}"

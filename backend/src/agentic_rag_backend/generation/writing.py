@@ -1,0 +1,151 @@
+"""Have an answer written: by the model, or by what stands in for one that fails.
+
+Sentences are checked while they arrive. A model that fails before a sentence held is replaced: by the text that the brief
+brings, or by a second model that needs no network. One that breaks off after a sentence held leaves what was checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import structlog
+
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.generation.base import CitationEvent, TokenEvent
+from agentic_rag_backend.generation.brief import Brief, failed
+from agentic_rag_backend.generation.claims import Claim, ClaimReader
+from agentic_rag_backend.generation.draft import Draft
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
+
+log = structlog.get_logger(__name__)
+
+EXTRACTIVE = "extractive"
+"""What an answer that no model wrote names as its model."""
+_REFUSAL = content_forms(NOT_ANSWERED)
+Sentences = AsyncGenerator[CitationEvent | TokenEvent, None]
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """Who writes answers.
+
+    Args:
+        model: asked first.
+        fallback: writes where it fails; None: the failure is the answer's, unless the brief brings a text.
+        patience_s: seconds after which the model counts as failed, so that time is left for the fallback.
+    """
+
+    model: LanguageModel
+    fallback: LanguageModel | None = None
+    patience_s: float | None = None
+
+
+class Writing:
+    """One answer being written. `retrieval`, `model`, `usage` and `refuses` are complete after `sentences`."""
+
+    def __init__(self, writers: Writers, brief: Brief) -> None:
+        self._writers = writers
+        self._brief = brief
+        self._cites = False
+        self.retrieval = brief.retrieval
+        self.model = EXTRACTIVE
+        self.usage = brief.usage
+        self.refuses = False
+        """Whether the reply says that the documents do not answer."""
+
+    async def sentences(self, draft: Draft) -> Sentences:
+        """Yield citations and sentences as ``draft`` accepts them.
+
+        Raises:
+            ModelUnavailable: the model failed and nothing stands in for it.
+        """
+        if self._brief.request is None:
+            async for event in self._read(_said(self._brief.text), draft):
+                yield event
+            return
+        reason: str | None = None
+        self.model = self._brief.request.model or self._writers.model.name
+        try:
+            async for event in self._read(self._asked(self._brief.request), draft):
+                yield event
+            if not (draft.kept or self.refuses or self._cites) and self._writers.fallback is not None:
+                reason = "the model's reply cites no passage"
+        except ModelUnavailable as error:
+            if not self._replaceable(draft):
+                raise
+            log.warning("answer_without_model", prompt=self._brief.request.prompt, code=error.code, reason=error.message)
+            verb = "broke off its" if draft.kept else "did not write the"
+            reason = f"the model {verb} answer: {error.code}"
+        if reason is None:
+            return
+        self.retrieval = failed(self.retrieval, reason)
+        if not draft.kept:
+            async for event in self._stand_in(self._brief.request, draft):
+                yield event
+
+    def _replaceable(self, draft: Draft) -> bool:
+        """Tell whether something stands in for the model; a text of the brief does so only where nothing was sent."""
+        return self._writers.fallback is not None or bool(self._brief.text and not draft.kept)
+
+    async def _stand_in(self, request: ModelRequest, draft: Draft) -> Sentences:
+        # What the model wrote before is no part of this answer.
+        draft.dropped.clear()
+        self.model = EXTRACTIVE
+        fallback = self._writers.fallback
+        source = _said(self._brief.text) if self._brief.text or fallback is None else fallback.stream(request)
+        async for event in self._read(source, draft):
+            yield event
+
+    async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
+        """Yield what the model writes, within its time."""
+        patience_s = self._writers.patience_s if self._writers.fallback is not None else None
+        deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
+        started = time.perf_counter()
+        try:
+            async with aclosing(self._writers.model.stream(request)) as deltas:
+                while (delta := await _next(deltas, deadline)) is not None:
+                    yield delta
+        except TimeoutError as error:
+            self.usage += request.account.usage
+            waited = time.perf_counter() - started
+            raise ModelUnavailable(f"model {self.model!r} did not end its answer within {waited:.3g} s") from error
+        except ModelUnavailable:
+            self.usage += request.account.usage
+            raise
+
+    async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: Draft) -> Sentences:
+        reader, spent = ClaimReader(), Usage()
+        async with aclosing(deltas):
+            async for delta in deltas:
+                spent = delta.usage or spent
+                for event in draft.add(claim for claim in reader.feed(delta.text) if not self._refusal(claim)):
+                    yield event
+        rest = reader.finish()
+        self.usage += spent
+        for event in draft.add(claim for claim in rest if not self._refusal(claim)):
+            yield event
+        # A refusal may stand alone, without an end that makes it a sentence.
+        self._refusal(Claim(reader.text, ()))
+
+    def _refusal(self, claim: Claim) -> bool:
+        """Tell whether a claim is the sentence of refusal, and note what the reply is made of."""
+        self._cites = self._cites or bool(claim.markers)
+        refuses = content_forms(claim.text) == _REFUSAL
+        self.refuses = self.refuses or refuses
+        return refuses
+
+
+async def _said(text: str) -> AsyncGenerator[ModelDelta, None]:
+    yield ModelDelta(text)
+
+
+async def _next(deltas: AsyncGenerator[ModelDelta, None], deadline: float | None) -> ModelDelta | None:
+    # No timeout may span a yield: it would interrupt the reader's own work.
+    async with asyncio.timeout_at(deadline):
+        return await anext(deltas, None)

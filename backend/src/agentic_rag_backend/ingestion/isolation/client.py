@@ -1,0 +1,242 @@
+"""Calls in child processes: the limits hold, whatever the document does, and the process that serves goes on."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
+
+import structlog
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import (
+    AgenticRagError,
+    InvalidRequest,
+    ResourceLimit,
+    StoreUnavailable,
+    UnreadableDocument,
+    UnsupportedMediaType,
+)
+from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
+from agentic_rag_backend.ingestion.isolation.limits import Limits
+from agentic_rag_backend.ingestion.isolation.workers import ServerGone, Worker, WorkerServer
+
+MOST_AT_ONCE = 16
+"""Calls of one lane; a fork costs a few milliseconds, so workers are made when they are needed."""
+MOST_OF_A_TENANT = 4
+"""Calls at once of one tenant's requests; its jobs have PREPARE_CONCURRENCY."""
+KEPT_WORKERS = 4
+KEPT_S = 60.0
+CALLS_A_WORKER = 500
+LARGE_BYTES = 1024 * 1024
+"""A worker that read so much is not kept: its memory stays as large as it became."""
+SLOW_S = 1.0
+"""A call that takes longer goes on with lower priority."""
+_UNPACKED_IN_LOOP_BYTES = 256 * 1024
+_TRIES = 3
+
+_REFUSALS: dict[str, type[AgenticRagError]] = {
+    each.__name__: each for each in (UnreadableDocument, UnsupportedMediaType, InvalidRequest)
+}
+_log = structlog.get_logger(__name__)
+
+
+class WorkerFault(Exception):
+    """A call failed by an error of the code; the message ends with the traceback in the worker."""
+
+
+class _Died(Exception):
+    """A worker ended in the middle of a call, which is its document's fault unless another call may have caused it."""
+
+    def __init__(self, problem: ResourceLimit) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+class Isolation:
+    """Runs the calls of `isolation.calls`, each within its limits. It belongs to the loop that makes the first call.
+
+    The server of workers is started by the first call, and again by the next one if it is gone.
+    """
+
+    def __init__(self, limits: Limits | None = None, *, tokenizer_file: Path | None = None) -> None:
+        self.limits = limits or Limits()
+        self._tokenizer_file = tokenizer_file
+        self._server: WorkerServer | None = None
+        self._starting = asyncio.Lock()
+        self._idle: list[Worker] = []
+        self._jobs = asyncio.Semaphore(MOST_AT_ONCE)
+        self._requests = asyncio.Semaphore(MOST_AT_ONCE)
+        self._tenants: WeakValueDictionary[TenantId, asyncio.Semaphore] = WeakValueDictionary()
+        self._closed = False
+
+    async def call(self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None) -> Any:
+        """Return what the call returns.
+
+        Args:
+            size_bytes: of the document; larger ones get more time.
+            tenant: whose request waits for it; None: a job does.
+
+        Raises:
+            ResourceLimit: it took too much time or memory, or its process died.
+            UnreadableDocument: the document cannot be read.
+            StoreUnavailable: no process can be started.
+            WorkerFault: the code has an error.
+        """
+        async with self._lane(tenant):
+            return await self._tried(
+                packed((name, self.limits.of(size_bytes), arguments)), self.limits.of(size_bytes), size_bytes
+            )
+
+    @property
+    def server_pid(self) -> int | None:
+        """The server of workers; None where none runs."""
+        return self._server.pid if self._server is not None and self._server.alive else None
+
+    async def start(self) -> None:
+        """Start the server of workers ahead of the first call."""
+        await self._running_server()
+
+    async def close(self) -> None:
+        """End every worker and the server."""
+        self._closed = True
+        async with self._starting:
+            for worker in self._idle:
+                worker.hang_up()
+            self._idle.clear()
+            if self._server is not None:
+                await self._server.close()
+
+    def _lane(self, tenant: TenantId | None) -> AbstractAsyncContextManager[None]:
+        if tenant is None:
+            return _in_turn(self._jobs)
+        return _in_turn(self._tenants.setdefault(tenant, asyncio.Semaphore(MOST_OF_A_TENANT)), self._requests)
+
+    async def _tried(self, request: bytes, limits: Limits, size_bytes: int) -> Any:
+        for remaining in reversed(range(_TRIES)):
+            worker = await self._worker()
+            used, worker.calls = worker.calls > 0, worker.calls + 1
+            try:
+                kind, payload = await self._asked(worker, request, limits)
+            except _Died as died:
+                # An earlier call may have left too little to a worker that was kept; and a server that dies takes all of them.
+                if remaining and (used or not worker.server.alive):
+                    continue
+                raise died.problem from None
+            if kind is not Reply.OUT_OF_MEMORY:
+                self._keep(worker, size_bytes)
+                return await _answer(kind, payload)
+            worker.hang_up()
+            if not used:
+                break
+        raise limits.out_of_memory()
+
+    async def _asked(self, worker: Worker, request: bytes, limits: Limits) -> tuple[Reply, bytearray]:
+        loop = asyncio.get_running_loop()
+        slow = loop.call_later(SLOW_S, worker.demote)
+        try:
+            async with asyncio.timeout(limits.timeout_s):
+                await loop.sock_sendall(worker.connection, HEADER.pack(0, len(request)))
+                await loop.sock_sendall(worker.connection, request)
+                kind, length = HEADER.unpack(await _exactly(worker, HEADER.size))
+                if length > limits.memory_mb * 1024 * 1024:
+                    raise limits.out_of_memory()
+                return Reply(kind), await _exactly(worker, length)
+        except TimeoutError:
+            worker.kill()
+            raise limits.out_of_time() from None
+        except OSError:  # it hung up, so it has ended or is about to
+            raise _Died(await self._cause(worker, limits)) from None
+        except BaseException:
+            worker.kill()
+            raise
+        finally:
+            slow.cancel()
+
+    async def _cause(self, worker: Worker, limits: Limits) -> ResourceLimit:
+        worker.connection.close()
+        try:
+            async with asyncio.timeout(SLOW_S):
+                status = await asyncio.shield(worker.ended)
+        except (TimeoutError, asyncio.CancelledError):
+            worker.kill()
+            if (task := asyncio.current_task()) is not None and task.cancelling():
+                raise
+            status = -signal.SIGKILL
+        _log.warning("reading_process_ended", pid=worker.pid, status=status)
+        if status == -signal.SIGXCPU:
+            return limits.out_of_cpu()
+        return limits.ended_by(signal.Signals(-status).name if status < 0 else f"exit status {status}")
+
+    async def _worker(self) -> Worker:
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.retiring is not None:
+                worker.retiring.cancel()
+            if not worker.ended.done() and worker.server.alive:
+                return worker
+            worker.hang_up()
+        for _ in range(_TRIES):
+            with contextlib.suppress(ServerGone):
+                return await (await self._running_server()).fork()
+        raise StoreUnavailable("no process can be started to read the document in")
+
+    async def _running_server(self) -> WorkerServer:
+        async with self._starting:
+            if self._closed:
+                raise StoreUnavailable("documents are read no more: the process is shutting down")
+            if self._server is None or not self._server.alive:
+                if self._server is not None:
+                    _log.warning("reading_server_ended")
+                    await self._server.close()
+                self._server = await WorkerServer.start(self._tokenizer_file)
+            return self._server
+
+    def _keep(self, worker: Worker, size_bytes: int) -> None:
+        worn = worker.demoted or worker.calls >= CALLS_A_WORKER or size_bytes > LARGE_BYTES
+        if self._closed or worn or len(self._idle) >= min(KEPT_WORKERS, os.cpu_count() or 1) + 1:
+            worker.hang_up()
+            return
+        worker.retiring = asyncio.get_running_loop().call_later(KEPT_S, self._retire, worker)
+        self._idle.append(worker)
+
+    def _retire(self, worker: Worker) -> None:
+        if worker in self._idle:
+            self._idle.remove(worker)
+            worker.hang_up()
+
+
+@contextlib.asynccontextmanager
+async def _in_turn(*places: asyncio.Semaphore) -> AsyncIterator[None]:
+    async with contextlib.AsyncExitStack() as stack:
+        for place in places:
+            await stack.enter_async_context(place)
+        yield
+
+
+async def _exactly(worker: Worker, count: int) -> bytearray:
+    loop = asyncio.get_running_loop()
+    buffer = bytearray(count)
+    view = memoryview(buffer)
+    while view:
+        read = await loop.sock_recv_into(worker.connection, view)
+        if not read:
+            raise ConnectionResetError("the worker hung up")
+        view = view[read:]
+    return buffer
+
+
+async def _answer(kind: Reply, payload: bytearray) -> Any:
+    value = unpacked(payload) if len(payload) <= _UNPACKED_IN_LOOP_BYTES else await asyncio.to_thread(unpacked, payload)
+    if kind is Reply.RESULT:
+        return value
+    name, message = value
+    if kind is Reply.REFUSED and name in _REFUSALS:
+        raise _REFUSALS[name](message)
+    raise WorkerFault(f"{name} in the process that reads documents\n{message}")

@@ -1,0 +1,54 @@
+"""How the processes talk: frames of ``kind, length, payload`` over a socket, and which values a payload may hold."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+from agentic_rag_backend.domain.document import Chunk, Failure
+from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
+from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
+
+HEADER = struct.Struct("!BQ")
+PROTOCOL = pickle.HIGHEST_PROTOCOL
+
+_READABLE: Mapping[tuple[str, str], type] = {
+    (each.__module__, each.__qualname__): each
+    for each in (Alias, Chunk, EntityMention, ExtractedRelationship, Extraction, Failure, Heading, ParsedDocument)
+}
+
+
+class Reply(IntEnum):
+    """What a worker answers."""
+
+    RESULT = 0
+    REFUSED = 1
+    """An error for the document's owner: the name of its class and its message."""
+    OUT_OF_MEMORY = 2
+    FAULT = 3
+    """An error of the code: its class and its traceback."""
+
+
+class _Values(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in _READABLE:
+            raise pickle.UnpicklingError(f"a worker's reply must not hold {module}.{name}")
+        return _READABLE[module, name]
+
+
+def packed(value: object) -> bytes:
+    """Return a payload of plain values and the values of documents."""
+    return pickle.dumps(value, PROTOCOL)
+
+
+def unpacked(payload: bytes | bytearray) -> Any:
+    """Return the value of a payload that a worker sent: no class but those of documents is ever called for it.
+
+    Raises:
+        pickle.UnpicklingError: it holds something else.
+    """
+    return _Values(io.BytesIO(payload)).load()

@@ -1,0 +1,136 @@
+"""The server of workers: one thread, everything imported, nothing inherited; it forks a worker when asked for one.
+
+Started as ``python -m agentic_rag_backend.ingestion.isolation.server <fd> [<tokenizer file>]``. Over the socket ``fd`` it gets
+``F`` with a worker's socket attached (fork one) and ``K pid`` (kill that one's process group), and reports ``R`` (ready),
+``S pid`` (started) and ``X pid status`` (ended). When the other side is gone, so are all workers and the server.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+
+from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.ingestion.isolation import worker
+from agentic_rag_backend.ingestion.isolation.calls import Workshop, extract, read
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+
+COMMAND = struct.Struct("!ci")
+EVENT = struct.Struct("!cii")
+FORK, KILL, DEMOTE = b"F", b"K", b"D"
+READY, STARTED, ENDED = b"R", b"S", b"X"
+NICENESS = 10
+"""Of a worker whose call takes long: what serves other tenants goes first."""
+
+
+class Server:
+    """Forks, reaps and kills workers."""
+
+    def __init__(self, control: socket.socket, workshop: Workshop) -> None:
+        self._control = control
+        self._workshop = workshop
+        self._alive: set[int] = set()
+        self._ended, wake = socket.socketpair()
+        wake.setblocking(False)
+        self._ended.setblocking(False)
+        self._wake = wake
+        signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def run(self) -> None:
+        """Serve until the other side is gone."""
+        self._report(READY, 0, 0)
+        try:
+            while True:
+                readable, _, _ = select.select([self._control, self._ended], [], [])
+                if self._ended in readable:
+                    with contextlib.suppress(BlockingIOError):
+                        self._ended.recv(4096)
+                    self._reap()
+                if self._control in readable and not self._command():
+                    return
+        finally:
+            signal.set_wakeup_fd(-1)
+            for pid in tuple(self._alive):
+                _kill(pid)
+
+    def _command(self) -> bool:
+        try:
+            message, descriptors, _, _ = socket.recv_fds(self._control, COMMAND.size, 1)
+        except OSError:  # reset: the other side is gone, and left reports unread
+            return False
+        if len(message) < COMMAND.size:
+            return False
+        command, pid = COMMAND.unpack(message)
+        if command == FORK and descriptors:
+            self._fork(socket.socket(fileno=descriptors[0]))
+        elif pid in self._alive and command == KILL:
+            _kill(pid)
+        elif pid in self._alive and command == DEMOTE:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
+        return True
+
+    def _fork(self, connection: socket.socket) -> None:
+        try:
+            pid = os.fork()
+        except OSError:  # no process or no memory is to be had: hanging up says so
+            pid = -1
+        if pid == 0:
+            worker.run(connection, self._workshop)
+        connection.close()
+        if pid > 0:
+            self._alive.add(pid)
+        self._report(STARTED, pid, 0)
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            self._alive.discard(pid)
+            self._report(ENDED, pid, os.waitstatus_to_exitcode(status))
+
+    def _report(self, event: bytes, pid: int, status: int) -> None:
+        with contextlib.suppress(OSError):
+            self._control.sendall(EVENT.pack(event, pid, status))
+
+
+def _kill(pid: int) -> None:
+    """Kill a worker and what it may have started; it leads a group of its own as soon as it runs."""
+    for kill in (os.killpg, os.kill):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+
+
+def _warm(workshop: Workshop) -> None:
+    """Do each call once, so that what is loaded at its first use is loaded here and shared by every worker."""
+    owner = ("t_" + "0" * 32, "warm", 1)
+    _, chunks = read(
+        workshop, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ChunkingOptions()
+    )
+    extract(workshop, "Warm", chunks)
+
+
+def main(arguments: list[str]) -> None:
+    """Serve on the socket that was inherited."""
+    control = socket.socket(fileno=int(arguments[0]))
+    workshop = Workshop(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
+    _warm(workshop)
+    gc.collect()
+    gc.freeze()  # the collector would write to, and so copy, every page that workers share
+    Server(control, workshop).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,139 @@
+"""A worker: a forked process that runs one call at a time, each within its limits."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion.isolation.calls import CALLS, Workshop
+from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed
+from agentic_rag_backend.ingestion.isolation.limits import Limits
+
+OPEN_FILES = 64
+_MIB = 1024 * 1024
+_PAGES = Path("/proc/self/statm")
+
+
+def confine() -> None:
+    """Take from this process what reading needs none of: other processes' terminals, files, core dumps."""
+    signal.set_wakeup_fd(-1)
+    for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.SIG_DFL)
+    # With the file descriptors of the server gone, the fork holds its own socket and nothing else.
+    quiet = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(quiet, standard)
+    os.close(quiet)
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_FSIZE, 0)
+    _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
+    with contextlib.suppress(OSError):  # Linux only: where memory runs out all the same, this process goes first
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def serve(connection: socket.socket, workshop: Workshop) -> None:
+    """Answer calls until the other side hangs up, or memory ran out, after which nothing here is to be relied on."""
+    while (frame := receive(connection)) is not None:
+        _, payload = frame
+        name, limits, arguments = pickle.loads(payload)  # noqa: S301 - what the serving process asks
+        del payload, frame
+        kind, answer = _answer(name, limits, arguments, workshop)
+        del arguments
+        try:
+            connection.sendall(HEADER.pack(kind, len(answer)))
+            connection.sendall(answer)
+        except OSError:  # nobody waits for it any more
+            return
+        if kind is Reply.OUT_OF_MEMORY:
+            return
+
+
+def _answer(name: str, limits: Limits, arguments: tuple[Any, ...], workshop: Workshop) -> tuple[Reply, bytes]:
+    try:
+        with _within(limits):
+            return Reply.RESULT, packed(CALLS[name](workshop, *arguments))
+    except MemoryError:
+        return Reply.OUT_OF_MEMORY, b""
+    except AgenticRagError as error:
+        return Reply.REFUSED, packed((type(error).__name__, error.message))
+    except Exception as error:  # noqa: BLE001
+        # The job's boundary is in the process that asked: what went wrong is handed on to it, with where.
+        return Reply.FAULT, packed((type(error).__name__, traceback.format_exc()))
+
+
+@contextlib.contextmanager
+def _within(limits: Limits) -> Any:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + limits.cpu_s) + 1, soft_only=True)
+    size = _address_space_bytes()
+    if size:
+        _limit(resource.RLIMIT_AS, size + limits.memory_mb * _MIB, soft_only=True)
+    try:
+        yield
+    finally:
+        if size:
+            _limit(resource.RLIMIT_AS, resource.RLIM_INFINITY, soft_only=True)
+
+
+def _address_space_bytes() -> int:
+    """Return how much is mapped already; 0 where the system does not say, and would not keep to a limit either (macOS)."""
+    try:
+        return int(_PAGES.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def _limit(what: int, most: int, *, soft_only: bool = False) -> None:
+    _, hard = resource.getrlimit(what)
+    if hard != resource.RLIM_INFINITY and (most == resource.RLIM_INFINITY or most > hard):
+        most = hard
+    with contextlib.suppress(ValueError, OSError):  # macOS refuses some of them
+        resource.setrlimit(what, (most, hard if soft_only else most))
+
+
+def receive(connection: socket.socket) -> tuple[int, bytearray] | None:
+    """Return the kind and payload of the next frame; None when the other side hung up."""
+    header = _exactly(connection, HEADER.size)
+    if header is None:
+        return None
+    kind, length = HEADER.unpack(header)
+    payload = _exactly(connection, length)
+    return None if payload is None else (kind, payload)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytearray | None:
+    buffer = bytearray(count)
+    view = memoryview(buffer)
+    while view:
+        try:
+            read = connection.recv_into(view)
+        except OSError:
+            return None
+        if not read:
+            return None
+        view = view[read:]
+    return buffer
+
+
+def run(connection: socket.socket, workshop: Workshop) -> None:
+    """Be a worker in a process that was just forked; never returns."""
+    code = 1
+    try:
+        os.setsid()
+        confine()
+        os.closerange(3, connection.fileno())
+        os.closerange(connection.fileno() + 1, 1024)
+        serve(connection, workshop)
+        code = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)

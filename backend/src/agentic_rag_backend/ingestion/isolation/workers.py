@@ -1,0 +1,224 @@
+"""The serving process's side of the server of workers: start it, have workers forked and killed, learn how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections import deque
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.ingestion.isolation.server import COMMAND, DEMOTE, ENDED, EVENT, FORK, KILL, READY, STARTED
+
+_MODULE = "agentic_rag_backend.ingestion.isolation.server"
+_START_S = 60.0
+_FORK_S = 30.0
+_STOP_S = 5.0
+_PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+"""Of the environment: no secrets, no addresses."""
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
+
+_log = structlog.get_logger(__name__)
+
+
+class ServerGone(Exception):
+    """The server of workers ended by itself."""
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    """A forked process that takes calls over ``connection``; ``ended`` becomes its exit code, minus a signal's number."""
+
+    pid: int
+    connection: socket.socket
+    ended: asyncio.Future[int]
+    server: WorkerServer
+    calls: int = 0
+    demoted: bool = False
+    retiring: asyncio.TimerHandle | None = None
+
+    def demote(self) -> None:
+        """Let other processes go first: the call takes long."""
+        self.demoted = True
+        self.server.command(DEMOTE, self.pid)
+
+    def hang_up(self) -> None:
+        """Let it end by itself, once nothing is asked of it."""
+        if self.retiring is not None:
+            self.retiring.cancel()
+        self.connection.close()
+
+    def kill(self) -> None:
+        """End it now, with whatever it started."""
+        self.hang_up()
+        if self.ended.done():
+            return
+        if self.server.alive:
+            self.server.command(KILL, self.pid)
+        else:
+            with contextlib.suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+
+class WorkerServer:
+    """One running server of workers; a new one is started when it is gone."""
+
+    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
+        self._process = process
+        self._control = control
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._starting: deque[tuple[asyncio.Future[Worker], socket.socket]] = deque()
+        self._workers: dict[int, Worker] = {}
+        self._buffer = bytearray()
+        self.alive = True
+        self.pid = process.pid
+        self._loop.add_reader(control, self._read)
+
+    @classmethod
+    async def start(cls, tokenizer_file: Path | None) -> WorkerServer:
+        """Start a server and wait until it can fork.
+
+        Raises:
+            StoreUnavailable: it does not start.
+        """
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-P", "-m", _MODULE, str(theirs.fileno())]
+            command += [] if tokenizer_file is None else [str(tokenizer_file)]
+            try:
+                process = subprocess.Popen(  # noqa: ASYNC220, S603 - this package's own module; it returns in a millisecond
+                    command,
+                    pass_fds=[theirs.fileno()],
+                    env=_environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    start_new_session=True,  # Ctrl-C is for the process that serves, which ends this one
+                )
+            except OSError as error:
+                ours.close()
+                raise StoreUnavailable(f"the process that reads documents cannot be started: {error}") from error
+        ours.setblocking(False)
+        server = cls(process, ours)
+        try:
+            async with asyncio.timeout(_START_S):
+                await server._ready
+        except (TimeoutError, ServerGone):
+            await server.close()
+            raise StoreUnavailable("the process that reads documents did not start; stderr says why") from None
+        except BaseException:
+            await server.close()
+            raise
+        return server
+
+    async def fork(self) -> Worker:
+        """Return a fresh worker.
+
+        Raises:
+            ServerGone: the server ended, or cannot fork.
+        """
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        future: asyncio.Future[Worker] = self._loop.create_future()
+        self._starting.append((future, ours))
+        with theirs:
+            try:
+                socket.send_fds(self._control, [COMMAND.pack(FORK, 0)], [theirs.fileno()])
+            except OSError:
+                self._lost()
+        try:
+            async with asyncio.timeout(_FORK_S):
+                return await asyncio.shield(future)
+        except TimeoutError:
+            self._lost()
+            raise ServerGone from None
+        except asyncio.CancelledError:
+            future.add_done_callback(_abandon)
+            raise
+
+    def command(self, command: bytes, pid: int) -> None:
+        """Send a command about one worker; without a server there is nobody to obey it."""
+        with contextlib.suppress(OSError):
+            self._control.send(COMMAND.pack(command, pid))
+
+    async def close(self) -> None:
+        """End the server, and all of its workers with it."""
+        self._lost()
+        try:
+            await asyncio.to_thread(self._process.wait, _STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            await asyncio.to_thread(self._process.wait)
+
+    def _read(self) -> None:
+        try:
+            data = self._control.recv(64 * 1024)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._lost()
+            return
+        self._buffer += data
+        while len(self._buffer) >= EVENT.size:
+            event, pid, status = EVENT.unpack(self._buffer[: EVENT.size])
+            del self._buffer[: EVENT.size]
+            self._happened(event, pid, status)
+
+    def _happened(self, event: bytes, pid: int, status: int) -> None:
+        if event == READY and not self._ready.done():
+            self._ready.set_result(None)
+        elif event == STARTED:
+            future, connection = self._starting.popleft()
+            if pid < 0:
+                connection.close()
+                _fail(future)
+                return
+            worker = Worker(pid, connection, self._loop.create_future(), self)
+            self._workers[pid] = worker
+            future.set_result(worker)
+        elif event == ENDED and (ended := self._workers.pop(pid, None)) is not None:
+            ended.ended.set_result(status)
+
+    def _lost(self) -> None:
+        """Be done with a server that hung up, or that does not answer: what it forked ends with it."""
+        if not self.alive:
+            return
+        self.alive = False
+        self._loop.remove_reader(self._control)
+        self._control.close()
+        _fail(self._ready)
+        for future, connection in self._starting:
+            connection.close()
+            _fail(future)
+        self._starting.clear()
+        for worker in self._workers.values():
+            worker.ended.cancel()
+        self._workers.clear()
+
+
+def _environment() -> dict[str, str]:
+    passed_on = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    source = str(Path(__file__).parents[3])
+    path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH"))))
+    return {**passed_on, **_ONE_THREAD, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": path}
+
+
+def _fail(future: asyncio.Future[Worker] | asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_exception(ServerGone())
+        future.exception()  # whoever waits for it still gets it; nobody has to
+
+
+def _abandon(future: asyncio.Future[Worker]) -> None:
+    if not future.cancelled() and future.exception() is None:
+        future.result().kill()

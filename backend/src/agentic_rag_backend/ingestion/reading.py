@@ -1,0 +1,88 @@
+"""What reads documents for the pipeline: their title when they come in, their text and chunks when they are prepared."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Protocol, cast
+
+from agentic_rag_backend.domain.document import Chunk, DocumentVersion
+from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.isolation import calls
+from agentic_rag_backend.ingestion.isolation.client import Isolation
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.models.embedding.base import Tokenizer
+
+IN_LOOP_BYTES = 32_768
+"""Smaller files are parsed and cut where they are: a thread costs more than the work."""
+
+
+class Reader(Protocol):
+    """Reads documents. Both methods raise `UnreadableDocument`, also as `ResourceLimit`, and `UnsupportedMediaType`."""
+
+    async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
+        """Return the title of a document that can be read; ``partial``: ``content`` is only its beginning."""
+
+    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes) -> tuple[ParsedDocument, list[Chunk]]:
+        """Return the text of a version, and its chunks; the headings are those of the chunks."""
+
+
+class IsolatedReader:
+    """Reads in child processes: one that takes too much ends its document, and nothing else."""
+
+    def __init__(self, isolation: Isolation) -> None:
+        self._isolation = isolation
+
+    async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
+        """Return the title of a document that can be read."""
+        found = await self._isolation.call(
+            "title", content, media_type, file_name, partial, size_bytes=len(content), tenant=tenant
+        )
+        return cast(str, found)
+
+    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes) -> tuple[ParsedDocument, list[Chunk]]:
+        """Return the text of a version, and its chunks."""
+        owner = (str(tenant), version.document_id, version.version)
+        found = await self._isolation.call(
+            "read", content, version.media_type, owner, version.options.chunking, size_bytes=len(content)
+        )
+        return cast(tuple[ParsedDocument, list[Chunk]], found)
+
+
+class IsolatedExtractor:
+    """`Extractor` that lets another one's rules run in child processes."""
+
+    def __init__(self, extractor: Extractor, isolation: Isolation) -> None:
+        self._extractor = extractor
+        self._isolation = isolation
+
+    @property
+    def version(self) -> str:
+        """Name the method and its version; results are cached under it."""
+        return self._extractor.version
+
+    async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+        """Extract from the chunks of one document, whose title is ``title``."""
+        size = sum(len(chunk.text) for chunk in chunks)
+        return cast(list[Extraction], await self._isolation.call("extract", title, list(chunks), size_bytes=size))
+
+
+class DirectReader:
+    """Reads in this process, without limits: for tests, and for documents that are known."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._workshop = calls.Workshop(tokenizer)
+
+    async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
+        """Return the title of a document that can be read."""
+        return calls.title(self._workshop, content, media_type, file_name, partial)
+
+    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes) -> tuple[ParsedDocument, list[Chunk]]:
+        """Return the text of a version, and its chunks."""
+        owner = (str(tenant), version.document_id, version.version)
+        arguments = (self._workshop, content, version.media_type, owner, version.options.chunking)
+        if len(content) <= IN_LOOP_BYTES:
+            return calls.read(*arguments)
+        return await asyncio.to_thread(calls.read, *arguments)

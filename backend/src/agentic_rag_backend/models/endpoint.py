@@ -1,0 +1,279 @@
+"""What an OpenAI-compatible endpoint is to both of its users, the language model and the embedder.
+
+Every request that is sent is counted here, once, whatever comes of it: for `telemetry.metrics`, for the account of whoever
+asked, and for what is known of the endpoint's health. A circuit breaker for each model makes calls fail fast while it is down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import httpx2
+import openai
+
+from agentic_rag_backend.breaker import Breaker, Outages
+from agentic_rag_backend.domain.usage import Usage, UsageAccount
+from agentic_rag_backend.errors import ModelInputRefused, ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.models.health import Health
+from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, refusal, retry_after_s
+from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
+
+_REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
+MOST_REPLY_BYTES = 64 * 1024 * 1024
+"""Of one reply, streamed or not; the largest batch of embeddings takes a third of it."""
+_NOT_LISTED = frozenset({404, 405, 501})
+"""Answers of a server that has no list of models: it is there."""
+_OUTCOMES: dict[str, Outcome] = {
+    "model_rate_limited": "rate_limited",
+    "model_refused": "refused",
+    "model_input_refused": "refused",
+    "model_reply_invalid": "invalid",
+}
+
+
+class ModelUnreachable(ModelUnavailable):
+    """The model was not there, at several attempts in a row, as opposed to one that did not answer in time."""
+
+
+OUTAGES = Outages(ModelUnavailable, ModelUnreachable, answered=(ModelRateLimited, ModelRefused, ModelReplyInvalid))
+
+
+class ReplyTooLong(httpx2.ReadError):
+    """A reply has more bytes than any reply needs."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of a reply, up to `MOST_REPLY_BYTES`."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for some in self._stream:
+            size += len(some)
+            if size > MOST_REPLY_BYTES:
+                raise ReplyTooLong(f"more than {MOST_REPLY_BYTES} bytes")
+            yield some
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def bound_reply(response: httpx2.Response) -> None:
+    """Let no more of a reply be read than there is memory for; a hook of the HTTP client."""
+    if isinstance(response.stream, httpx2.AsyncByteStream):
+        response.stream = _Bounded(response.stream)
+
+
+class Attempt:
+    """One request to a model; it counts as sent when it is made, and `end` says what came of it."""
+
+    def __init__(self, model: str, purpose: str, account: UsageAccount, health: Health) -> None:
+        self._model, self._purpose, self._account, self._health = model, purpose, account, health
+        self._began = time.perf_counter()
+        self._ended = False
+        account.add(Usage(calls=1))
+
+    def end(self, outcome: Outcome, *, prompt_tokens: int = 0, completion_tokens: int = 0, answers: bool = False) -> None:
+        """Count the outcome; only the first one counts.
+
+        Args:
+            answers: whether the outcome shows that the endpoint is well, although this request brought nothing.
+        """
+        if self._ended:
+            return
+        self._ended = True
+        self._account.add(Usage(prompt_tokens, completion_tokens, 0, int(outcome != "ok")))
+        self._health.note("ok" if answers else outcome)
+        count_model_call(
+            ModelCall(
+                model=self._model,
+                purpose=self._purpose,
+                outcome=outcome,
+                input_tokens=prompt_tokens,
+                output_tokens=completion_tokens,
+                duration_s=time.perf_counter() - self._began,
+            )
+        )
+
+    @contextlib.contextmanager
+    def watched(self) -> Iterator[None]:
+        """Count the attempt as failed if what is done meanwhile fails; one that goes well is yet to be ended."""
+        try:
+            yield
+        except (openai.OpenAIError, ValueError) as error:
+            failure = failure_of(error)
+            self.end(outcome_of(failure), answers=refusal(failure.status) is ModelInputRefused)
+            raise
+        except ModelUnavailable as error:
+            self.end(_OUTCOMES.get(error.code, "unavailable"))
+            raise
+        except BaseException:
+            self.end("cancelled")
+            raise
+
+
+@dataclass(slots=True)
+class Call:
+    """One call of a model, made of attempts.
+
+    Args:
+        deadline: on the loop's clock.
+    """
+
+    model: str
+    purpose: str
+    deadline: float
+    account: UsageAccount = field(default_factory=UsageAccount)
+    failures: list[Failure] = field(default_factory=list)
+    """Attempts that went wrong so far."""
+
+
+class Endpoint:
+    """One endpoint and what is known of it.
+
+    Args:
+        noun: what its models are called in messages: model or embedder.
+        base_url: None for OpenAI's own.
+        timeout_s: seconds a whole call may take, queueing and retries included.
+    """
+
+    def __init__(self, noun: str, *, api_key: str, base_url: str | None, timeout_s: float) -> None:
+        self.client = openai.AsyncOpenAI(
+            api_key=api_key,
+            base_url=base_url,
+            max_retries=0,
+            timeout=timeout_s,
+            http_client=openai.DefaultAsyncHttpxClient(event_hooks={"response": [bound_reply]}),
+        )
+        self.timeout_s = timeout_s
+        self.health = Health(self._ping)
+        self._noun = noun
+        self._breakers: dict[str, Breaker] = {}
+
+    async def close(self) -> None:
+        """Release connections."""
+        await self.health.close()
+        await self.client.close()
+
+    def call(self, model: str, purpose: str, account: UsageAccount | None = None) -> Call:
+        """Begin a call."""
+        deadline = asyncio.get_running_loop().time() + self.timeout_s
+        return Call(model, purpose, deadline, UsageAccount(account))
+
+    def attempt(self, call: Call) -> Attempt:
+        """Count a request as sent."""
+        return Attempt(call.model, call.purpose, call.account, self.health)
+
+    @contextlib.asynccontextmanager
+    async def admitted(self, call: Call, *slots: asyncio.Semaphore) -> AsyncIterator[None]:
+        """Wait for a slot of each semaphore within the call's time; hold them meanwhile.
+
+        Raises:
+            ModelUnavailable: the model was down a moment ago, or there was no slot in time.
+        """
+        self._breaker(call.model).check()
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout_at(call.deadline):
+                    for each in slots:
+                        await held.enter_async_context(each)
+            except TimeoutError:
+                raise self.too_late(call) from None
+            yield
+
+    @contextlib.asynccontextmanager
+    async def watching(self, call: Call) -> AsyncIterator[None]:
+        """Bound what is done meanwhile by the call's time, and let its outcome open or close the circuit.
+
+        Raises:
+            ModelUnavailable: the model was down a moment ago, or was not done in time.
+        """
+        with self._breaker(call.model).watching():
+            try:
+                async with asyncio.timeout_at(call.deadline):
+                    yield
+            except TimeoutError:
+                raise self.too_late(call) from None
+
+    async def pause(self, call: Call, error: Exception) -> None:
+        """Wait until the call may be tried again.
+
+        Raises:
+            ModelUnavailable: it may not; the error says why.
+        """
+        if isinstance(error.__cause__, ReplyTooLong):
+            raise ModelReplyInvalid(f"{self._name(call)} answered with {error.__cause__}") from None
+        call.failures.append(failure_of(error))
+        left_s = call.deadline - asyncio.get_running_loop().time()
+        # random() spreads retries; nothing secret depends on it.
+        jitter = random.random()  # noqa: S311
+        decision = decide(call.failures[-1], attempt=len(call.failures), left_s=left_s, jitter=jitter)
+        if decision.verdict is not Verdict.RETRY:
+            self._give_up(call, decision.verdict, decision.retry_after_s, left_s)
+        await asyncio.sleep(decision.pause_s)
+
+    def too_late(self, call: Call) -> ModelUnavailable:
+        """Return the error of a call whose time is over."""
+        before = f"; before that {reason_of(call.failures[-1])}" if call.failures else ""
+        return ModelUnavailable(f"{self._name(call)} did not answer within {self.timeout_s:g} s (LLM_TIMEOUT_S){before}")
+
+    def _give_up(self, call: Call, verdict: Verdict, wait_s: float | None, left_s: float) -> NoReturn:
+        failure = call.failures[-1]
+        asked = f"; it asks to wait {wait_s:.3g} s" if wait_s is not None else ""
+        left = f"{max(0.0, left_s):.3g} s of {self.timeout_s:g} s (LLM_TIMEOUT_S) were left"
+        if verdict is Verdict.RATE_LIMITED:
+            raise ModelRateLimited(f"{self._name(call)} is rate limited{asked}; {left}", retry_after_s=wait_s) from None
+        kind = refusal(failure.status)
+        if kind is ModelUnavailable and len(call.failures) > 1:
+            kind = ModelUnreachable
+        raise kind(
+            f"{self._name(call)} failed at attempt {len(call.failures)}: {reason_of(failure)}{asked}; {left}",
+            retry_after_s=wait_s,
+        ) from None
+
+    def _name(self, call: Call) -> str:
+        return f"{self._noun} {call.model!r}"
+
+    def _breaker(self, model: str) -> Breaker:
+        return self._breakers.setdefault(model, Breaker(OUTAGES))
+
+    async def _ping(self, timeout_s: float) -> Outcome:
+        """Ask for the list of models, which costs no tokens; return what came of it."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self.client.with_options(timeout=timeout_s).models.with_raw_response.list()
+        except openai.APIStatusError as error:
+            return "ok" if error.status_code in _NOT_LISTED else outcome_of(failure_of(error))
+        except (openai.OpenAIError, ValueError, TimeoutError):
+            return "unavailable"
+        return "ok"
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what went wrong with an attempt, as `retries.decide` takes it."""
+    if isinstance(error, openai.APIStatusError):
+        exhausted = error.status_code == 429 and error.code == "insufficient_quota"
+        return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)
+    return Failure(None)
+
+
+def outcome_of(failure: Failure) -> Outcome:
+    """Return how a failed attempt is counted."""
+    if failure.status == 429:
+        return "rate_limited"
+    return "refused" if issubclass(refusal(failure.status), ModelRefused) else "unavailable"
+
+
+def reason_of(failure: Failure) -> str:
+    """Return a failure in words."""
+    if failure.status is None:
+        return "the connection failed"
+    return f"HTTP {failure.status}" + (f" ({_REASONS[failure.status]})" if failure.status in _REASONS else "")

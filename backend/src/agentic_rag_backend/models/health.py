@@ -1,0 +1,81 @@
+"""Whether a remote model answers, as far as its last calls tell, and where those are long ago, a request that costs no tokens."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol, runtime_checkable
+
+from agentic_rag_backend.telemetry.metrics import Outcome
+
+OK: Final = "ok"
+FRESH_S = 15.0
+"""Seconds for which an outcome is current. At most one probe is sent in that time."""
+PROBE_TIMEOUT_S = 1.0
+_STATES: dict[Outcome, str] = {
+    "ok": OK,
+    "invalid": OK,
+    "rate_limited": "model_rate_limited",
+    "refused": "model_refused",
+    "unavailable": "model_unavailable",
+}
+"""States by outcome; a model whose replies are of no use answers, and a call that was cancelled says nothing of it."""
+
+Ping = Callable[[float], Awaitable[Outcome]]
+"""Asks the endpoint within so many seconds."""
+
+
+@runtime_checkable
+class Remote(Protocol):
+    """A model that is somewhere else, and may be away."""
+
+    @property
+    def health(self) -> Health:
+        """Whether it answers."""
+
+
+async def state_of(model: object) -> str:
+    """Return ``ok``, or the code of the error that a call of ``model`` would end with; a local model is ``ok``."""
+    return await model.health.state() if isinstance(model, Remote) else OK
+
+
+class Health:
+    """Remembers the last outcome.
+
+    Args:
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, ping: Ping, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._ping = ping
+        self._clock = clock
+        self._state = OK
+        self._known_at: float | None = None
+        self._probe: asyncio.Task[None] | None = None
+
+    def note(self, outcome: Outcome) -> None:
+        """Take in what came of a request."""
+        state = _STATES.get(outcome)
+        if state is not None:
+            self._state, self._known_at = state, self._clock()
+
+    async def state(self) -> str:
+        """Return ``ok`` or the code of the error that a call would end with; within `PROBE_TIMEOUT_S`.
+
+        Readers at one time share one probe.
+        """
+        if self._known_at is None or self._clock() - self._known_at >= FRESH_S:
+            if self._probe is None or self._probe.done():
+                self._probe = asyncio.create_task(self._ask())
+            await asyncio.shield(self._probe)
+        return self._state
+
+    async def close(self) -> None:
+        """End a probe that is under way."""
+        if self._probe is not None:
+            self._probe.cancel()
+            await asyncio.gather(self._probe, return_exceptions=True)
+
+    async def _ask(self) -> None:
+        self.note(await self._ping(PROBE_TIMEOUT_S))

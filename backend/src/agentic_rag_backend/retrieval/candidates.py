@@ -1,0 +1,71 @@
+"""The chunks that both legs find for a question, fused, with those that may be shown among the first of them.
+
+How many are found does not depend on the request's limit, so that no score moves with it. Documents that are not valid at the
+query's moment are few as a rule: only where one is among the first candidates are the legs asked again, without any of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import And, Filter, valid_at
+from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.fusion import ranked
+from agentic_rag_backend.retrieval.hydration import in_time, passes
+from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
+
+LEG_LIMIT = 200
+"""Chunks that each leg finds: twice the largest limit of a request."""
+FIRST = 64
+"""Candidates that are read at once; the relevance of a result is measured on these."""
+
+Fuse = Callable[[Mapping[str, Sequence[ScoredId]], Mapping[str, float]], dict[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Both legs of a question, the fused score of each chunk, and the ``visible`` chunks among the first in ``order``."""
+
+    question: Vector
+    legs: Legs
+    scores: Mapping[str, float]
+    order: Sequence[ScoredId]
+    visible: Mapping[str, VisibleChunk]
+
+
+async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Mapping[str, float]) -> Candidates:
+    """Return the candidates of a question among the tenant's chunks."""
+    asked = _Asked(query, await stores.encoder.encode(query.tenant_id, query.text), fuse, weights)
+    found, outdated = await _found(stores, asked, query.filters)
+    if outdated:
+        found, _ = await _found(stores, asked, only_valid(query))
+    return found
+
+
+def only_valid(query: Query) -> Filter:
+    """Return the query's filter, narrowed to documents that are valid at its moment."""
+    valid = valid_at(query.moment)
+    return valid if query.filters is None else And((query.filters, valid))
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    query: Query
+    vector: Vector
+    fuse: Fuse
+    weights: Mapping[str, float]
+
+
+async def _found(stores: Stores, asked: _Asked, filter: Filter | None) -> tuple[Candidates, bool]:
+    """Return the candidates, and whether one of the first is not valid at the query's moment."""
+    query = asked.query
+    search = VectorSearch(kind=NodeKind.CHUNK, dense=asked.vector, text=query.text, limit=LEG_LIMIT, filter=filter)
+    legs = (await stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
+    scores = asked.fuse({"dense": legs.dense, "sparse": legs.sparse}, asked.weights)
+    order = ranked(scores)
+    first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST]])
+    visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
+    return Candidates(asked.vector, legs, scores, order, visible), not all(in_time(query, each) for each in first.values())

@@ -1,0 +1,175 @@
+"""Why a search returns a document, or does not: its rank in each leg and in the result, and what dropped it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from agentic_rag_backend.domain.document import Document, VisibleChunk
+from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, And, Comparison, Filter, Not, Or, matches
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.candidates import LEG_LIMIT
+from agentic_rag_backend.retrieval.hydration import filter_fields, in_time
+from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
+
+LOOKED_AT = 1_000
+"""Chunks of each leg among which a rank is counted."""
+MOST_RESULTS = 100
+
+DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LegRank:
+    """The document's best chunk in one leg, without filters; ``rank`` from 1 is None beyond `LOOKED_AT`."""
+
+    leg: str
+    rank: int | None
+    score: float | None
+    chunk_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dropped:
+    """One reason why the document is not among the results."""
+
+    by: DroppedBy
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What a search makes of one document. ``rank`` is its place in the result, counted to 100 whatever the limit."""
+
+    document: Document
+    chunks: int
+    legs: tuple[LegRank, ...]
+    rank: int | None
+    best: Hit | None
+    themes: tuple[ThemeHit, ...]
+    dropped: tuple[Dropped, ...]
+    trace: Trace
+
+
+class FindsRetrievers(Protocol):
+    """Strategies by name."""
+
+    def get(self, name: str) -> Retriever: ...
+
+
+class Explainer:
+    """Searches once as a request would, and once in each leg without its filters."""
+
+    def __init__(self, stores: Stores, retrievers: FindsRetrievers) -> None:
+        self._stores = stores
+        self._retrievers = retrievers
+
+    async def explain(self, query: Query, document_id: str, *, strategy: str) -> Explanation:
+        """Explain what ``strategy`` makes of a document.
+
+        Raises:
+            NotFound: the tenant has no such document.
+            FeatureDisabled: the strategy is switched off.
+        """
+        document = await self._stores.documents.document(query.tenant_id, document_id)
+        shown = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
+        one = (await self._stores.documents.hydrate(query.tenant_id, shown[:1])).get(shown[0]) if shown else None
+        legs = await self._legs(query, document_id) if shown else ()
+        found = await self._retrievers.get(strategy).retrieve(replace(query, limit=MOST_RESULTS))
+        places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
+        rank = places[0] if places else None
+        return Explanation(
+            document=document,
+            chunks=len(shown),
+            legs=legs,
+            rank=rank,
+            best=found.hits[rank - 1] if rank is not None else None,
+            themes=tuple(theme for theme in found.themes if _rests_on(theme, document_id)),
+            dropped=() if rank is not None and rank <= query.limit else _reasons(query, document, one, legs, found, rank),
+            trace=found.trace,
+        )
+
+    async def _legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
+        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=LOOKED_AT)
+        here = replace(everywhere, limit=1, filter=Comparison("document_id", "eq", document_id))
+        all_of, own = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
+        return tuple(_leg(name, all_of, own) for name in ("dense", "sparse"))
+
+
+def _leg(name: str, all_of: Legs, own: Legs) -> LegRank:
+    ranked: Sequence[ScoredId] = getattr(all_of, name)
+    best = next(iter(getattr(own, name)), None)
+    if best is None:
+        return LegRank(leg=name, rank=None, score=None, chunk_id=None)
+    rank = next((number for number, item in enumerate(ranked, 1) if item.id == best.id), None)
+    return LegRank(leg=name, rank=rank, score=best.score, chunk_id=best.id)
+
+
+def _rests_on(theme: ThemeHit, document_id: str) -> bool:
+    return any(source.document_id == document_id for finding in theme.findings for source in finding.sources)
+
+
+def _reasons(
+    query: Query, document: Document, one: VisibleChunk | None, legs: Sequence[LegRank], found: Retrieval, rank: int | None
+) -> tuple[Dropped, ...]:
+    if one is None:
+        return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
+    if rank is not None:
+        return (Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}"),)
+    fields = filter_fields(one)
+    reasons = [
+        Dropped(by="filters", detail=f"{told(part)} does not hold: the document has {_held(part, fields)}")
+        for part in _parts(query.filters)
+        if not matches(part, fields)
+    ]
+    if not in_time(query, one):
+        period = {name: one.metadata[name] for name in (VALID_FROM, VALID_TO) if name in one.metadata}
+        moment = query.moment.isoformat(timespec="seconds")
+        reasons.append(Dropped(by="as_of", detail=f"it is not valid at {moment}: the document has {_json(period)}"))
+    if reasons:
+        return tuple(reasons)
+    if all(leg.rank is None or leg.rank > LEG_LIMIT for leg in legs):
+        return (Dropped(by="legs", detail=f"no leg has one of its chunks among the first {LEG_LIMIT}"),)
+    why = found.trace.fallback_reason or f"it returns {len(found.hits)} results"
+    return (Dropped(by="strategy", detail=f"the strategy {found.trace.strategy!r} leaves it out: {why}"),)
+
+
+def _parts(filter: Filter | None) -> tuple[Filter, ...]:
+    """Return the filters that must all hold, one by one."""
+    if filter is None:
+        return ()
+    return tuple(part for each in filter.filters for part in _parts(each)) if isinstance(filter, And) else (filter,)
+
+
+def told(filter: Filter) -> str:
+    """Return a filter as a request writes it."""
+    return _json(_written(filter))
+
+
+def _written(filter: Filter) -> dict[str, Any]:
+    if isinstance(filter, And):
+        return {"and": [_written(part) for part in filter.filters]}
+    if isinstance(filter, Or):
+        return {"or": [_written(part) for part in filter.filters]}
+    if isinstance(filter, Not):
+        return {"not": _written(filter.filter)}
+    value: Any = list(filter.value) if isinstance(filter.value, tuple) else filter.value
+    return {filter.field: {filter.operator: True if filter.operator in {"exists", "missing"} else value}}
+
+
+def _held(filter: Filter, fields: Mapping[str, Any]) -> str:
+    return _json({name: fields.get(name) for name in dict.fromkeys(_fields(filter))})
+
+
+def _fields(filter: Filter) -> list[str]:
+    if isinstance(filter, And | Or):
+        return [name for part in filter.filters for name in _fields(part)]
+    return _fields(filter.filter) if isinstance(filter, Not) else [filter.field]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,163 @@
+"""Reading the settings of a process: problems in words, names that look misspelt, and where each value comes from."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+from dotenv import dotenv_values
+from pydantic import SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from agentic_rag_backend.errors import ConfigurationError
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.settings_file import CONFIG_VARIABLE, read_config_file
+
+ENVIRONMENT, DOTENV, CONFIG_FILE, OPTION, DEFAULT = "environment", ".env", "config file", "option", "default"
+OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "AGENTIC_RAG_URL", "AGENTIC_RAG_API_KEY", "POSTGRES_PASSWORD"})
+"""Variables of the command line and of docker-compose.yml, which are no fields of `Settings`."""
+_NEAR = 0.83
+"""Similarity from which a name counts as a misspelt one: NEO4J_USERNAME is .83 of NEO4J_USER, TEST_DATABASE_URL less."""
+_SHORT = 5
+"""Names up to this length have ordinary words near them (LLM and LLVM, PORT and SPORT)."""
+_SHOWN = 80
+_PLACES = {ENVIRONMENT: "the environment", DOTENV: ".env", CONFIG_FILE: "the config file", OPTION: "an option"}
+_REPEATED = re.compile(r"(.)\1+")
+_PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]{1,512}@")
+
+
+@dataclass(frozen=True, slots=True)
+class Misspelt:
+    """A variable that is no setting, with the setting that was likely meant."""
+
+    name: str
+    likely: str
+    source: str
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.source}) is not a setting and has no effect; did you mean {self.likely}?"
+
+
+def read_settings(**options: Any) -> Settings:
+    """Return the settings of this process; ``options`` come before the environment.
+
+    Raises:
+        ConfigurationError: a value is outside its limits; names setting, limit, value, source, and the default. Values of
+            secrets are left out.
+    """
+    try:
+        return Settings(**options)
+    except ValidationError as error:
+        origins = origins_of(options)
+        raise ConfigurationError("; ".join(_problem(each, origins) for each in error.errors(include_url=False))) from None
+
+
+def origins_of(options: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Return for each field that is set somewhere where its value comes from: the first source that has it counts."""
+    environment = {name.lower(): value for name, value in os.environ.items() if value}
+    dotenv = {name.lower(): value for name, value in _dotenv().items() if value}
+    path = environment.get(CONFIG_VARIABLE.lower()) or dotenv.get(CONFIG_VARIABLE.lower())
+    file = read_config_file(Path(path), Settings.model_fields) if path else {}
+    sources: tuple[tuple[str, Collection[str]], ...] = (
+        (OPTION, options or {}),
+        (ENVIRONMENT, environment),
+        (DOTENV, dotenv),
+        (CONFIG_FILE, file),
+    )
+    return {
+        name: next(source for source, held in sources if name in held)
+        for name in Settings.model_fields
+        if any(name in held for _, held in sources)
+    }
+
+
+def misspelt_settings() -> list[Misspelt]:
+    """Return the variables of the environment and of ``.env`` that look like misspelt settings."""
+    found = {each.name: each for each in _near(os.environ, ENVIRONMENT)}
+    return list({**{each.name: each for each in _near(_dotenv(), DOTENV)}, **found}.values())
+
+
+def _near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
+    for name in sorted(names):
+        likely = likely_setting(name.upper())
+        if likely is not None:
+            yield Misspelt(name, likely, source)
+
+
+@cache
+def likely_setting(name: str) -> str | None:
+    """Return the setting that a variable's name in capitals likely means; None if it is one, or is near to none."""
+    known = {field.upper() for field in Settings.model_fields}
+    if name in known or name in OTHER_VARIABLES:
+        return None
+    near = (each for each in difflib.get_close_matches(name, known, n=5, cutoff=0.7) if _is_slip(name, each))
+    return next(near, None)
+
+
+def _is_slip(name: str, setting: str) -> bool:
+    """Tell whether ``name`` is ``setting`` with a slip of the hand, rather than a name of its own."""
+    if name.startswith(f"{setting}_") or name.endswith(f"_{setting}"):
+        return False  # another thing's, such as OPENAI_API_KEY_TEST or MY_DATABASE_URL
+    if len(setting) <= _SHORT:
+        # A letter held too long, or letters exchanged: LLMM, PROT. Every other short word may be a word.
+        exchanged = name[:1] == setting[:1] and sorted(name) == sorted(setting)
+        return exchanged or _REPEATED.sub(r"\1", name) == _REPEATED.sub(r"\1", setting)
+    return difflib.SequenceMatcher(None, name, setting).ratio() >= _NEAR
+
+
+def _dotenv() -> Mapping[str, str | None]:
+    return dotenv_values(str(Settings.model_config.get("env_file") or ""))
+
+
+def without_password(value: str) -> str:
+    """Return a value in which the password of an address is masked."""
+    return _PASSWORD.sub(r"\1:********@", value)
+
+
+def _problem(problem: Any, origins: Mapping[str, str]) -> str:
+    """Return one sentence on a value that was refused."""
+    name = str(problem["loc"][0]) if problem["loc"] else ""
+    field = Settings.model_fields.get(name)
+    if field is None:
+        return f"{name.upper()}: {problem['msg']}"
+    source = [f"set in {_PLACES[origins[name]]}"] if name in origins else []
+    if problem["type"] == "value_error":
+        return " ".join([str(problem["msg"]).removeprefix("Value error, "), *(f"({each})" for each in source)])
+    default = [f"the default is {str(field.default).lower()}"] if field.default is not None else []
+    more = "; ".join([*source, *default])
+    got = "" if is_secret(field) else f"; got {without_password(str(problem['input']))[:_SHOWN]!r}"
+    return f"{name.upper()} must be {allowed(field)}{got}" + (f" ({more})" if more else "")
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Tell whether a field's value must not be shown."""
+    return SecretStr in (field.annotation, *get_args(field.annotation))
+
+
+def allowed(field: FieldInfo) -> str:
+    """Return which values a field takes, as the end of "must be"."""
+    kind = next((part for part in get_args(field.annotation) if part is not type(None)), field.annotation)
+    if get_origin(field.annotation) is Literal:
+        *others, last = get_args(field.annotation)
+        return f"{', '.join(others)} or {last}" if others else str(last)
+    if kind in (int, float):
+        return f"a {'whole ' if kind is int else ''}number {_limits(field)}".rstrip()
+    return {bool: "true or false", Path: "a path"}.get(kind, "text")  # type: ignore[arg-type]
+
+
+def _limits(field: FieldInfo) -> str:
+    words = {"ge": "at least", "gt": "above", "le": "at most", "lt": "below"}
+    held = {name: getattr(limit, name) for limit in field.metadata for name in words if getattr(limit, name, None) is not None}
+    if held.keys() >= {"ge", "le"}:
+        return f"from {_number(held['ge'])} to {_number(held['le'])}"
+    return " and ".join(f"{words[name]} {_number(value)}" for name, value in held.items())
+
+
+def _number(value: float) -> str:
+    return str(int(value)) if value == int(value) else str(value)

@@ -1,0 +1,61 @@
+"""The deployment's identity on SQL: one row, made by whichever process comes first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import select, update
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.deployment import new_deployment_id
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.tables import deployments
+
+_SLOT = 1
+_FIND = select(deployments.c.deployment_id, deployments.c.name).where(deployments.c.slot == _SLOT)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedDeployment:
+    """The catalogue's deployment: its id, and the name under which its vectors were written."""
+
+    id: str
+    name: str
+
+
+class SqlDeployments:
+    """Creates the deployment's id once and returns it ever after."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def identify(self, name: str) -> RecordedDeployment:
+        """Return the deployment; the first call creates it with a new id and ``name``."""
+        # Read first: at every start but the first there is one, and nothing is to be written.
+        found = await self._database.read(_found)
+        if found is not None:
+            return found
+        return await self._database.write(_create, name)
+
+    async def rename(self, name: str) -> None:
+        """Record ``name`` as the one under which the vectors are."""
+        await self._database.write(_rename, name)
+
+
+def _found(connection: Connection) -> RecordedDeployment | None:
+    row = connection.execute(_FIND).first()
+    return None if row is None else RecordedDeployment(row.deployment_id, row.name)
+
+
+def _create(connection: Connection, name: str) -> RecordedDeployment:
+    row = {"slot": _SLOT, "deployment_id": new_deployment_id(), "name": name, "created_at": utc_now()}
+    # Without `replace`, the row of a process that was faster stays.
+    upsert(connection, deployments, [row], keys=("slot",))
+    held = connection.execute(_FIND).one()
+    return RecordedDeployment(held.deployment_id, held.name)
+
+
+def _rename(connection: Connection, name: str) -> None:
+    connection.execute(update(deployments).where(deployments.c.slot == _SLOT).values(name=name))

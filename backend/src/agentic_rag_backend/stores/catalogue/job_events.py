@@ -1,0 +1,59 @@
+"""What the log says of jobs: that one began, and how it ended. Written once the row is committed, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.job import Job, JobState
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.database import after_commit
+
+_log = structlog.get_logger(__name__)
+
+
+def log_start(connection: Connection, tenant: TenantId, job: Job) -> None:
+    """Log that an attempt at a job begins, or goes on in another process."""
+    about = {"tenant": str(tenant), "job": job.id, "kind": job.kind.value, "attempt": job.attempt}
+    if job.document_id is not None:
+        about["document"] = job.document_id
+    after_commit(connection, lambda: _log.info("job_started", **about))
+
+
+def log_end(
+    connection: Connection,
+    tenant: TenantId,
+    row: Mapping[str, Any],
+    state: JobState,
+    *,
+    now: datetime,
+    result: Mapping[str, Any] | None,
+    error: Mapping[str, Any] | None,
+) -> None:
+    """Log how a job ended: after how many seconds, with which counts or which error.
+
+    Args:
+        row: ``id``, ``kind``, ``attempt`` and ``started_at`` of the job.
+    """
+    about: dict[str, Any] = {"tenant": str(tenant), "job": row["id"], "kind": row["kind"], "attempt": row["attempt"]}
+    about |= {"state": state.value, "counts": counts_of(result or {})}
+    if row["started_at"] is not None:
+        about["seconds"] = round((now - row["started_at"]).total_seconds(), 3)
+    if error is not None:
+        about |= {"code": error.get("code"), "reason": error.get("message")}
+    after_commit(connection, lambda: _log.info("job_ended", **about))
+
+
+def counts_of(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the numbers of a job's result, those in its parts as well; neither texts nor lists, which may be long."""
+    counts: dict[str, Any] = {}
+    for name, value in result.items():
+        if isinstance(value, Mapping):
+            counts |= {name: inner} if (inner := counts_of(value)) else {}
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            counts[name] = value
+    return counts

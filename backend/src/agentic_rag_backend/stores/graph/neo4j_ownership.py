@@ -1,0 +1,54 @@
+"""Whose tenants those in a Neo4j database are: a node for each deployment, and its id on its tenants.
+
+Deployments share constraints and indexes, and nothing else: every node and relationship is bound to a tenant, whose id no
+other deployment has. Tenants of an earlier release have no deployment; each is adopted by the one whose catalogue knows it,
+and until then is in nobody's list.
+"""
+
+from __future__ import annotations
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
+from agentic_rag_backend.stores.ownership import OWNED_BY, OWNER, Owner
+
+_NAMED = "MATCH (d:Deployment {name: $name}) RETURN d.id AS id, d.described AS described"
+_CLAIM = """
+MERGE (d:Deployment {name: $name})
+ON CREATE SET d.id = $id, d.described = $described, d.created_at = datetime()
+RETURN d.id AS id, d.described AS described
+"""
+_UNMARKED = "MATCH (t:Tenant) WHERE t.deployment IS NULL RETURN t.group_id AS tenant"
+_ADOPT = "MATCH (t:Tenant) WHERE t.group_id IN $tenants AND t.deployment IS NULL SET t.deployment = $id"
+
+
+async def claim(connections: Neo4jConnections, owner: Owner) -> None:
+    """Register the deployment under its name, and adopt those of its tenants that have no deployment; repeatable.
+
+    Raises:
+        ConfigurationError: the name is another deployment's.
+        StoreUnavailable: the server does not answer.
+    """
+    name, mark = owner.deployment.name, owner.mark()
+    values = {"name": name, "id": owner.deployment.id, "described": mark[OWNED_BY]}
+
+    async def register(transaction: Transaction) -> dict[str, str]:
+        # Read first: at every start but the first there is a node, and nothing is to be written.
+        found = await transaction.rows(_NAMED, values) or await transaction.rows(_CLAIM, values)
+        return {OWNER: found[0]["id"], OWNED_BY: found[0]["described"]}
+
+    held = await connections.write(register)
+    owner.owns(
+        f"the name {name!r} in this Neo4j database",
+        held,
+        way_out="Give this deployment a name of its own in DEPLOYMENT, or, if the other one is gone for good, run in Neo4j: "
+        f"MATCH (d:Deployment {{name: '{name}'}}) SET d.id = '{owner.deployment.id}'",
+    )
+    await _adopt(connections, owner)
+
+
+async def _adopt(connections: Neo4jConnections, owner: Owner) -> None:
+    unmarked = await connections.read(lambda transaction: transaction.rows(_UNMARKED, {}))
+    known = await owner.knows([TenantId(row["tenant"]) for row in unmarked]) if unmarked else frozenset()
+    if known:
+        values = {"tenants": sorted(each.value for each in known), "id": owner.deployment.id}
+        await connections.write(lambda transaction: transaction.run(_ADOPT, values))

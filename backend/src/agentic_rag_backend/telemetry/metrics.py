@@ -1,0 +1,118 @@
+"""Counters and histograms of this process, which ``GET /metrics`` returns.
+
+Every label has a bounded number of values: routes are templates, and a name that comes from outside (a model, a purpose) counts
+as ``other`` once `_Names` holds as many as it may. No label names a tenant.
+
+The table of all metrics is in ``docs/guide/operations.md``; a test compares it with what is served.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Literal
+
+from prometheus_client import CollectorRegistry, Counter, Histogram
+
+OTHER = "other"
+MAX_NAMES = 50
+"""Different models, and different purposes, that are counted by name."""
+
+REGISTRY = CollectorRegistry()
+"""The metrics of this process; nothing else registers here."""
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
+
+_http_requests = Counter(
+    "agentic_rag_http_requests",
+    "HTTP requests that were answered, by route template and status.",
+    ["method", "route", "status"],
+    registry=REGISTRY,
+)
+_http_duration = Histogram(
+    "agentic_rag_http_request_duration_seconds",
+    "Seconds from the request's head to the end of the response; of a stream, to its first byte.",
+    ["method", "route"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+_model_calls = Counter(
+    "agentic_rag_model_calls",
+    "Requests to language and embedding models, each attempt counted.",
+    ["model", "purpose", "outcome"],
+    registry=REGISTRY,
+)
+_model_tokens = Counter(
+    "agentic_rag_model_tokens",
+    "Tokens that models read (input) and wrote (output).",
+    ["model", "purpose", "direction"],
+    registry=REGISTRY,
+)
+_model_duration = Histogram(
+    "agentic_rag_model_call_duration_seconds",
+    "Seconds of one request to a model.",
+    ["model", "purpose"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+
+Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "cancelled"]
+
+
+class _Names:
+    """Lets the first `MAX_NAMES` names through and turns every further one into `OTHER`."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+        self._lock = threading.Lock()
+
+    def bounded(self, name: str) -> str:
+        with self._lock:
+            if name in self._known:
+                return name
+            if len(self._known) >= MAX_NAMES:
+                return OTHER
+            self._known.add(name)
+            return name
+
+
+_models, _purposes = _Names(), _Names()
+
+
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def count_request(method: str, route: str, status: int, duration_s: float) -> None:
+    """Count a request that was answered; ``route`` is a template, ``status`` 0 where the caller went away."""
+    named = method if method in _METHODS else OTHER
+    _http_requests.labels(named, route, str(status)).inc()
+    _http_duration.labels(named, route).observe(duration_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall:
+    """One request that was sent to a model, whatever came of it.
+
+    Args:
+        model: its name as the request gave it.
+        purpose: what it was for, such as the prompt's name without its version, or ``embedding``.
+        duration_s: None where nobody measured it.
+    """
+
+    model: str
+    purpose: str
+    outcome: Outcome
+    input_tokens: int = 0
+    output_tokens: int = 0
+    duration_s: float | None = None
+
+
+def count_model_call(call: ModelCall) -> None:
+    """Count a request to a model, its tokens and its time. Safe in any thread."""
+    model, purpose = _models.bounded(call.model), _purposes.bounded(call.purpose)
+    _model_calls.labels(model, purpose, call.outcome).inc()
+    for direction, tokens in (("input", call.input_tokens), ("output", call.output_tokens)):
+        if tokens:
+            _model_tokens.labels(model, purpose, direction).inc(tokens)
+    if call.duration_s is not None:
+        _model_duration.labels(model, purpose).observe(call.duration_s)

@@ -1,0 +1,76 @@
+"""What a catalogue's outbox must do: say what other stores still have to follow, from the moment of the change on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
+from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.testing.catalogue_samples import Check, equal, ingest, nothing, submission, tenant, true
+
+
+async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:
+    """Title and metadata that change in place leave an entry, however they are handed in; what changes nothing leaves none."""
+    owner = await tenant(catalogue)
+    document_id = (await ingest(catalogue, owner, "minutes")).id
+    equal(await catalogue.outbox.pending(owner, limit=10), [], "of a document that a job makes visible")
+    for change in (Change(metadata={"shelf": 2}), Change(metadata={"shelf": 2})):
+        await catalogue.documents.revise(owner, document_id, change, nothing)
+        equal(await _subjects(catalogue, owner), [(Topic.LABELS, document_id)])
+    await catalogue.outbox.delivered(owner, await catalogue.outbox.pending(owner, limit=10))
+    equal(await _subjects(catalogue, owner), [])
+    await catalogue.documents.submit(owner, replace(submission("minutes"), metadata={"shelf": 3}), nothing)
+    equal(await _subjects(catalogue, owner), [(Topic.LABELS, document_id)])
+
+
+async def what_is_recorded_again_meanwhile_stays(catalogue: Catalogue) -> None:
+    """Delivering takes time, in which the same subject may change again."""
+    owner = await tenant(catalogue)
+    await catalogue.outbox.add(owner, Topic.LABELS, "one")
+    taken = await catalogue.outbox.pending(owner, limit=10)
+    await catalogue.outbox.add(owner, Topic.LABELS, "one")
+    await catalogue.outbox.delivered(owner, taken)
+    equal(await _subjects(catalogue, owner), [(Topic.LABELS, "one")])
+    await catalogue.outbox.delivered(owner, [])
+    again = await catalogue.outbox.pending(owner, limit=10)
+    await catalogue.outbox.delivered(owner, again)
+    equal(await _subjects(catalogue, owner), [])
+    await catalogue.outbox.add(owner, Topic.LABELS, "one")
+    await catalogue.outbox.delivered(owner, [*taken, *again])
+    equal(await _subjects(catalogue, owner), [(Topic.LABELS, "one")], "after an old delivery ended late")
+
+
+async def entries_keep_their_order(catalogue: Catalogue) -> None:
+    """The oldest comes first, up to a limit; one that is recorded again keeps its place."""
+    owner = await tenant(catalogue)
+    for subject in ("c", "a", "b", "c"):
+        await catalogue.outbox.add(owner, Topic.LEFTOVERS, subject)
+    equal([subject for _, subject in await _subjects(catalogue, owner)], ["c", "a", "b"])
+    equal([each.subject for each in await catalogue.outbox.pending(owner, limit=2)], ["c", "a"])
+
+
+async def tenants_with_entries_are_found(catalogue: Catalogue) -> None:
+    """A tenant that is being deleted is among them until it is gone; what does not exist has no entries."""
+    one, other = await tenant(catalogue, "one"), await tenant(catalogue, "other")
+    equal(await catalogue.outbox.tenants(limit=10), [])
+    await catalogue.outbox.add(one, Topic.LABELS, "x")
+    await catalogue.tenants.mark_deleting(other)
+    await catalogue.outbox.add(TenantId.new(), Topic.LABELS, "x")
+    equal(set(await catalogue.outbox.tenants(limit=10)), {one, other})
+    equal(len(await catalogue.outbox.tenants(limit=1)), 1)
+    true((await _subjects(catalogue, other)) == [(Topic.TENANT, other.value)], "deleting a tenant is recorded")
+    await catalogue.tenants.remove(other)
+    equal(await catalogue.outbox.tenants(limit=10), [one])
+
+
+CHECKS: tuple[Check, ...] = (
+    a_change_without_a_job_is_recorded,
+    what_is_recorded_again_meanwhile_stays,
+    entries_keep_their_order,
+    tenants_with_entries_are_found,
+)
+
+
+async def _subjects(catalogue: Catalogue, owner: TenantId) -> list[tuple[Topic, str]]:
+    return [(each.topic, each.subject) for each in await catalogue.outbox.pending(owner, limit=10)]

@@ -1,0 +1,74 @@
+"""One gzip stream, unpacked within bounds: of the bytes it unpacks to, and of their ratio to the bytes that were read.
+
+`gzip` would read a header's name and comment byte by byte in Python, without a limit, and go on with whatever streams
+follow the first; zlib reads the header itself and checks length and checksum at the end.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import BinaryIO
+
+from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
+
+FREE_BYTES = 16 * 1024 * 1024
+"""An archive may unpack to so much whatever its own size is."""
+MOST_RATIO = 200
+"""Beyond that, to at most so many bytes for each of its own. Texts and vectors have a ratio of 2 to 10; gzip allows 1,032."""
+_READ_BYTES = 64 * 1024
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Gunzip:
+    """Reads what a gzip file unpacks to.
+
+    Args:
+        limit: most bytes that it may unpack to.
+    """
+
+    def __init__(self, file: BinaryIO, *, limit: int) -> None:
+        self._file = file
+        self._limit = limit
+        self._stream = zlib.decompressobj(_GZIP)
+        self._packed = 0
+        self._unpacked = 0
+
+    def read(self, most: int) -> bytes:
+        """Return up to ``most`` bytes, none at the end.
+
+        Raises:
+            InvalidRequest: it is damaged or cut off, or goes on after the end of the stream.
+            PayloadTooLarge: it unpacks to more than it may.
+        """
+        found = b""
+        while not found and not self._stream.eof:
+            given = self._stream.unconsumed_tail or self._more()
+            try:
+                found = self._stream.decompress(given, most)
+            except zlib.error as error:
+                raise InvalidRequest(f"the archive is damaged: {str(error)[:100]}") from None
+        self._unpacked += len(found)
+        self._check()
+        if self._stream.eof and not found:
+            self._finish()
+        return found
+
+    def _more(self) -> bytes:
+        some = self._file.read(_READ_BYTES)
+        if not some:
+            raise InvalidRequest("the archive is cut off")
+        self._packed += len(some)
+        return some
+
+    def _check(self) -> None:
+        if self._unpacked > self._limit:
+            raise PayloadTooLarge(f"the archive unpacks to more than {self._limit} bytes (MAX_IMPORT_MB)")
+        if self._unpacked > FREE_BYTES + MOST_RATIO * self._packed:
+            raise PayloadTooLarge(
+                f"the first {self._packed} bytes of the archive unpack to {self._unpacked}; "
+                f"the limit is {FREE_BYTES} and {MOST_RATIO} for each byte"
+            )
+
+    def _finish(self) -> None:
+        if self._stream.unused_data.strip(b"\0") or self._file.read(_READ_BYTES).strip(b"\0"):
+            raise InvalidRequest("the archive goes on after its end: it must be one gzip stream")

@@ -1,0 +1,178 @@
+"""Whether a whole archive can be imported: read once from beginning to end, before anything of it is written.
+
+The records' own limits are in `records` and `values`; here are those of several together. The same class follows an import,
+so that the two never disagree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.transfer.archive import Limits, reading
+from agentic_rag_backend.transfer.contents import (
+    Communities,
+    Entities,
+    Part,
+    Summaries,
+    TreeNodes,
+    TreeSummaries,
+    parts,
+)
+from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
+from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, TreeNodeRecord
+
+COVERED = 16
+"""Times that the chunks of a document may cover its text: chunks overlap by half of their size at most."""
+MOST: Mapping[str, int] = {
+    "documents": 1_000_000,
+    "entities": 2_000_000,
+    "communities": 500_000,
+    "summaries": 1_000_000,
+    "tree nodes": 500_000,
+    "tree summaries": 1_000_000,
+}
+"""Records of each kind in an archive."""
+
+
+@dataclass(slots=True)
+class Inspection:
+    """Takes in the parts of an archive in their order.
+
+    Args:
+        manifest: of the archive.
+        limits: of the deployment that reads it.
+    """
+
+    manifest: Manifest
+    limits: Limits
+    _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOST, 0))
+    _entities: set[str] = field(default_factory=set)
+    _documents: set[str] = field(default_factory=set)
+    _keys: set[str] = field(default_factory=set)
+    _parents: dict[str, tuple[int, str | None]] = field(default_factory=dict)
+    _nodes: dict[str, int] = field(default_factory=dict)
+
+    def take(self, part: Part) -> None:
+        """Check a part, and that it goes with those before.
+
+        Raises:
+            InvalidRequest: naming what is wrong, the limit and the value.
+            PayloadTooLarge: there is more of it than may be.
+        """
+        if isinstance(part, Entities):
+            self._count("entities", len(part.records))
+            for entity in part.records:
+                self._entity(entity)
+        elif isinstance(part, ArchivedDocument):
+            self._count("documents", 1)
+            self._document(part)
+        elif isinstance(part, Communities):
+            self._count("communities", len(part.records))
+            for community in part.records:
+                self._community(community)
+        elif isinstance(part, TreeNodes):
+            self._count("tree nodes", len(part.records))
+            for node in sorted(part.records, key=lambda node: node.level):
+                self._node(node)
+        elif isinstance(part, (Summaries, TreeSummaries)):
+            self._count("summaries" if isinstance(part, Summaries) else "tree summaries", len(part.records))
+
+    def finish(self) -> None:
+        """Check what only the whole tells.
+
+        Raises:
+            InvalidRequest: the communities are no hierarchy.
+        """
+        for id, (level, parent) in self._parents.items():
+            if parent is not None and self._parents.get(parent, (level, None))[0] >= level:
+                raise InvalidRequest(
+                    f"community {id} of level {level}: its parent {parent} is not in the archive, or not of a lower level"
+                )
+
+    def _count(self, kind: str, more: int) -> None:
+        self._counts[kind] += more
+        if self._counts[kind] > MOST[kind]:
+            raise PayloadTooLarge(f"the archive has more than {MOST[kind]} {kind}, which is the limit")
+
+    def _entity(self, record: EntityRecord) -> None:
+        if record.id in self._entities:
+            raise InvalidRequest(f"entity {record.id} is twice in the archive")
+        self._entities.add(record.id)
+
+    def _document(self, archived: ArchivedDocument) -> None:
+        line, where = archived.document, f"document {archived.document.id}"
+        if line.id in self._documents or line.key in self._keys:
+            raise InvalidRequest(f"{where}, or another one with its key, is twice in the archive")
+        self._documents.add(line.id)
+        self._keys.add(line.key)
+        if len(line.text) > self.limits.original:
+            raise PayloadTooLarge(
+                f"{where}: its text has {len(line.text)} characters; the limit is {self.limits.original} (MAX_UPLOAD_MB)"
+            )
+        if not line.text.strip():
+            raise InvalidRequest(f"{where}: its text is blank")
+        archived.check(self._entities)
+        if archived.original is not None and line.size_bytes != len(archived.original):
+            raise InvalidRequest(f"{where}: its original has {len(archived.original)} bytes, not {line.size_bytes} (size_bytes)")
+        self._chunks(archived, where)
+
+    def _chunks(self, archived: ArchivedDocument, where: str) -> None:
+        before, covered, most = -1, 0, COVERED * len(archived.document.text)
+        for chunk in archived.chunks:
+            if chunk.start_char <= before:
+                raise InvalidRequest(f"{where}: a chunk begins at {chunk.start_char}; the one before began at {before}")
+            before = chunk.start_char
+            covered += chunk.end_char - chunk.start_char
+            self._vector(chunk.vector, where)
+        if covered > most:
+            raise InvalidRequest(
+                f"{where}: its {len(archived.chunks)} chunks have {covered} characters together; "
+                f"the limit is {most}, {COVERED} times those of its text"
+            )
+
+    def _community(self, record: CommunityRecord) -> None:
+        if self.manifest.generation is None:
+            raise InvalidRequest("the archive has communities of no generation")
+        if record.id in self._parents:
+            raise InvalidRequest(f"community {record.id} is twice in the archive")
+        if len(set(record.members)) < len(record.members):
+            raise InvalidRequest(f"community {record.id} has a member twice")
+        self._parents[record.id] = (record.level, record.parent)
+        self._vector(record.vector, f"community {record.id}")
+
+    def _node(self, record: TreeNodeRecord) -> None:
+        """Check a node; children come before their parents, and leaves name the document of each passage."""
+        if self.manifest.tree is None:
+            raise InvalidRequest("the archive has nodes of no tree")
+        if record.id in self._nodes or len(record.documents) != (len(record.children) if record.level == 1 else 0):
+            raise InvalidRequest(f"node {record.id} of the archive's tree is twice there, or without its documents")
+        if record.level > 1 and any(self._nodes.get(child) != record.level - 1 for child in record.children):
+            raise InvalidRequest(f"node {record.id} of the archive's tree has children that are not there")
+        self._nodes[record.id] = record.level
+        self._vector(record.vector, f"node {record.id}")
+
+    def _vector(self, packed: str | None, where: str) -> None:
+        if packed is not None:
+            unpacked(packed, dimensions=self.manifest.dimensions, where=where)
+
+
+def inspect(path: Path, limits: Limits) -> Manifest:
+    """Read the archive at ``path`` whole and return its manifest.
+
+    Raises:
+        InvalidRequest: it cannot be imported; the message says why.
+        PayloadTooLarge: it, or a part of it, is larger than it may be.
+    """
+    with reading(path, limits) as reader:
+        found = parts(reader, limits)
+        manifest = next(found)
+        if not isinstance(manifest, Manifest):  # pragma: no cover - it is what `parts` begins with
+            raise InvalidRequest("this is no archive of a tenant")
+        inspection = Inspection(manifest, limits)
+        for part in found:
+            inspection.take(part)
+        inspection.finish()
+    return manifest

@@ -1,0 +1,208 @@
+"""Values of an archive's records: the limits that a request has too, and those of what is computed and never requested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
+from pydantic_core import PydanticCustomError
+
+from agentic_rag_backend.domain.document import Failure, ProcessingOptions
+from agentic_rag_backend.domain.graph import CommunitySummary, Extraction, Support
+from agentic_rag_backend.domain.limits import (
+    MAX_DOCUMENT_KEY_CHARACTERS,
+    MAX_TITLE_CHARACTERS,
+    printable_name,
+    short_text,
+)
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.ingestion import metadata
+from agentic_rag_backend.ingestion.chunking.registry import SIZES, STRATEGIES, check_options
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS
+
+T = TypeVar("T")
+MAX_COUNTER = 2**30
+"""Of counters that go on growing here, such as versions: databases keep them in 31 bits."""
+MAX_CHARACTERS = 20_000
+"""Of a text that was computed, such as a fact or a summary."""
+MAX_WORD_CHARACTERS = 200
+"""Of what names or marks something, such as a fingerprint or a type: databases index it."""
+MAX_ITEMS = 100_000
+"""Of a list inside a record."""
+MAX_MEMBERS = 500_000
+"""Of a community."""
+MAX_LEVEL = 20
+MAX_DETAIL_DEPTH = 4
+_FIRST, _LAST = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC)
+"""Within these, a time can be told in every time zone."""
+
+Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Name = Annotated[str, StringConstraints(min_length=1, max_length=2_000)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=MAX_WORD_CHARACTERS)]
+Line = Annotated[str, StringConstraints(max_length=MAX_CHARACTERS)]
+Packed = Annotated[str, StringConstraints(max_length=400_000)]
+"""A vector: float32, little-endian, in base64."""
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Counter = Annotated[int, Field(ge=1, le=MAX_COUNTER)]
+Level = Annotated[int, Field(ge=0, le=MAX_LEVEL)]
+Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
+
+
+def _by(check: Callable[[T], T]) -> AfterValidator:
+    """Return a validator that puts an error of ours among those of the record."""
+
+    def checked(value: T) -> T:
+        try:
+            return check(value)
+        except AgenticRagError as error:
+            raise PydanticCustomError("limit", "{reason}", {"reason": error.message}) from None
+
+    return AfterValidator(checked)
+
+
+def _refuse(reason: str) -> PydanticCustomError:
+    return PydanticCustomError("limit", "{reason}", {"reason": reason})
+
+
+def _processing(value: ProcessingOptions) -> ProcessingOptions:
+    # What is in these fields is not repeated; the sizes, which are numbers, are.
+    for field, given, known in (("strategy", value.chunking.strategy, STRATEGIES), ("unit", value.chunking.unit, SIZES)):
+        if given not in known:
+            raise _refuse(f"the chunking {field} is not known; known are {', '.join(known)}")
+    check_options(value.chunking)
+    return value
+
+
+def _media_type(value: str) -> str:
+    if value not in PARSERS:
+        raise _refuse(f"no document has this media type; supported are {', '.join(PARSERS)}")
+    return value
+
+
+def _key(value: str) -> str:
+    if not short_text("it", value, MAX_DOCUMENT_KEY_CHARACTERS):
+        raise _refuse("a key is not blank")
+    return value
+
+
+def _title(value: str) -> str:
+    short_text("it", value, MAX_TITLE_CHARACTERS)
+    return value
+
+
+def _time(value: datetime) -> datetime:
+    """Refuse a time that another time zone has no date for."""
+    if not _FIRST <= (value if value.tzinfo else value.replace(tzinfo=UTC)) <= _LAST:
+        raise _refuse(f"a time is between {_FIRST.date().isoformat()} and {_LAST.date().isoformat()}")
+    return value
+
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_MOST: Mapping[str, int] = {
+    "rating": 10,
+    "confidence": 1,
+    "fingerprint": MAX_WORD_CHARACTERS,
+    "prompt_version": MAX_WORD_CHARACTERS,
+    "model": MAX_WORD_CHARACTERS,
+    "type": MAX_WORD_CHARACTERS,
+    "source_type": MAX_WORD_CHARACTERS,
+    "target_type": MAX_WORD_CHARACTERS,
+    "code": MAX_WORD_CHARACTERS,
+    "stage": MAX_WORD_CHARACTERS,
+}
+"""Numbers and lengths of texts by their field, where the limit is another one than usual."""
+
+
+def _computed(value: T) -> T:
+    """Refuse a tree of dataclasses that holds a text, list or number beyond its limits."""
+    problem = _problem(value, "")
+    if problem:
+        raise _refuse(problem)
+    return value
+
+
+def _problem(value: Any, at: str) -> str:
+    if isinstance(value, str):
+        most = _MOST.get(at.rpartition(".")[2], MAX_CHARACTERS)
+        return f"{at} has {len(value)} characters; the limit is {most}" if len(value) > most else ""
+    if isinstance(value, int | float):
+        most = _MOST.get(at.rpartition(".")[2], 2**31 - 1)
+        return "" if 0 <= value <= most else f"{at} is {_shown(value)}; it must be from 0 to {most}"
+    if isinstance(value, Support) and not (_UUID.match(value.document_id) and _UUID.match(value.chunk_id)):
+        return f"{at} names a document or chunk by something else than an id"
+    if isinstance(value, tuple | list):
+        if len(value) > MAX_ITEMS:
+            return f"{at} has {len(value)} items; the limit is {MAX_ITEMS}"
+        return next(filter(None, (_problem(item, f"{at}[{number}]") for number, item in enumerate(value))), "")
+    if is_dataclass(value):
+        found = (_problem(getattr(value, each.name), f"{at}.{each.name}".lstrip(".")) for each in fields(value))
+        return next(filter(None, found), "")
+    return ""
+
+
+def _shown(value: float) -> str:
+    return str(value) if not abs(value) >= 2**63 else "beyond ±2^63"
+
+
+_SHAPES: Mapping[str, type | tuple[type, ...]] = {
+    "basis": str,
+    "changed": int,
+    "coarse": list,
+    "communities": int,
+    "divided_under": str,
+    "graph": str,
+    "graph_relationships": int,
+    "levels": dict,
+    "mode": str,
+    "modularity": (int, float),
+    "nodes": int,
+    "options": dict,
+    "summaries_failed": list,
+    "written_under": list,
+}
+"""Details of a generation that rebuilds and readers use."""
+
+
+def _details(value: dict[str, Any]) -> dict[str, Any]:
+    for name, held in value.items():
+        kind = _SHAPES.get(name)
+        if kind is not None and (not isinstance(held, kind) or isinstance(held, bool)):
+            raise _refuse(f"{name} is of another type than {kind}")
+        if problem := _detail_problem(held, MAX_DETAIL_DEPTH):
+            raise _refuse(f"{name[:80]} {problem}")
+    for pair in value.get("written_under", ()):
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
+            raise _refuse("written_under holds pairs of a prompt version and a model")
+    if not all(isinstance(id, str) for id in value.get("coarse", ())):
+        raise _refuse("coarse holds ids")
+    return value
+
+
+def _detail_problem(value: object, depth: int) -> str:
+    if isinstance(value, dict | list):
+        if depth == 0:
+            return f"is nested more than {MAX_DETAIL_DEPTH} deep, which is the limit"
+        items = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(filter(None, (_detail_problem(item, depth - 1) for item in items)), "")
+    if isinstance(value, int | float) and not abs(value) < 2**53:
+        return f"is {_shown(value)}; numbers are within ±2^53"
+    return ""
+
+
+TenantNameText = Annotated[str, StringConstraints(max_length=1_000), _by(printable_name)]
+Key = Annotated[str, _by(_key)]
+Title = Annotated[str, _by(_title)]
+Metadata = Annotated[dict[str, Any], _by(metadata.checked)]
+MediaType = Annotated[str, _by(_media_type)]
+Processing = Annotated[ProcessingOptions, _by(_processing)]
+Time = Annotated[AwareDatetime, AfterValidator(_time)]
+Validity = Annotated[datetime, AfterValidator(_time)]
+Failed = Annotated[Failure, AfterValidator(_computed)]
+Extracted = Annotated[Extraction, AfterValidator(_computed)]
+Summary = Annotated[CommunitySummary, AfterValidator(_computed)]
+Details = Annotated[dict[str, Any], AfterValidator(_details)]

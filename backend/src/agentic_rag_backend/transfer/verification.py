@@ -1,0 +1,87 @@
+"""Inspecting an archive in a process of its own, with limits of memory and time.
+
+Whoever wrote the archive decides what its JSON costs to read. In a process of its own that holds up no request, and ends by
+itself: ``python -m agentic_rag_backend.transfer.verification`` reads one archive and prints what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from pathlib import Path
+
+import structlog
+
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.transfer.archive import Limits
+from agentic_rag_backend.transfer.inspection import inspect
+
+MEMORY_BYTES = 4 * 1024**3
+"""Address space of the process, of which the interpreter and its libraries take about half a gigabyte."""
+LEAST_CPU_S = 60
+CPU_S_PER_MIB = 10
+"""Seconds of processor time for each MiB of the archive, beyond the least; a MiB of texts and vectors takes about half a one."""
+_REFUSED, _TOO_MUCH = 3, 4
+_KINDS: dict[str, type[AgenticRagError]] = {each.code: each for each in (InvalidRequest, PayloadTooLarge)}
+
+_log = structlog.get_logger(__name__)
+
+
+async def verify(path: Path, limits: Limits) -> None:
+    """Return if the archive at ``path`` can be imported.
+
+    Raises:
+        InvalidRequest: it cannot; the message says why.
+        PayloadTooLarge: it, or a part of it, is larger than it may be.
+    """
+    size = (await asyncio.to_thread(path.stat)).st_size
+    cpu_s = LEAST_CPU_S + CPU_S_PER_MIB * size // (1024 * 1024)
+    arguments = (str(path), str(limits.archive), str(limits.original), str(cpu_s))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", __name__, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        told, failed = await process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await asyncio.shield(process.wait())
+    if process.returncode == _REFUSED:
+        problem = json.loads(told)
+        raise _KINDS[problem["code"]](problem["message"])
+    if process.returncode == _TOO_MUCH or (process.returncode or 0) < 0:
+        raise InvalidRequest(
+            f"the archive cannot be read with {MEMORY_BYTES // 1024**2} MiB of memory and {cpu_s} s of processor time"
+        )
+    if process.returncode != 0:
+        _log.error("archive_inspection_failed", status=process.returncode, stderr=failed.decode(errors="replace")[-2_000:])
+        raise AgenticRagError("the process that inspects archives failed; the log has the details")
+
+
+def main(path: str, archive: str, original: str, cpu_s: str) -> int:
+    """Inspect one archive; print what is wrong with it as JSON. Return the exit status."""
+    _restrict(int(cpu_s))
+    try:
+        inspect(Path(path), Limits(archive=int(archive), original=int(original)))
+    except (InvalidRequest, PayloadTooLarge) as error:
+        sys.stdout.write(json.dumps({"code": error.code, "message": error.message}))
+        return _REFUSED
+    except MemoryError:
+        return _TOO_MUCH
+    return 0
+
+
+def _restrict(cpu_s: int) -> None:
+    try:
+        import resource
+    except ImportError:  # not on Windows
+        return
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

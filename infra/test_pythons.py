@@ -1,0 +1,175 @@
+"""Run the demo and the unit tests on every supported Python of this machine, each in a virtual environment of its own.
+
+    python infra/test_pythons.py [--keep FOLDER] [--only 3.12]
+
+It finds one interpreter for each minor version from 3.11 on: on PATH, and among pyenv's versions. It installs the universal
+lock file (``backend/requirements-dev.lock``) with hashes, runs the unit tests that are not marked ``slow`` or ``alone``, and
+then ``agentic-rag demo`` on a part of the examples. It prints a table and ends with 0 only if everything passed everywhere.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+UV = ROOT / ".venv" / "bin" / "uv"
+OLDEST = (3, 11)
+LIMIT_S = 900
+_QUESTION = "Who has to pay for lost gear under the Narrows Accord?"
+_DOCUMENTS = ("narrows-accord-2012.md", "courier-2011-hearing-at-scarrow.md", "fishers-association-2019-letter.txt")
+_NAME = re.compile(r"python3\.(\d+)$")
+_ASK = "import json, sqlite3, sys; print(json.dumps([sys.version_info[:3], sqlite3.sqlite_version]))"
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """A Python that works."""
+
+    path: Path
+    version: tuple[int, int, int]
+    sqlite: str
+
+    @property
+    def name(self) -> str:
+        """The version as people write it."""
+        return ".".join(map(str, self.version))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one step: ``ok`` or the reason why not, and how long it took."""
+
+    step: str
+    problem: str
+    took_s: float
+
+
+def candidates() -> Iterator[Path]:
+    """Yield every file that may be a Python 3: on PATH first, then of pyenv."""
+    for folder in map(Path, os.environ.get("PATH", "").split(os.pathsep)):
+        if folder.is_dir():
+            yield from sorted(file for file in folder.iterdir() if _NAME.fullmatch(file.name))
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    if pyenv.is_dir():
+        yield from sorted(pyenv.glob("3.*/bin/python"), key=_numbers)
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", path.parents[1].name)]
+
+
+def working(path: Path) -> Interpreter | None:
+    """Return the interpreter at ``path``; None if it does not run, as a shim of a version that is not selected."""
+    try:
+        done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return None
+    if done.returncode != 0:
+        return None
+    version, sqlite = json.loads(done.stdout)
+    major, minor, micro = version
+    return Interpreter(path, (major, minor, micro), sqlite)
+
+
+def interpreters(paths: Iterator[Path]) -> list[Interpreter]:
+    """Return one interpreter for each minor version from the oldest supported on, in order; the first that works counts."""
+    found: dict[tuple[int, int], Interpreter] = {}
+    for path in paths:
+        named = _NAME.fullmatch(path.name)
+        if named and ((3, int(named[1])) < OLDEST or (3, int(named[1])) in found):
+            continue
+        interpreter = working(path)
+        if interpreter is not None and interpreter.version[:2] >= OLDEST:
+            found.setdefault(interpreter.version[:2], interpreter)
+    return [found[minor] for minor in sorted(found)]
+
+
+def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dict[str, str]) -> Outcome:
+    """Run one step; its output is shown only if it fails."""
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT_S
+        )
+        problem = "" if done.returncode == 0 else f"exit code {done.returncode}"
+        output = done.stdout
+    except subprocess.TimeoutExpired as expired:
+        problem, output = f"not done after {LIMIT_S} s", str(expired.stdout or "")
+    if problem:
+        print(output[-8000:], flush=True)
+    return Outcome(step, problem, time.monotonic() - begun)
+
+
+def steps(interpreter: Interpreter, folder: Path) -> Iterator[tuple[str, list[str | Path], Path]]:
+    """Yield name, command and working folder of each step, in order."""
+    python = folder / "venv" / "bin" / "python"
+    install: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", python]
+    if wheels := os.environ.get("PIP_FIND_LINKS"):
+        install += ["--find-links", wheels]
+    yield "venv", [UV, "venv", "--quiet", "--python", interpreter.path, folder / "venv"], folder
+    yield "install", [*install, "--require-hashes", "-r", ROOT / "backend" / "requirements-dev.lock"], folder
+    yield "package", [*install, "--no-deps", "--no-build-isolation", "-e", ROOT / "backend"], folder
+    corpus = folder / "corpus"
+    corpus.mkdir()
+    for name in _DOCUMENTS:
+        shutil.copy(ROOT / "examples" / "corpus" / name, corpus)
+    demo = [folder / "venv" / "bin" / "agentic-rag", "demo", "--data-dir", "data", "--corpus", corpus, "--question", _QUESTION]
+    yield "demo", demo, folder
+    tests = ["-m", "pytest", "tests/unit", "-q", "-m", "not slow and not alone", "-p", "no:cacheprovider"]
+    tests += ["-n", "auto", "--dist", "loadfile"]
+    yield "unit tests", [python, *tests], ROOT
+
+
+def tried(interpreter: Interpreter, folder: Path) -> list[Outcome]:
+    """Run the steps until one fails, and return what became of them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
+    outcomes = []
+    for step, command, cwd in steps(interpreter, folder):
+        print(f"Python {interpreter.name}: {step}", flush=True)
+        outcomes.append(run(step, command, cwd=cwd, environment={**kept, "HYPOTHESIS_STORAGE_DIRECTORY": str(folder)}))
+        if outcomes[-1].problem:
+            break
+    return outcomes
+
+
+def summary(results: Sequence[tuple[Interpreter, Sequence[Outcome]]]) -> str:
+    """Return the table that ends the run."""
+    lines = [f"{'Python':<10}{'SQLite':<10}result"]
+    for interpreter, outcomes in results:
+        times = ", ".join(f"{outcome.step} {outcome.took_s:.0f} s" for outcome in outcomes)
+        failed = next((f"FAILED: {outcome.step} ({outcome.problem}); " for outcome in outcomes if outcome.problem), "passed; ")
+        lines.append(f"{interpreter.name:<10}{interpreter.sqlite:<10}{failed}{times}")
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Try each interpreter; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which stays")
+    given = parser.parse_args(arguments)
+    found = [each for each in interpreters(candidates()) if not given.only or each.name.rpartition(".")[0] in given.only]
+    if not found:
+        print("no Python from 3.11 on was found on PATH or among pyenv's versions", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(prefix="pythons-") as temporary:
+        folder = (given.keep or Path(temporary)).absolute()
+        results = [(each, tried(each, folder / each.name)) for each in found]
+    print(summary(results), flush=True)
+    return 1 if any(outcome.problem for _, outcomes in results for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,174 @@
+"""Who is asking is decided on the headers: what is refused for its key, scope or address never has its body read."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog
+
+from agentic_rag_backend.api.guard import LargeBodies
+
+if TYPE_CHECKING:
+    from tests.e2e.api.conftest import Client, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+BASE = "/api/v1"
+LARGE = 12 * 1024 * 1024
+
+
+async def asked(
+    app: Any, method: str, path: str, headers: dict[str, str], query: bytes = b"limt=5"
+) -> tuple[int, dict[str, Any], int]:
+    """Ask without a client in between; return status, problem, and how often the body was asked for."""
+    reads, sent = 0, []
+
+    async def receive() -> dict[str, Any]:
+        nonlocal reads
+        reads += 1
+        return {"type": "http.request", "body": b"{" * 1024, "more_body": True}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "query_string": query,
+        "headers": [(b"host", b"test"), *raw],
+        "client": ("127.0.0.1", 4711),
+        "server": ("test", 80),
+    }
+    async with asyncio.timeout(30):
+        await app(scope, receive, send)
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(body), reads
+
+
+def routes(app: Any) -> Iterator[tuple[str, str]]:
+    """Yield every method and path below the base path, with an id that nobody has."""
+    for template, operations in app.openapi()["paths"].items():
+        if template.startswith(BASE):
+            for method in operations:
+                yield method.upper(), re.sub(r"\{\w+\}", "nobody", template)
+
+
+def body_headers() -> Iterator[dict[str, str]]:
+    """Yield what a body may claim to be: right, too large, of a wrong type, of unknown length."""
+    yield {"Content-Type": "application/json", "Content-Length": "20"}
+    yield {"Content-Type": "application/json", "Content-Length": str(LARGE * 100)}
+    yield {"Content-Type": "text/plain", "Transfer-Encoding": "chunked"}
+    yield {"Content-Type": "multipart/form-data; boundary=b", "Content-Length": "20", "Idempotency-Key": "once"}
+
+
+async def test_without_a_key_every_route_is_401_before_anything_else(world: World) -> None:
+    for method, path in routes(world.app):
+        for headers in body_headers():
+            for secret in ({}, {"Authorization": "Bearer ark_nobody"}, {"X-API-Key": "x" * 300}):
+                status, problem, reads = await asked(world.app, method, path, {**headers, **secret})
+                assert (status, problem["code"], reads) == (401, "unauthenticated", 0), (method, path, headers, problem)
+
+
+async def test_a_scope_that_does_not_allow_it_is_403_before_the_body(world: World) -> None:
+    refused = 0
+    for method, path in routes(world.app):
+        for headers in body_headers():
+            key = {"X-API-Key": str(world.alpha_reader.caller.key)}
+            if method == "GET" or path.startswith((f"{BASE}/search", f"{BASE}/answers")):
+                continue
+            status, problem, reads = await asked(world.app, method, path, {**headers, **key})
+            assert (status, problem["code"], reads) == (403, "forbidden", 0), (method, path, headers, problem)
+            refused += 1
+    assert refused > 50
+
+
+async def test_an_address_or_method_that_is_not_there_reads_no_body(world: World) -> None:
+    for method, path, expected in (("POST", f"{BASE}/nothing", 404), ("PUT", f"{BASE}/documents", 405), ("POST", "/", 405)):
+        for headers in body_headers():
+            status, _, reads = await asked(world.app, method, path, headers)
+            assert (status, reads) == (expected, 0)
+
+
+async def test_a_declared_length_beyond_the_limit_is_refused_unread(world: World) -> None:
+    key = {"X-API-Key": str(world.alpha.caller.key), "Content-Type": "application/json", "Content-Length": str(LARGE * 2)}
+    for path, limit in ((f"{BASE}/search", 64 * 1024), (f"{BASE}/documents", LARGE)):
+        status, problem, reads = await asked(world.app, "POST", path, key, b"")
+        assert (status, problem["code"], reads) == (413, "payload_too_large", 0), problem
+        assert str(limit) in problem["detail"]
+        assert str(LARGE * 2) in problem["detail"]
+
+
+async def test_a_body_that_stops_arriving_is_408_and_ends_the_connection(world: World) -> None:
+    served = world.app.state.container
+    hurried = served.settings.model_copy(update={"body_timeout_s": 0.05})
+
+    async def stalling() -> Any:
+        yield b'{"query": '
+        await asyncio.sleep(3600)
+
+    world.app.state.container = SimpleNamespace(authenticator=served.authenticator, settings=hurried)
+    try:
+        responses = [
+            await world.alpha.request("POST", path, content=stalling(), headers={"Content-Type": "application/json"})
+            for path in ("/search", "/documents", "/answers")
+        ]
+    finally:
+        world.app.state.container = served
+    for response in responses:
+        assert (response.status_code, response.json()["code"]) == (408, "request_incomplete")
+        assert response.headers["connection"] == "close"
+        assert "BODY_TIMEOUT_S" in response.json()["detail"]
+        assert "10 had arrived" in response.json()["detail"]
+
+
+async def test_large_bodies_of_one_tenant_wait_for_one_another_and_not_for_another_tenants() -> None:
+    bodies, held, released = LargeBodies(), [], asyncio.Event()
+
+    async def hold(tenant: str) -> None:
+        async with bodies.of(tenant):
+            held.append(tenant)
+            await released.wait()
+
+    tasks = [asyncio.create_task(hold("busy")) for _ in range(10)]
+    tasks += [asyncio.create_task(hold("other"))]
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert (held.count("busy"), held.count("other")) == (4, 1)
+    tasks[0].cancel()  # of one that waits or holds, another takes the place
+    released.set()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert held.count("busy") in {9, 10}
+    assert not bodies._tenants
+    assert not bodies._users
+
+
+async def test_log_lines_of_a_request_carry_its_tenant(world: World) -> None:
+    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+        await both(world.alpha, world.beta)
+        await world.nobody.get("/status")
+    lines = [(line["path"], line.get("tenant")) for line in logged if line["event"] == "request"]
+    assert sorted(lines, key=str) == sorted(
+        [
+            (f"{BASE}/status", world.alpha.caller.tenant_id),
+            (f"{BASE}/jobs", world.beta.caller.tenant_id),
+            (f"{BASE}/status", None),
+        ],
+        key=str,
+    )
+
+
+async def both(one: Client, other: Client) -> None:
+    await asyncio.gather(one.get("/status"), other.get("/jobs"))

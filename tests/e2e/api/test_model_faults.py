@@ -1,0 +1,148 @@
+"""While the model of answers fails, both levels come back with an extractive answer that says so; or an error, by setting."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from agentic_rag_backend.testing.model_server import ModelServer
+
+if TYPE_CHECKING:
+    from tests.e2e.api.conftest import Client
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTION = "Why was the tidal barrage delayed?"
+UNANSWERABLE = "Which composer wrote the opera about the moons of Jupiter?"
+FAULTS = {
+    "status-500": "the model did not write the answer: model_unavailable",
+    "status-401": "the model did not write the answer: model_refused",
+    "latency-30s": "the model did not write the answer: model_",
+    "drop": "the model did not write the answer: model_unavailable",
+    "rate-limited-60s": "the model did not write the answer: model_rate_limited",
+    "broken-json": "the model's reply cites no passage",
+    "empty": "the model's reply cites no passage",
+    "cite+cut-stream": "answer: model_unavailable",
+    "down": "the model did not write the answer: model_unavailable",
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def filled() -> dict[str, Any]:
+    """Return the tenant of `folder`, once there is one."""
+    return {}
+
+
+@pytest.fixture
+async def folder(
+    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, filled: dict[str, Any]
+) -> Path:
+    """A folder with a tenant's documents and communities; closed again."""
+    if not filled:
+        filled["folder"] = tmp_path_factory.mktemp("model-faults")
+        async with open_world(filled["folder"]) as (_, http):
+            (filled["client"],) = await new_tenant(http, "alpha", "admin")
+            await fill_tenant(filled["client"], "alpha")
+    held: Path = filled["folder"]
+    return held
+
+
+def settings_for(server: ModelServer, fault: str, **more: Any) -> dict[str, Any]:
+    address = "http://127.0.0.1:9/v1" if fault == "down" else server.base_url
+    chosen = {"llm_model": fault, "llm_fast_model": fault, "dual_level_synthesis_model": fault, "llm_timeout_s": 1.0}
+    model = {"llm": "openai", "openai_api_key": "any", "openai_base_url": address}
+    return {**model, **chosen, "dual_level_retrieval_enabled": True, "theme_model_timeout_s": 1.0, **more}
+
+
+def client_of(filled: dict[str, Any], http: Any) -> Client:
+    """Return the tenant's client on another opening of the folder."""
+    made: Client = type(filled["client"])(http, filled["client"].caller)
+    return made
+
+
+async def verbatim(client: Client, citations: list[dict[str, Any]]) -> None:
+    assert citations
+    for citation in citations:
+        chunk = await client.data("GET", f"/chunks/{citation['chunk_id']}")
+        assert citation["quote"] in chunk["content"]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_both_levels_come_back_with_an_extractive_answer(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any, sse: Any, fault: str
+) -> None:
+    async with open_world(folder, **settings_for(server, fault)) as (_, http):
+        client = client_of(filled, http)
+        response = await client.post("/search/dual-level", {"query": QUESTION})
+        data, meta = response.json()["data"], response.json()["meta"]
+        assert data["low_level_results"]
+        assert data["high_level_results"]
+        assert "two years" in data["synthesized_answer"]
+        assert data["grounded"] is True
+        assert (data["fallback_used"], meta["fallback_used"]) == (True, True)
+        assert FAULTS[fault] in data["fallback_reason"] == meta["fallback_reason"]
+        await verbatim(client, data["citations"])
+
+        response = await client.post("/answers", {"query": QUESTION})
+        data, meta = response.json()["data"], response.json()["meta"]
+        assert data["grounded"] is True
+        assert data["model"] == "extractive"
+        assert FAULTS[fault] in meta["fallback_reason"] == data["trace"]["fallback_reason"]
+        await verbatim(client, data["citations"])
+
+        events = sse(await client.post("/answers", {"query": QUESTION, "stream": True}))
+        assert [name for _, name, _ in events][-2:] == ["usage", "done"]
+        done = events[-1][2]
+        assert "".join(sent["text"] for _, name, sent in events if name == "token").strip() == done["answer"]
+        assert done["grounded"] is True
+        assert FAULTS[fault] in done["trace"]["fallback_reason"]
+
+
+@pytest.mark.parametrize("strategy", ["drift", "global"])
+@pytest.mark.parametrize("fault", ["status-500", "down"])
+async def test_answers_of_themes_come_too(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any, strategy: str, fault: str
+) -> None:
+    question = "How do the barrage, the eels and the fish market depend on one another?"
+    async with open_world(folder, **settings_for(server, fault)) as (_, http):
+        client = client_of(filled, http)
+        response = await client.post("/answers", {"query": question, "strategy": strategy})
+        assert response.status_code == 200
+        body = response.json()
+        assert body["meta"]["fallback_used"] is True
+        assert body["data"]["themes"]
+        assert body["data"]["model"] in {"extractive", ""}
+
+
+async def test_a_question_that_nothing_answers_is_refused_by_the_fallback_too(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+) -> None:
+    settings = settings_for(server, "status-500", answer_min_confidence=0.0, dual_level_low_min_score=0.0)
+    async with open_world(folder, **settings) as (_, http):
+        data = await client_of(filled, http).data("POST", "/answers", json={"query": UNANSWERABLE})
+        assert (data["grounded"], data["citations"]) == (False, [])
+        assert data["trace"]["fallback_used"] is True
+
+
+async def test_switched_off_the_failure_is_the_answer(
+    folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
+) -> None:
+    settings = settings_for(server, "status-500", fallback_to_extractive=False)
+    async with open_world(folder, **settings) as (_, http):
+        key = filled["client"].caller.key
+        for path, body in (("/answers", {}), ("/search/dual-level", {})):
+            response: httpx.Response = await http.post(
+                f"/api/v1{path}", json={"query": QUESTION, **body}, headers={"Authorization": f"Bearer {key}"}
+            )
+            assert response.status_code == 503
+            assert response.json()["code"].startswith("model_")

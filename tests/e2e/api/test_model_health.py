@@ -1,0 +1,75 @@
+"""The health of remote models where it is asked for: readiness and status."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.testing.model_server import ModelServer
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+def _settings(server: ModelServer, model: str) -> dict[str, Any]:
+    named = {"llm_model": model, "llm_fast_model": model, "dual_level_synthesis_model": model}
+    return {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, **named}
+
+
+def _nobody() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
+
+
+async def test_readiness_tells_a_model_that_is_down_from_an_embedder_that_is(
+    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
+) -> None:
+    away = _nobody()
+    embedder = {"embedder": "openai", "embedding_model": "echo", "embedding_dimensions": 64}
+    cases: tuple[tuple[dict[str, Any], int, str, dict[str, str]], ...] = (
+        ({}, 200, "ok", {"llm": "ok", "embedder": "ok"}),
+        ({"openai_base_url": away}, 200, "degraded", {"llm": "model_unavailable", "embedder": "ok"}),
+        (
+            {"openai_base_url": away, **embedder},
+            503,
+            "unavailable",
+            {"llm": "model_unavailable", "embedder": "model_unavailable"},
+        ),
+        ({"llm": "extractive"}, 200, "ok", {"llm": "ok", "embedder": "ok"}),
+    )
+    for number, (changed, status, word, models) in enumerate(cases):
+        settings = _settings(server, "echo") | changed
+        async with open_world(tmp_path_factory.mktemp(f"ready-{number}"), **settings) as (_, http):
+            server.reset()
+            ready = await http.get("/health/ready")
+            again = await http.get("/health/ready")
+            (client,) = await new_tenant(http, "alpha", "admin")
+            shown = await client.data("GET", "/status")
+
+        assert (ready.status_code, ready.json()["status"], ready.json()["models"]) == (status, word, models), changed
+        assert again.json() == ready.json()
+        assert shown["model_states"] == models
+        assert any("model" in each for each in shown["warnings"]) is (set(models.values()) != {"ok"})
+        assert server.stats().total.calls == 0, "it costs no tokens"
+
+
+async def test_a_refused_key_shows_after_the_first_call(
+    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, server: ModelServer
+) -> None:
+    async with open_world(tmp_path_factory.mktemp("refused"), **_settings(server, "status-401")) as (_, http):
+        (client,) = await new_tenant(http, "alpha", "admin")
+        await client.upload("Mara Venn leads the Harbour Authority. The Harbour Authority built the pier in 1911.")
+        asked = {"query": "Who leads the Harbour Authority?"}
+        await http.post("/api/v1/answers", headers={"X-API-Key": str(client.caller.key)}, json=asked)
+        ready = await http.get("/health/ready")
+
+    assert (ready.status_code, ready.json()["models"]["llm"]) == (200, "model_refused")

@@ -1,0 +1,223 @@
+"""Documents are read in child processes: whatever one of them takes or breaks ends that document, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
+from agentic_rag_backend.ingestion.isolation import calls
+from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
+from agentic_rag_backend.ingestion.isolation.limits import Limits
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+
+TENANT = TenantId("t_" + "1" * 32)
+OWNER = (str(TENANT), "document-1", 1)
+SMALL = b"# Ada\n\nAda Lovelace wrote to Charles Babbage in London.\n"
+LONG = b"A sentence about Ada Lovelace in London. " * 120_000
+"""Five megabytes: reading them takes seconds, and tens of megabytes."""
+
+Opened = Callable[[Limits], Awaitable[Isolation]]
+
+
+@pytest.fixture
+async def opened() -> AsyncIterator[Opened]:
+    async with AsyncExitStack() as stack:
+
+        async def open_with(limits: Limits) -> Isolation:
+            isolation = Isolation(limits)
+            stack.push_async_callback(isolation.close)
+            await isolation.start()
+            return isolation
+
+        yield open_with
+
+
+async def title(isolation: Isolation, content: bytes = SMALL) -> object:
+    return await isolation.call("title", content, "text/markdown", None, False, size_bytes=len(content), tenant=TENANT)
+
+
+async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
+    _, chunks = await isolation.call("read", content, "text/markdown", OWNER, ChunkingOptions(), size_bytes=1)
+    found: list[Chunk] = chunks
+    return found
+
+
+async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    workshop = calls.Workshop(WordPieceTokenizer())
+    parsed, chunks = await isolation.call("read", SMALL, "text/markdown", OWNER, ChunkingOptions(), size_bytes=len(SMALL))
+    assert (parsed, chunks) == calls.read(workshop, SMALL, "text/markdown", OWNER, ChunkingOptions())
+    assert await title(isolation) == "Ada"
+    extractor = IsolatedExtractor(RuleExtractor(), isolation)
+    assert await extractor.extract("Ada", chunks) == RuleExtractor().extract_document("Ada", chunks)
+    with pytest.raises(UnreadableDocument, match="a PDF file"):
+        await title(isolation, b"%PDF-1.7")
+    with pytest.raises(WorkerFault, match="KeyError"):
+        await isolation.call("no such call", size_bytes=1)
+    assert await title(isolation) == "Ada"
+
+
+@pytest.mark.parametrize(
+    ("limits", "named"),
+    [
+        (Limits(cpu_s=0.2, timeout_s=60, memory_mb=1024), "0.2 seconds of processor time (PARSE_CPU_S)"),
+        (Limits(cpu_s=60, timeout_s=0.3, memory_mb=1024), "0.3 seconds (PARSE_TIMEOUT_S)"),
+        (Limits(cpu_s=60, timeout_s=120, memory_mb=16), "16 MiB of memory (PARSE_MEMORY_MB)"),
+    ],
+    ids=["processor time", "time", "memory"],
+)
+async def test_a_limit_ends_the_call_and_names_its_setting(opened: Opened, limits: Limits, named: str) -> None:
+    isolation = await opened(limits)
+    for _ in range(2):
+        with pytest.raises(ResourceLimit) as ended:
+            await read(isolation, LONG)
+        assert named in ended.value.message
+        assert ended.value.code == "resource_limit"
+        assert await title(isolation) == "Ada"
+
+
+async def test_the_loop_goes_on_while_a_child_works(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    reading = asyncio.create_task(read(isolation, LONG))
+    answered = 0
+    while not reading.done():
+        assert await title(isolation) == "Ada"
+        answered += 1
+    assert len(await reading) > 1000
+    assert answered > 10
+
+
+@pytest.mark.parametrize("by", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
+async def test_a_child_that_dies_ends_its_document_alone(opened: Opened, by: signal.Signals) -> None:
+    isolation = await opened(Limits())
+    reading = asyncio.create_task(read(isolation, LONG))
+    others = [asyncio.create_task(title(isolation)) for _ in range(4)]
+    os.kill(await _busy(isolation), by)
+    with pytest.raises(ResourceLimit, match=f"ended by {by.name}; its limits are 1024 MiB"):
+        await reading
+    assert await asyncio.gather(*others) == ["Ada"] * 4
+
+
+async def test_the_server_of_workers_heals(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    assert await title(isolation) == "Ada"
+    reading = asyncio.create_task(read(isolation, LONG))
+    await _busy(isolation)
+    os.kill(_server(isolation), signal.SIGKILL)
+    assert await title(isolation) == "Ada"
+    assert len(await reading) > 1000  # no fault of the document's
+
+
+async def test_a_kept_child_that_died_is_no_documents_fault(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    assert await title(isolation) == "Ada"
+    for pid in _children(_server(isolation)):
+        os.kill(pid, signal.SIGKILL)
+    assert await title(isolation) == "Ada"
+
+
+async def test_a_call_nobody_waits_for_ends(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    reading = asyncio.create_task(read(isolation, LONG))
+    pid = await _busy(isolation)
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
+    while pid in _children(_server(isolation)):
+        await asyncio.sleep(0.01)
+
+
+async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    held = os.open(__file__, os.O_RDONLY)
+    try:
+        os.set_inheritable(held, True)
+        isolation = await opened(Limits())
+        assert await title(isolation) == "Ada"
+        server = _server(isolation)
+        for pid in (server, *_children(server)):
+            if Path("/proc").exists():
+                assert b"sk-secret" not in Path(f"/proc/{pid}/environ").read_bytes()
+                links = {str(each.readlink()) for each in Path(f"/proc/{pid}/fd").iterdir()}
+                assert not [link for link in links if link.endswith(".py")]
+        for pid in _children(server):
+            if Path("/proc").exists():
+                assert len([*Path(f"/proc/{pid}/fd").iterdir()]) == 4  # three of nothing, and its own socket
+                assert os.getsid(pid) == pid
+    finally:
+        os.close(held)
+
+
+async def test_nothing_is_left_when_the_process_ends(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    reading = asyncio.create_task(read(isolation, LONG))
+    pid, server = await _busy(isolation), _server(isolation)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+    await isolation.close()
+    for each in (pid, server):
+        while _exists(each):
+            await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_left_when_the_process_is_killed() -> None:
+    program = """
+import asyncio
+from agentic_rag_backend.ingestion.isolation.client import Isolation
+
+async def main():
+    isolation = Isolation()
+    await isolation.call("title", b"# Ada", "text/markdown", None, False, size_bytes=5)
+    print(isolation.server_pid, flush=True)
+    await isolation.call("title", b"- [a](b)" * 20_000_000, "text/markdown", None, False, size_bytes=1)
+
+asyncio.run(main())
+"""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    server = int(await process.stdout.readline())
+    workers = _children(server)
+    assert workers
+    process.kill()
+    await process.wait()
+    for each in (server, *workers):
+        while _exists(each):
+            await asyncio.sleep(0.01)
+
+
+def _server(isolation: Isolation) -> int:
+    assert isolation.server_pid is not None
+    return isolation.server_pid
+
+
+def _children(pid: int) -> list[int]:
+    return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def _busy(isolation: Isolation) -> int:
+    """Return the worker that has worked for a while."""
+    while True:
+        for pid in _children(_server(isolation)):
+            used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            if int(used[11]) > 15:  # hundredths of a second of processor time
+                return pid
+        await asyncio.sleep(0.01)
+
+
+def _exists(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

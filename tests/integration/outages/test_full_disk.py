@@ -1,0 +1,113 @@
+"""A disk without room: what is written is refused as that, what is there is found, and it heals by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agentic_rag_backend.api.app import create_app
+from agentic_rag_backend.container import open_container
+from agentic_rag_backend.settings import Settings
+
+MIB = 1024 * 1024
+DISK_MIB = 400
+Full = Callable[[int], None]
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder on a small disk of its own."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = shutil.which("mount")
+    if os.geteuid() != 0 or mount is None:
+        pytest.skip("a small disk is a tmpfs, which only root may mount")
+    made = subprocess.run(
+        [mount, "-t", "tmpfs", "-o", f"size={DISK_MIB}m", "tmpfs", str(folder)], capture_output=True, check=False
+    )
+    if made.returncode:
+        pytest.skip(f"no tmpfs can be mounted here: {made.stderr.decode()[-200:]}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk: Path, leaving_bytes: int) -> Path:
+    """Take the disk's room but ``leaving_bytes`` and return the file that does."""
+    filler = disk / "filler"
+    with filler.open("ab") as file, suppress(OSError):
+        while (left := shutil.disk_usage(disk).free - leaving_bytes) > 0:
+            file.write(b"\0" * min(left, MIB))
+            file.flush()
+    return filler
+
+
+@asynccontextmanager
+async def serving(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    settings = Settings(data_dir=folder, _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.05)
+    async with open_container(settings) as container:
+        tenant = await container.catalogue.tenants.create("acme")
+        key = (await container.tenants.issue_key(tenant.id, name="full")).secret
+        transport = httpx.ASGITransport(create_app(container))
+        async with httpx.AsyncClient(transport=transport, base_url="http://test/api/v1", headers={"X-API-Key": key}) as http:
+            yield http
+
+
+async def until(ask: Callable[[], Any], holds: Callable[[Any], bool]) -> Any:
+    async with asyncio.timeout(150):
+        while not holds(found := await ask()):
+            await asyncio.sleep(0.1)
+    return found
+
+
+async def submit(http: httpx.AsyncClient, number: int, size: int = 0) -> httpx.Response:
+    text = f"# Report {number}\n\nMara Voss founded the Tidal Institute {number} in Greenholm. " + "The tide rose. " * (
+        size // 15
+    )
+    return await http.post("/documents", json={"text": text, "key": f"report-{number}"})
+
+
+async def found(http: httpx.AsyncClient, number: int) -> list[str]:
+    response = await http.post("/search", json={"query": f"Who founded the Tidal Institute {number}?", "strategy": "dense"})
+    assert response.status_code == 200, response.text
+    return [hit["title"] for hit in response.json()["data"]["results"]]
+
+
+@pytest.mark.slow
+@pytest.mark.alone
+async def test_a_full_disk_is_told_and_heals_by_itself(disk: Path) -> None:
+    async with serving(disk / "data") as http:
+        job = (await submit(http, 0)).json()["data"]["job_id"]
+        await until(lambda: http.get(f"/jobs/{job}"), lambda answer: answer.json()["data"]["state"] == "succeeded")
+        ready = f"{http.base_url.scheme}://test/health/ready"
+        assert (await http.get(ready)).status_code == 200
+
+        filler = fill(disk, 4 * MIB)
+        states = (await http.get(ready)).json()["stores"]
+        assert {states[name] for name in ("catalogue", "graph", "vectors", "blobs")} == {"storage_full"}
+        # Small things still fit: it is accepted, and its job waits.
+        waiting = (await submit(http, 1)).json()["data"]["job_id"]
+        held = await until(lambda: http.get(f"/jobs/{waiting}"), lambda answer: "full" in str(answer.json()["data"]["message"]))
+        assert held.json()["data"]["state"] in ("queued", "running")
+        assert await found(http, 0) == ["Report 0"]
+
+        fill(disk, 0)
+        refused = await submit(http, 2, size=MIB)
+        assert (refused.status_code, refused.json()["code"]) == (507, "storage_full"), refused.text
+        assert str(disk) not in refused.text
+        assert await found(http, 0) == ["Report 0"]
+
+        filler.unlink()
+        await until(lambda: http.get(f"/jobs/{waiting}"), lambda answer: answer.json()["data"]["state"] == "succeeded")
+        assert (await http.get(ready)).status_code == 200
+        again = (await submit(http, 2)).json()["data"]["job_id"]
+        await until(lambda: http.get(f"/jobs/{again}"), lambda answer: answer.json()["data"]["state"] == "succeeded")
+        assert set(await found(http, 2)) == {"Report 0", "Report 1", "Report 2"}

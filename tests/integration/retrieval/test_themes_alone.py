@@ -1,0 +1,99 @@
+"""Where the low level fails or is empty, questions are answered from themes and the passages behind them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.answer import Answer
+from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.retrieval.backing import PassagesBehind
+from agentic_rag_backend.retrieval.community import CommunityRetriever
+from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+Examples = tuple[Container, TenantId]
+
+
+class Failing:
+    async def retrieve(self, query: Query) -> Retrieval:
+        raise StoreUnavailable("away")
+
+
+class Empty:
+    async def retrieve(self, query: Query) -> Retrieval:
+        return Retrieval(trace=Trace(strategy="graph"))
+
+
+@pytest.fixture(scope="module")
+def questions(request: pytest.FixtureRequest) -> dict[str, list[str]]:
+    lines = (request.config.rootpath / "examples" / "questions.jsonl").read_text().splitlines()
+    asked: dict[str, list[str]] = {}
+    for line in map(json.loads, lines):
+        asked.setdefault(line["type"], []).append(line["question"])
+    return asked
+
+
+async def answered(examples: Examples, question: str, low: Any) -> Answer:
+    """Answer from both levels, with the floors of the settings and another low level."""
+    container, tenant = examples
+    query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=question, limit=10, dual_level=True)
+    # What the registry built, but for the low level.
+    built: Any = container.retrievers.get("dual_level")
+    alone = DualLevel(low, built._high, built._options, behind=built._behind)
+    assert isinstance(built._high, CommunityRetriever)
+    assert isinstance(built._behind, PassagesBehind)
+    return await container.answers.synthesise(query, await alone.retrieve(query))
+
+
+async def citations_check(examples: Examples, answer: Answer) -> None:
+    container, tenant = examples
+    for citation in answer.citations:
+        text = (await container.catalogue.documents.hydrate(tenant, [citation.chunk_id]))[citation.chunk_id].chunk
+        start = citation.start_char - text.start_char
+        assert text.text[start : start + len(citation.quote)] == citation.quote
+
+
+@pytest.mark.parametrize(("low", "themes", "facts"), [(Failing, 7, 18), (Empty, 6, 18)])
+async def test_themes_answer_alone(
+    examples: Examples, questions: dict[str, list[str]], low: Any, themes: int, facts: int
+) -> None:
+    grounded: dict[str, int] = {}
+    for kind, asked in questions.items():
+        for question in asked:
+            answer = await answered(examples, question, low())
+            assert answer.retrieval.hits == ()
+            assert answer.retrieval.trace.fallback_used
+            await citations_check(examples, answer)
+            assert answer.grounded is bool(answer.citations)
+            grounded[kind] = grounded.get(kind, 0) + answer.grounded
+    assert grounded["theme"] >= themes
+    assert grounded["single"] + grounded["two_hop"] >= facts
+    assert grounded["unanswerable"] == 0
+
+
+async def test_an_answer_of_the_strategy_community_rests_on_passages_too(
+    examples: Examples, questions: dict[str, list[str]]
+) -> None:
+    container, tenant = examples
+    query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=questions["theme"][0])
+    answer = await container.answers.answer(query, strategy="community")
+    assert answer.grounded
+    assert answer.retrieval.hits == ()
+    await citations_check(examples, answer)
+
+
+async def test_a_floor_drops_themes_only_while_the_low_level_answers_or_is_empty(
+    examples: Examples, questions: dict[str, list[str]]
+) -> None:
+    container, tenant = examples
+    query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=questions["theme"][3], dual_level=True)
+    built: Any = container.retrievers.get("dual_level")
+    high, options = built._high, DualLevelOptions(high_min_score=0.99)
+    assert (await DualLevel(Empty(), high, options).retrieve(query)).themes == ()
+    assert len((await DualLevel(Failing(), high, options).retrieve(query)).themes) == 5

@@ -1,0 +1,96 @@
+"""What reads a tenant's text takes time in proportion to its length, whatever the text is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+from regular_expressions import superlinear
+
+from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.statements import is_statement
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.words import content_forms, names_and_numbers
+from agentic_rag_backend.errors import UnreadableDocument
+from agentic_rag_backend.generation.claims import read_claims
+from agentic_rag_backend.ingestion.chunking.passages import chunks_of
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
+from agentic_rag_backend.knowledge.extraction.questions import query_names, query_phrases
+from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
+from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.retrieval.dual_level import preset_for
+
+TENANT = TenantId("t_" + "1" * 32)
+UNITS = (
+    "# a\n", "# a", "## A b\n\ntext\n\n", "a\n===\n", "a\n-\n", "`", "```\n", "~~~a`\n", "[", "[a](", "![a](b)", "](", "*",
+    "_a_ ", "> ", "- ", "1. ", "| a ", "|\n", " ", "\t", "\n", "\n \n", ".", ". ", "a. ", "A.", "A. ", "Dr. ", "U.S. ", "...",
+    "!?", "。", "[1]", "[1] ", "[1,", ".)", ".\"", "'", "'s ", "’s", "A", "Ab ", "Ab Cd of ", "Ab, ", "Ab (", "Ab (AB) ",
+    "AB ", "the ", "Ab the ", "Anna Lee and ", "in 1999 ", "1,", "1.", "1-", "May 5, 1999, ", "-", "a-", "A-b", "_", "a_b.",
+    "aB", "http://a", "www.", "\"A\" ", "“", "Ab & ", "AbCd ", "é", "\u0301", "雨", "雨。", "what is ", "how many ", "<", "&lt;",
+    "---\n", "a: b\n", "Ab is Cd. ",
+)  # fmt: skip
+BEGINNINGS = ("", "# a", "---\na: b\n", "Ab (")
+
+TOKENIZER = WordPieceTokenizer()
+EXTRACTOR = RuleExtractor()
+
+
+def texts(size: int) -> Iterator[str]:
+    for unit in UNITS:
+        yield (unit * size)[:size]
+        yield (unit * size)[:size] + "b"
+    for beginning in BEGINNINGS[1:]:
+        for unit in ("[", " ", ".", "#", "(", "\n"):
+            yield beginning + unit * size + "b"
+
+
+def _chunks(text: str) -> list[Chunk]:
+    parsed = ParsedDocument(text=text, headings=tuple(headings_of(text)))
+    return chunks_of(TENANT, "document", 1, parsed, ChunkingOptions(), tokenizer=TOKENIZER)
+
+
+def _parse(text: str) -> None:
+    try:
+        parse_markdown(text.encode())
+    except UnreadableDocument:
+        return
+
+
+def _extract(text: str) -> None:
+    EXTRACTOR.extract_document("Ab Cd", _whole(text))
+
+
+def _whole(text: str) -> list[Chunk]:
+    """Return the text as chunks as long as the longest that can be asked for."""
+    longest = 2048
+    return [
+        Chunk(
+            id=str(start), document_id="d", version=1, ordinal=start, text=text[start : start + longest], start_char=start,
+            end_char=start + longest, start_line=1, end_line=1, size_tokens=1, content_hash="", headings=("Ab", "Ef (Gh)"),
+        )
+        for start in range(0, len(text), longest)
+    ]  # fmt: skip
+
+
+READERS: Mapping[str, Callable[[str], object]] = {
+    "parsing": _parse,
+    "chunking": _chunks,
+    "extraction": _extract,
+    "sentences": split_sentences,
+    "statements": is_statement,
+    "claims": read_claims,
+    "words": content_forms,
+    "names and numbers": names_and_numbers,
+    "names of a question": query_names,
+    "phrases of a question": query_phrases,
+    "form of a question": preset_for,
+    "a name": normalise_name,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_it_takes_linear_time(reader: str) -> None:
+    assert superlinear(READERS[reader], texts, sizes=(600, 2_400, 9_600)) is None

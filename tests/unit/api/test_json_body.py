@@ -1,0 +1,95 @@
+"""JSON bodies: what is too much is refused before a parser makes objects of it, whatever it is made of."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentic_rag_backend.api import json_body
+from agentic_rag_backend.api.json_body import MAX_DEPTH, MAX_VALUES, loaded
+from agentic_rag_backend.errors import InvalidRequest
+
+MIB = 1024 * 1024
+BOMBS = {
+    "objects": lambda size: b'{"z": [' + b"{}," * (size // 3) + b"{}]}",
+    "lists": lambda size: b"[" * size,
+    "numbers": lambda size: b"[" + b"1," * (size // 2) + b"1]",
+    "strings": lambda size: b"[" + b'"",' * (size // 3) + b'""]',
+    "quotes": lambda size: b'"' * size,
+    "keys": lambda size: b"{" + b",".join(b'"%d":1' % number for number in range(size // 12)) + b"}",
+    "behind an escape": lambda size: b'["\\\\", "\\"", ' + b"{}," * (size // 3) + b"{}]",
+}
+LONG = {
+    "text": lambda size: b'{"text": "' + b"a, [b] {c} " * (size // 11) + b'"}',
+    "escaped quotes": lambda size: b'{"text": "' + b'\\"' * (size // 2) + b'"}',
+    "escaped backslashes": lambda size: b'{"text": "' + b"\\\\" * (size // 2) + b'"}',
+    "an open string": lambda size: b'{"text": "' + b'\\"' * (size // 2),
+    "spaces": lambda size: b'{"text": "a"' + b" " * size + b"}",
+    "digits": lambda size: b'{"a": ' + b"1" * size + b"}",
+    "a fraction": lambda size: b'{"a": 0.' + b"1" * size + b"}",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS.keys())
+def test_what_holds_too_many_values_reaches_no_parser(monkeypatch: pytest.MonkeyPatch, bomb: Any) -> None:
+    def parse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a parser was asked")
+
+    monkeypatch.setattr(json_body.orjson, "loads", parse)
+    monkeypatch.setattr(json_body.json, "loads", parse)
+    with pytest.raises(InvalidRequest, match=str(MAX_VALUES)):
+        loaded(bomb(MIB))
+
+
+@pytest.mark.parametrize("long", [*LONG.values(), *BOMBS.values()], ids=[*LONG, *BOMBS])
+def test_the_cost_grows_with_the_bytes_and_no_faster(long: Any) -> None:
+    def cost(size: int) -> float:
+        raw, best = long(size), float("inf")
+        for _ in range(3):
+            begun = time.thread_time()
+            with suppress(InvalidRequest):
+                loaded(raw)
+            best = min(best, time.thread_time() - begun)
+        return best
+
+    # Quadratic work would take 64 times as long, not 8; what is constant is in both.
+    assert cost(8 * MIB) < 24 * cost(MIB) + 0.01
+
+
+def test_as_many_values_and_levels_as_are_allowed() -> None:
+    assert len(loaded(json.dumps([0] * (MAX_VALUES - 2)))) == MAX_VALUES - 2
+    nested: Any = []
+    for _ in range(MAX_DEPTH - 1):
+        nested = [nested]
+    assert loaded(json.dumps(nested)) == nested
+    with pytest.raises(InvalidRequest, match=f"{MAX_DEPTH}.*{MAX_DEPTH + 1}"):
+        loaded(json.dumps([nested]))
+
+
+TEXT = st.text(max_size=20)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=20,
+)
+unhurried = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@unhurried
+@given(JSON, st.booleans())
+def test_whatever_is_json_is_read_as_it_is(value: Any, ascii_only: bool) -> None:
+    raw = json.dumps(value, ensure_ascii=ascii_only).encode()
+    assert loaded(raw) == json.loads(raw)
+
+
+@unhurried
+@given(st.binary(max_size=400) | st.text(alphabet='"\\[]{},:0aué', max_size=400).map(str.encode))
+def test_any_bytes_are_a_value_or_a_problem(raw: bytes) -> None:
+    with suppress(InvalidRequest):
+        assert loaded(raw) == json.loads(raw)

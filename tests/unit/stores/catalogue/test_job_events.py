@@ -1,0 +1,48 @@
+"""The log tells of each job's start and end, with whose it was and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from agentic_rag_backend.domain.job import JobKind, JobState
+from agentic_rag_backend.stores.catalogue import job_events
+from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.testing.catalogue_samples import nothing
+
+
+@pytest.fixture
+async def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqlCatalogue]:
+    monkeypatch.setattr(job_events, "_log", structlog.get_logger("of this test"))  # another test's may be cached
+    opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await opened.migrate()
+    yield opened
+    await opened.close()
+
+
+async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue) -> None:
+    tenant = (await catalogue.tenants.create("acme")).id
+    result = {"chunks": 3, "title": "not a count", "unchanged": True, "stages_ms": {"read": 1.5}, "levels": {}, "ids": ["x"]}
+    with capture_logs() as logs:
+        job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
+        await catalogue.jobs.start(tenant, job.id)
+        await catalogue.jobs.finish(tenant, job.id, JobState.SUCCEEDED, result=result)
+        await catalogue.jobs.finish(tenant, job.id, JobState.FAILED)
+    began, ended = logs
+    about = {"tenant": str(tenant), "job": job.id, "kind": "rebuild", "attempt": 1, "log_level": "info"}
+    assert began == {**about, "event": "job_started"}
+    assert ended.pop("seconds") >= 0
+    assert ended == {**about, "event": "job_ended", "state": "succeeded", "counts": {"chunks": 3, "stages_ms": {"read": 1.5}}}
+
+
+async def test_a_failure_is_logged_with_its_reason(catalogue: SqlCatalogue) -> None:
+    tenant = (await catalogue.tenants.create("acme")).id
+    job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
+    with capture_logs() as logs:
+        await catalogue.jobs.finish(tenant, job.id, JobState.FAILED, error={"code": "store_unavailable", "message": "away"})
+    (ended,) = logs
+    assert (ended["state"], ended["code"], ended["reason"], "seconds" in ended) == ("failed", "store_unavailable", "away", False)
