@@ -27,6 +27,8 @@ from agentic_rag_backend.transfer.identity import Identity
 from agentic_rag_backend.transfer.importing import Filling
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 
+SWITCH, SHARE = "DUAL_LEVEL_RETRIEVAL_ENABLED", "DUAL_LEVEL_LOW_WEIGHT"
+
 
 @pytest.fixture
 async def exported(opens: Opens, tmp_path: Path) -> tuple[TenantId, Members]:
@@ -78,7 +80,8 @@ async def test_names_and_flags_are_refused_before_there_is_a_tenant(
     path = tmp_path / "hostile"
     async with opens("to") as target:
         before = len((await target.container.tenants.list(limit=100)).items)
-        for place, value in ((("tenant", "name"), "bell\a"), (("flags",), {"NO_SUCH_FLAG": True})):
+        flags = ({"NO_SUCH_FLAG": True}, {SHARE: 1.5}, {SHARE: "0.7"}, {SHARE: True}, {SWITCH: 1}, {SWITCH: 0.5})
+        for place, value in ((("tenant", "name"), "bell\a"), *((("flags",), each) for each in flags)):
             path.write_bytes(packed(changed(members, "manifest.json", 0, place, value)))
             with pytest.raises(InvalidRequest):
                 await target.container.transfer.begin(path)

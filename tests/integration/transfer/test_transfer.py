@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from moved_tenants import Opens, report
+from moved_tenants import FLAGS, Opens, report
 
 from agentic_rag_backend.container import adapters
 from agentic_rag_backend.domain.job import JobState
@@ -61,8 +61,7 @@ async def test_under_its_own_id_everything_is_the_same_and_nothing_is_computed(
         assert await target.differences(tenant) == {}
         again = await target.rebuilt(tenant, "incremental")
         assert (again.result or {})["summaries_written"] == 0
-        flags = await target.container.catalogue.tenants.flags(tenant)
-        assert flags == {"DUAL_LEVEL_RETRIEVAL_ENABLED": True}
+        assert await target.container.catalogue.tenants.flags(tenant) == FLAGS
 
 
 async def test_under_another_id_every_id_is_another_and_nothing_is_paid_again(

@@ -289,7 +289,7 @@ class Exporter:
             written_at=datetime.now(UTC),
             tenant=TenantName(id=snapshot.tenant.id.value, name=snapshot.tenant.name),
             state_version=snapshot.tenant.state_version,
-            flags={name: value for name, value in snapshot.flags.items() if isinstance(value, bool)},
+            flags=dict(snapshot.flags),
             embedder=self._source.embedder.fingerprint,
             dimensions=self._source.embedder.dimensions,
             extractor=self._source.extractor.version,

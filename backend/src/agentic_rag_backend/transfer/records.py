@@ -21,6 +21,7 @@ from agentic_rag_backend.transfer.values import (
     Details,
     Extracted,
     Failed,
+    Flag,
     Key,
     Level,
     Line,
@@ -81,7 +82,7 @@ class Manifest(Record):
     written_at: Time
     tenant: TenantName
     state_version: Annotated[int, Field(ge=0, le=MAX_COUNTER)]
-    flags: dict[Name, bool]
+    flags: dict[Name, Flag]
     embedder: Name
     dimensions: Annotated[int, Field(ge=1, le=65_536)]
     extractor: Name

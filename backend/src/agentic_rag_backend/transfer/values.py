@@ -8,7 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, Field, StringConstraints
+from pydantic import AfterValidator, AwareDatetime, Field, StrictBool, StrictFloat, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from agentic_rag_backend.domain.document import Failure, ProcessingOptions
@@ -50,6 +50,8 @@ Packed = Annotated[str, StringConstraints(max_length=400_000)]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Counter = Annotated[int, Field(ge=1, le=MAX_COUNTER)]
 Level = Annotated[int, Field(ge=0, le=MAX_LEVEL)]
+Flag = StrictBool | Annotated[StrictFloat, Field(ge=0, le=1)]
+"""A switch, or a share; strict, since a number is no switch. Which flag takes which, `tenancy.features` knows."""
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
