@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import structlog
+from starlette.types import Message, Receive
 
 from agentic_rag_backend.api.guard import LargeBodies
+from agentic_rag_backend.telemetry.metrics import REGISTRY
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import Client, World
@@ -27,14 +29,25 @@ async def asked(
     app: Any, method: str, path: str, headers: dict[str, str], query: bytes = b"limt=5"
 ) -> tuple[int, dict[str, Any], int]:
     """Ask without a client in between; return status, problem, and how often the body was asked for."""
-    reads, sent = 0, []
+    reads = 0
 
     async def receive() -> dict[str, Any]:
         nonlocal reads
         reads += 1
         return {"type": "http.request", "body": b"{" * 1024, "more_body": True}
 
-    async def send(message: Any) -> None:
+    sent = await exchanged(app, method, path, headers, receive, query)
+    body = b"".join(message.get("body", b"") for message in sent)
+    return sent[0]["status"], json.loads(body), reads
+
+
+async def exchanged(
+    app: Any, method: str, path: str, headers: dict[str, str], receive: Receive, query: bytes = b""
+) -> list[Message]:
+    """Return what the application sends for a request whose body comes from ``receive``."""
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
         sent.append(message)
 
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
@@ -54,8 +67,7 @@ async def asked(
     }
     async with asyncio.timeout(30):
         await app(scope, receive, send)
-    body = b"".join(message.get("body", b"") for message in sent)
-    return sent[0]["status"], json.loads(body), reads
+    return sent
 
 
 def routes(app: Any) -> Iterator[tuple[str, str]]:
@@ -104,11 +116,29 @@ async def test_an_address_or_method_that_is_not_there_reads_no_body(world: World
 
 async def test_a_declared_length_beyond_the_limit_is_refused_unread(world: World) -> None:
     key = {"X-API-Key": str(world.alpha.caller.key), "Content-Type": "application/json", "Content-Length": str(LARGE * 2)}
-    for path, limit in ((f"{BASE}/search", 64 * 1024), (f"{BASE}/documents", LARGE)):
+    limits = ((f"{BASE}/admin/reconcile", 64 * 1024), (f"{BASE}/search", 64 * 1024 + 12 * 8_064), (f"{BASE}/documents", LARGE))
+    for path, limit in limits:
         status, problem, reads = await asked(world.app, "POST", path, key, b"")
         assert (status, problem["code"], reads) == (413, "payload_too_large", 0), problem
         assert str(limit) in problem["detail"]
         assert str(LARGE * 2) in problem["detail"]
+
+
+async def test_a_body_whose_every_text_is_as_long_as_it_may_be_fits(world: World) -> None:
+    longest = "\N{MATHEMATICAL DOUBLE-STRUCK CAPITAL A}" * 8_000  # twelve bytes a character, escaped
+    turns = [{"role": role, "content": longest} for role in ("user", "assistant") * 10]
+    for body in ({"query": "Who leads the Harbour Authority?", "history": turns}, {"query": longest, "history": turns}):
+        sent = json.dumps({**body, "strategy": "sparse"}).encode()
+        assert len(sent) > 20 * 8_000 * 12
+        response = await world.alpha.request("POST", "/answers", content=sent, headers={"Content-Type": "application/json"})
+        assert response.status_code == 200, response.text
+    sent = json.dumps({"query": longest, "strategy": "sparse"}).encode()
+    response = await world.alpha.request("POST", "/search", content=sent, headers={"Content-Type": "application/json"})
+    assert response.status_code == 200, response.text
+    sent = json.dumps({"query": longest, "history": turns, "options": {"a": "x" * 100_000}}).encode()
+    refused = await world.alpha.request("POST", "/answers", content=sent, headers={"Content-Type": "application/json"})
+    assert refused.status_code == 413
+    assert str(64 * 1024 + 12 * (21 * 8_000 + 2 * 64)) in refused.json()["detail"]
 
 
 async def test_a_body_that_stops_arriving_is_408_and_ends_the_connection(world: World) -> None:
@@ -132,6 +162,67 @@ async def test_a_body_that_stops_arriving_is_408_and_ends_the_connection(world: 
         assert response.headers["connection"] == "close"
         assert "BODY_TIMEOUT_S" in response.json()["detail"]
         assert "10 had arrived" in response.json()["detail"]
+
+
+def counted(route: str, status: int) -> float:
+    labels = {"method": "POST", "route": BASE + route, "status": str(status)}
+    return REGISTRY.get_sample_value("agentic_rag_http_requests_total", labels) or 0.0
+
+
+async def test_a_client_that_goes_away_in_the_middle_of_its_body_is_one_line_and_no_server_error(world: World) -> None:
+    form, archive = "multipart/form-data; boundary=b", "application/gzip"
+    begun = b'--b\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\nThe pier'
+    cases = [
+        ("/search", {"Content-Type": "application/json"}, b'{"query": '),
+        ("/answers", {"Content-Type": "application/json"}, b""),
+        ("/documents", {"Content-Type": "application/json"}, b'{"text": "' + b"x" * 300_000),
+        ("/documents", {"Content-Type": form}, begun),
+        ("/documents", {"Content-Type": form, "Idempotency-Key": "gone"}, begun),
+        ("/tenants/import", {"Content-Type": archive, "X-API-Key": str(world.operator.caller.key)}, b"\x1f\x8b"),
+    ]
+    before = await world.held()
+    for path, headers, part in cases:
+        arriving: Iterator[Message] = iter(
+            [{"type": "http.request", "body": part, "more_body": True}, {"type": "http.disconnect"}]
+        )
+
+        async def receive(arriving: Iterator[Message] = arriving) -> Message:
+            return next(arriving)
+
+        gone, failed = counted(path, 0), counted(path, 500)
+        with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+            sent = await exchanged(
+                world.app,
+                "POST",
+                BASE + path,
+                {"X-API-Key": str(world.alpha.caller.key), "X-Request-Id": "gone-1", **headers},
+                receive,
+            )
+        assert sent == [], path
+        assert [(line["event"], line["log_level"], line["status"], line["request_id"]) for line in logged] == [
+            ("request", "info", 0, "gone-1")
+        ], path
+        assert (counted(path, 0), counted(path, 500)) == (gone + 1, failed), path
+    assert await world.held() == before
+
+
+async def test_a_request_that_crashes_is_one_line_counted_as_500_and_answered_with_its_id(world: World) -> None:
+    class Broken:
+        async def authenticate(self, *_: Any, **__: Any) -> None:
+            raise RuntimeError("boom")
+
+    served, failed, gone = world.app.state.container, counted("/search", 500), counted("/search", 0)
+    world.app.state.container = SimpleNamespace(authenticator=Broken(), settings=served.settings)
+    try:
+        with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as logged:
+            response = await world.alpha.http.post(f"{BASE}/search", headers={"X-API-Key": "any", "X-Request-Id": "crash-1"})
+    finally:
+        world.app.state.container = served
+    assert (response.status_code, response.headers["x-request-id"]) == (500, "crash-1")
+    assert response.json()["requestId"] == "crash-1"
+    assert "boom" not in response.text
+    assert [(line["event"], line["request_id"]) for line in logged] == [("request_crashed", "crash-1"), ("request", "crash-1")]
+    assert (counted("/search", 500), counted("/search", 0)) == (failed + 1, gone)
 
 
 async def test_large_bodies_of_one_tenant_wait_for_one_another_and_not_for_another_tenants() -> None:

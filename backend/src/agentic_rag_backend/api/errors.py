@@ -30,6 +30,13 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
     return _response(error.status, error.code, error.title, error.message, request_id, errors, problem_headers(error))
 
 
+def crash(error: Exception, *, request_id: str) -> JSONResponse:
+    """Log an error that nothing foresaw, and return the problem that hides it."""
+    log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
+    hidden = AgenticRagError("an unexpected error; the server's log has it under this requestId")
+    return problem(hidden, request_id=request_id)
+
+
 def problem_headers(error: AgenticRagError) -> dict[str, str]:
     """Return the headers that go with ``error``; 429 and 503 always say when to ask again."""
     headers = {}
@@ -110,9 +117,7 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def _unexpected(request: Request, error: Exception) -> JSONResponse:
-        log.error("request_crashed", error=type(error).__name__, exc_info=error)
-        hidden = AgenticRagError("an unexpected error; the server's log has it under this requestId")
-        return problem(hidden, request_id=request_id_of(request))
+        return crash(error, request_id=request_id_of(request))
 
 
 def _framework_headers(request: Request, error: HTTPException) -> dict[str, str]:

@@ -12,9 +12,10 @@ from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from agentic_rag_backend.api.errors import problem
+from agentic_rag_backend.api.errors import crash, problem
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
 from agentic_rag_backend.telemetry.metrics import count_request
 
@@ -60,17 +61,21 @@ class RequestContext:
             async with asyncio.timeout_at(deadline.at) as timeout:
                 response.timeout = scope["state"]["timeout"] = timeout
                 await self._app(scope, receive, response)
+        except ClientDisconnect:
+            pass  # in the middle of its body: nobody is left to answer, and `_report` counts it as status 0
         except TimeoutError:
             deadline = scope["state"]["deadline"]
             if scope["state"].get("reading_body", False):
                 error: AgenticRagError = RequestIncomplete(f"the body took longer than {deadline.limit}")
             else:
                 error = deadline.error()
-            await self._refuse(scope, receive, response, error)
-
-    async def _refuse(self, scope: Scope, receive: Receive, response: _Response, error: AgenticRagError) -> None:
-        if not response.started:
-            await problem(error, request_id=scope["state"]["request_id"])(scope, receive, response)
+            if not response.started:
+                await problem(error, request_id=scope["state"]["request_id"])(scope, receive, response)
+        except Exception as error:
+            # Here, and not in the framework's outermost layer, so that the response has its id and is counted by its status.
+            if response.started:
+                raise
+            await crash(error, request_id=scope["state"]["request_id"])(scope, receive, response)
 
 
 @dataclass(frozen=True, slots=True)
