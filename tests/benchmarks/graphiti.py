@@ -42,6 +42,7 @@ from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.hybrid import Hybrid
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
@@ -418,7 +419,7 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
         graphs = TenantGraphs(graph, catalogue.documents, max_bytes=512 * 1024 * 1024)
         engines: dict[str, GraphSearch | None] = {"with the interface": ours, "without": stock, "direct": None}
         ways = {
-            name: (GraphRetriever(replace(stores, leg=GraphLeg(engine, timeout_s=120)), graphs), engine)
+            name: (GraphRetriever(replace(stores, leg=GraphLeg(engine, timeout_s=120)), graphs, Hybrid(stores, graphs)), engine)
             for name, engine in engines.items()
         }
         results: dict[str, Any] = {}

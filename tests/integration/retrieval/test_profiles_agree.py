@@ -125,7 +125,7 @@ async def ask(container: Container, question: str, strategy: str, *, leg: GraphL
     query = Query(tenant=tenant, text=question, limit=LIMIT, dual_level=False)
     retriever: Any = container.retrievers.get(strategy)
     if leg is not None:
-        retriever = GraphRetriever(replace(retriever._stores, leg=leg), retriever._graphs)
+        retriever = GraphRetriever(replace(retriever._stores, leg=leg), retriever._graphs, retriever._hybrid)
     found: Retrieval = await retriever.retrieve(query)
     return found
 
@@ -200,7 +200,7 @@ async def test_without_graphiti_the_direct_path_answers_and_says_so(
 async def test_the_dual_level_hands_on_that_the_leg_failed(profiles: dict[str, Container]) -> None:
     low: Any = profiles["neo4j"].retrievers.get("graph")
     both = DualLevel(
-        GraphRetriever(replace(low._stores, leg=GraphLeg(Broken(hangs=False))), low._graphs),
+        GraphRetriever(replace(low._stores, leg=GraphLeg(Broken(hangs=False))), low._graphs, low._hybrid),
         CommunityRetriever(ThemeFinder(low._stores)),
         DualLevelOptions(),
     )

@@ -277,7 +277,7 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
     error, instead = ModelUnavailable("away"), "It was switched on in 2011. [1]"
     for text in ("", "Mira Vo", "It employs 900 cooks. [1] It stu"):
         events = await replaced(Scripted(text, error=error))
-        assert ended(events) == (instead, "extractive", "the model did not write the answer: model_unavailable", 2)
+        assert ended(events) == (instead, "extractive", "the model did not write the answer: model_unavailable", 1)
         assert events[-1].answer.dropped == ()  # type: ignore[union-attr]
     for text in ("", '{"answer": "It employs', "It employs 900 cooks."):
         events = await replaced(Scripted(text))
@@ -286,7 +286,7 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
 
 async def test_what_was_checked_before_a_model_broke_off_is_the_answer() -> None:
     events = await replaced(Scripted(f"{KEPT} It studies", error=ModelUnavailable("broke off")))
-    assert ended(events) == (KEPT, "scripted", "the model broke off its answer: model_unavailable", 1)
+    assert ended(events) == (KEPT, "scripted", "the model broke off its answer: model_unavailable", 0)
 
 
 async def test_a_model_that_hangs_is_not_waited_for() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -116,3 +117,14 @@ def test_a_chunks_entities_come_rarest_first(graph_of: Callable[..., TenantGraph
     assert entities_of(graph, "unknown") == ()
     (first, *_) = entities_of(graph, "c1")
     assert (first.id, first.type) == ("e:Again", "thing")
+
+
+async def test_a_question_reads_one_version_of_a_document(query: Make, visible: Make) -> None:
+    """A commit between two reads of one question must not show an old passage beside a new one."""
+    old, new = visible("c1", document_id="d"), visible("c2", document_id="d")
+    new = replace(new, chunk=replace(new.chunk, version=2))
+    asked = query()
+    assert await shown(asked, old, visible("c3")) == {"c1", "c3"}
+    assert await shown(asked, new, visible("c3")) == {"c3"}
+    assert await shown(replace(asked, limit=50), new) == set()
+    assert await shown(query(), new, visible("c3")) == {"c2", "c3"}

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client import generate_latest
 
+from agentic_rag_backend.telemetry import metrics
 from agentic_rag_backend.telemetry.metrics import MAX_NAMES, OTHER, REGISTRY, ModelCall, count_model_call, count_request
 
 
 def value(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
+@pytest.fixture(autouse=True)
+def no_names_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this test's names through: the counters are the process's, and other tests have named models before."""
+    monkeypatch.setattr(metrics, "_models", metrics._Names())
+    monkeypatch.setattr(metrics, "_purposes", metrics._Names())
 
 
 def test_a_model_call_counts_its_tokens_and_its_time() -> None:
@@ -23,13 +32,19 @@ def test_a_model_call_counts_its_tokens_and_its_time() -> None:
     assert value("agentic_rag_model_call_duration_seconds_count", **labels) == 3
 
 
+def _models() -> set[str]:
+    lines = generate_latest(REGISTRY).decode().splitlines()
+    counted = [line for line in lines if line.startswith("agentic_rag_model_calls_total")]
+    return {line.partition('model="')[2].partition('"')[0] for line in counted}
+
+
 def test_names_beyond_the_bound_are_one() -> None:
+    before = _models()
     for number in range(3 * MAX_NAMES):
         count_model_call(ModelCall(model=f"m{number}", purpose=f"p{number}", outcome="ok"))
         count_request(f"BREW{number}", "unmatched", 405, 0.01)
     lines = generate_latest(REGISTRY).decode().splitlines()
-    counted = [line for line in lines if line.startswith("agentic_rag_model_calls_total")]
-    assert len({line.partition('model="')[2].partition('"')[0] for line in counted}) <= MAX_NAMES + 1
-    assert any(f'model="{OTHER}"' in line and f'purpose="{OTHER}"' in line for line in counted)
+    assert len(_models() - before) <= MAX_NAMES + 1
+    assert any(f'model="{OTHER}"' in line and f'purpose="{OTHER}"' in line for line in lines)
     assert not any("BREW" in line for line in lines)
     assert value("agentic_rag_http_requests_total", method=OTHER, route="unmatched", status="405") >= 3 * MAX_NAMES

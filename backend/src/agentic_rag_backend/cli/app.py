@@ -36,7 +36,7 @@ from agentic_rag_backend.cli import (
 from agentic_rag_backend.cli.command import debugging
 from agentic_rag_backend.cli.interruption import UNFINISHED, Stopped
 from agentic_rag_backend.cli.output import Output
-from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -94,7 +94,7 @@ def run(arguments: Sequence[str]) -> int:
         code = typer.main.get_command(app)(args=list(arguments), prog_name="agentic-rag", standalone_mode=False)
     except AgenticRagError as error:
         output.error(error.code, error.message)
-        return USAGE if isinstance(error, (InvalidRequest, ConfigurationError)) else FAILED
+        return USAGE if isinstance(error, (InvalidRequest, PayloadTooLarge, ConfigurationError)) else FAILED
     except TyperException as error:
         return _misused(error, output)
     except Stopped as stopped:

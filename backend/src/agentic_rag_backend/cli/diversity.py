@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -169,23 +169,19 @@ async def _communities(client: Client, communities: Sequence[Mapping[str, Any]])
 
 
 def _show(output: Output, result: Mapping[str, Any]) -> None:
-    columns = ["strategy", "#diversity", "#identical pairs", "#similarity", "#unanswered"]
-    columns += [f"#{name} {kind}" for name in ("documents", "communities", "entities") for kind in ("distinct", "of all")]
-    rows = [
-        [
-            name,
-            _share(each["diversity_ratio"]),
-            _share(each["identical_pairs"]),
-            _share(each["intra_list_similarity"]),
-            f"{each['unanswered']} of {each['questions']}",
-            *(
-                cell
-                for of in ("documents", "communities", "entities")
-                for cell in (f"{each[of]['distinct']} in {each[of]['places']}", _share(each[of]["coverage"]))
-            ),
-        ]
-        for name, each in result["strategies"].items()
-    ]
+    strategies = result["strategies"]
+    measures: dict[str, Callable[[Mapping[str, Any]], str]] = {
+        "diversity": lambda of: _share(of["diversity_ratio"]),
+        "identical pairs": lambda of: _share(of["identical_pairs"]),
+        "similarity": lambda of: _share(of["intra_list_similarity"]),
+        "unanswered": lambda of: f"{of['unanswered']} of {of['questions']}",
+    }
+    for kind in ("documents", "communities", "entities"):
+        measures[f"{kind} distinct"] = lambda of, kind=kind: f"{of[kind]['distinct']} in {of[kind]['places']}"  # type: ignore[misc]
+        measures[f"{kind} of all"] = lambda of, kind=kind: _share(of[kind]["coverage"])  # type: ignore[misc]
+    # A row a measure: there are more of them than 80 columns can name.
+    rows = [[name, *(show(of) for of in strategies.values())] for name, show in measures.items()]
+    columns = ["measure", *(f"#{name}" for name in strategies)]
     output.show(table(columns, rows, title=f"{result['questions']} questions, {result['limit']} results each"))
     communities = dict(result["communities"])
     levels = communities.pop("sizes")

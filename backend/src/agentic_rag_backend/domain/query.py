@@ -38,6 +38,21 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
+class SeenVersions:
+    """Which version of each document a question has been shown.
+
+    A question is answered by several reads, and a commit may come between two of them. The first read of a document decides
+    its version, so that no answer mixes an old text with a new one.
+    """
+
+    def __init__(self) -> None:
+        self._by_document: dict[str, int] = {}
+
+    def agree(self, document_id: str, version: int) -> bool:
+        """Tell whether this is the version that was read first; if the document was not read yet, it is from now on."""
+        return self._by_document.setdefault(document_id, version) == version
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
@@ -60,6 +75,8 @@ class Query:
     options: Mapping[str, Any] = field(default_factory=dict)
     dual_level: bool = False
     """Whether dual-level retrieval is switched on for the tenant at this request."""
+    seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
+    """Shared by all that is made of this query with `dataclasses.replace`; ask again with a new query."""
 
     @property
     def tenant_id(self) -> TenantId:

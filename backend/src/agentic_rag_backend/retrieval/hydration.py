@@ -25,7 +25,11 @@ async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequen
 
 
 def passes(query: Query, visible: VisibleChunk) -> bool:
-    """Tell whether a visible chunk passes the query's filters and its document is valid at the query's moment."""
+    """Tell whether a visible chunk passes the query's filters, its document is valid at the query's moment, and its version is
+    the one that this query has read before, if any.
+    """
+    if not query.seen.agree(visible.chunk.document_id, visible.chunk.version):
+        return False
     if query.filters is not None and not matches(query.filters, filter_fields(visible)):
         return False
     return in_time(query, visible)

@@ -167,7 +167,8 @@ async def test_a_file_that_is_no_database_is_unavailable(tmp_path: Path) -> None
     (tmp_path / "notes.txt").write_bytes(b"these are notes, and no database" * 200)
     with pytest.raises(StoreUnavailable) as raised:
         await SqlCatalogue.open(f"sqlite:///{tmp_path / 'notes.txt'}")
-    assert "notes" not in raised.value.message
+    assert f"{tmp_path / 'notes.txt'} (the catalogue's database) is damaged" in raised.value.message
+    assert "these are notes" not in raised.value.message
 
 
 async def test_a_database_that_does_not_listen_is_unavailable() -> None:

@@ -416,9 +416,8 @@ async def test_a_copy_that_cannot_be_read_is_told_in_the_process_own_words(tmp_p
 
 async def test_a_full_disk_is_told_before_and_while_copying(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
-    usage = shutil.disk_usage(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacement.shutil, "disk_usage", lambda path: usage._replace(free=1 << 20))
+        patch.setattr(replacement, "_size_and_room", lambda folder: (1 << 30, 1 << 20))
         await failed(store, "1 MiB free")
 
     def full(source: Path, target: Path) -> None:
