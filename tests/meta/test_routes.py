@@ -6,6 +6,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from inspect import iscoroutinefunction
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -14,7 +15,7 @@ from fastapi.routing import APIRoute
 
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
-from agentic_rag_backend.api.dependencies import Operator, Requires
+from agentic_rag_backend.api.dependencies import Operator, Requires, known_parameters
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 
@@ -44,6 +45,17 @@ def _calls(dependant: Any) -> Iterator[Callable[..., Any]]:
     for inner in dependant.dependencies:
         yield inner.call
         yield from _calls(inner)
+
+
+def test_no_request_waits_for_a_thread_of_the_frameworks_pool() -> None:
+    called = {
+        call
+        for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}.")
+        for route in import_module(module.name).router.routes
+        for call in (route.endpoint, *_calls(route.dependant))
+    } | {known_parameters(BASE_PATH)}
+    on_threads = {call for call in called if not iscoroutinefunction(call) and not iscoroutinefunction(type(call).__call__)}
+    assert on_threads == set()
 
 
 def _scope_of(call: Callable[..., Any]) -> str | None:

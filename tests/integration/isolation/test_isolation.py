@@ -21,6 +21,7 @@ from agentic_rag_backend.ingestion.isolation.limits import Limits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING
 
 TENANT = TenantId("t_" + "1" * 32)
 OWNER = (str(TENANT), "document-1", 1)
@@ -155,9 +156,56 @@ async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opene
         for pid in _children(server):
             if Path("/proc").exists():
                 assert len([*Path(f"/proc/{pid}/fd").iterdir()]) == 4  # three of nothing, and its own socket
-                assert os.getsid(pid) == pid
+                assert os.getpgid(pid) == pid
     finally:
         os.close(held)
+
+
+async def test_children_go_after_what_serves(opened: Opened) -> None:
+    isolation = await opened(Limits())
+    reading = asyncio.create_task(read(isolation, LONG))
+    pid = await _busy(isolation)
+    # Linux may compare niceness within one session only.
+    assert os.getsid(pid) == os.getsid(_server(isolation)) == os.getsid(0)
+    assert os.getpriority(os.PRIO_PROCESS, pid) >= BACKGROUND > os.getpriority(os.PRIO_PROCESS, 0)
+    while os.getpriority(os.PRIO_PROCESS, pid) < LONG_RUNNING:  # as soon as the call has taken long
+        await asyncio.sleep(0.01)
+    reading.cancel()
+    await asyncio.gather(reading, return_exceptions=True)
+
+
+_ON_A_TERMINAL = """
+import asyncio, fcntl, os, termios
+from pathlib import Path
+from agentic_rag_backend.ingestion.isolation.client import Isolation
+
+def terminal_of(pid):
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[4])
+
+async def main():
+    isolation = Isolation()
+    await isolation.call("title", b"# Ada", "text/markdown", None, False, size_bytes=5)
+    server = isolation.server_pid
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    print(terminal_of("self") != 0, *(terminal_of(pid) for pid in (server, *children)), flush=True)
+    await isolation.close()
+
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+asyncio.run(main())
+"""
+
+
+async def test_children_have_no_terminal() -> None:
+    master, terminal = os.openpty()
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", _ON_A_TERMINAL, stdin=terminal, stdout=asyncio.subprocess.PIPE, start_new_session=True
+        )
+        said, _ = await process.communicate()
+        assert said.split() == [b"True", b"0", b"0"]
+    finally:
+        os.close(master)
+        os.close(terminal)
 
 
 async def test_nothing_is_left_when_the_process_ends(opened: Opened) -> None:

@@ -20,11 +20,11 @@ GOOD = [
 
 
 @pytest.mark.parametrize(("header", "expected"), GOOD)
-def test_tags(header: str | None, expected: set[str] | None) -> None:
-    assert _if_match(header) == expected
+async def test_tags(header: str | None, expected: set[str] | None) -> None:
+    assert await _if_match(header) == expected
 
 
 @pytest.mark.parametrize("header", ["", "a1", '"a1', '"a1" "b2"', '"a1",', '*, "a1"', 'w/"a1"', '"a\t1"'])
-def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
+async def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
     with pytest.raises(InvalidRequest, match="If-Match"):
-        _if_match(header)
+        await _if_match(header)

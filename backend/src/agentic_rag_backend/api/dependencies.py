@@ -1,8 +1,12 @@
-"""What endpoints ask for: the container, and who is calling with what scope."""
+"""What endpoints ask for: the container, and who is calling with what scope.
+
+Every dependency is a coroutine function: FastAPI runs a plain function on a thread of its pool, which costs more than the
+function itself, and makes a request wait for a thread.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -20,13 +24,21 @@ def container_of(request: Request) -> Container:
     return container
 
 
-Services = Annotated[Container, Depends(container_of)]
+async def _services(request: Request) -> Container:
+    return container_of(request)
 
 
-def _secret(
+Services = Annotated[Container, Depends(_services)]
+
+
+async def _secret(
     authorization: Annotated[str | None, Header(description="`Bearer KEY`")] = None,
     x_api_key: Annotated[str | None, Header(description="the key, instead of Authorization")] = None,
 ) -> str | None:
+    return _key(authorization, x_api_key)
+
+
+def _key(authorization: str | None, x_api_key: str | None) -> str | None:
     if authorization is not None:
         scheme, _, value = authorization.partition(" ")
         if scheme.lower() != "bearer" or not value.strip():
@@ -40,7 +52,7 @@ Secret = Annotated[str | None, Depends(_secret)]
 
 def credential_of(request: Request) -> str | None:
     """Return the key that a request's headers carry."""
-    return _secret(request.headers.get("authorization"), request.headers.get("x-api-key"))
+    return _key(request.headers.get("authorization"), request.headers.get("x-api-key"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +107,14 @@ async def require_operator(request: Request, _secret: Secret) -> None:
 Operator = Depends(require_operator)
 
 
-def known_parameters(base_path: str) -> Callable[[Request], None]:
+def known_parameters(base_path: str) -> Callable[[Request], Awaitable[None]]:
     """Return what refuses query parameters that a route below ``base_path`` does not document.
 
     A misspelt filter must not widen what is returned. A documented name that ends in ``.NAME`` stands for every name
     with its beginning.
     """
 
-    def check(request: Request) -> None:
+    async def check(request: Request) -> None:
         if not request.query_params:
             return
         operation = request.app.openapi()["paths"][base_path + request.scope["route"].path][request.method.lower()]

@@ -26,7 +26,7 @@ METADATA_PARAMETER: Mapping[str, Any] = {
 """For the OpenAPI document: FastAPI derives no parameter whose name is the caller's."""
 
 
-def _matching(
+async def _matching(
     request: Request,
     state: DocumentState | None = None,
     key: Annotated[str | None, Query(max_length=512)] = None,

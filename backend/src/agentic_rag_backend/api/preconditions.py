@@ -21,7 +21,7 @@ def tag(response: Response, document: Document) -> None:
     response.headers["ETag"] = f'"{document.revision}"'
 
 
-def _if_match(
+async def _if_match(
     if_match: Annotated[
         str | None,
         Header(

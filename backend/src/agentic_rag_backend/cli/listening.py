@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import ipaddress
 import signal
 import socket
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 _BACKLOG = 2048
+_COLLECTED_AFTER = (20_000, 10, 100)
+"""Thresholds of the garbage collector: it looks through everything once for 20 million objects, not once for 70,000."""
 _INTERRUPTED_DRAIN_S: Any = 0.3
 """Seconds, which uvicorn declares as whole ones and need not be, that requests under way get at Ctrl-C."""
 
@@ -83,6 +86,10 @@ async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, 
     Raises:
         Interrupted: Ctrl-C; its message says that the server stopped, and ``goes_on``.
     """
+    # A full garbage collection stops every thread: 0.2 s of processor time, measured, of which most is for what the start loaded.
+    # That lives as long as the process.
+    gc.freeze()
+    gc.set_threshold(*_COLLECTED_AFTER)
     await server.serve(sockets=[listening])
     if getattr(server, "interrupted", False):
         raise Interrupted(f"stopped; {goes_on}")

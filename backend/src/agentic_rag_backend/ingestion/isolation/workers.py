@@ -101,7 +101,7 @@ class WorkerServer:
                     env=_environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    start_new_session=True,  # Ctrl-C is for the process that serves, which ends this one
+                    process_group=0,  # Ctrl-C is for the process that serves, which ends this one; see `priority`
                 )
             except OSError as error:
                 ours.close()

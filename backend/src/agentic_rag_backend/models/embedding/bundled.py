@@ -28,6 +28,7 @@ from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
+from agentic_rag_backend.priority import lower_thread
 
 MAX_WORD_PIECES = 256
 """What the model reads at once, its two special tokens included."""
@@ -91,7 +92,8 @@ class BundledEmbedder:
         self._session = _session(model.path, 1)
         self._question_session = _session(model.path, cores) if cores > 1 else self._session
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
-        self._passages = ThreadPoolExecutor(cores, "embed")
+        # A question takes the cores from passages that are being worked on.
+        self._passages = ThreadPoolExecutor(cores, "embed", initializer=lower_thread)
         self._questions = ThreadPoolExecutor(1, "embed-question")
         self._clock = BusyClock()
         self._dimensions = int(self._sums([Window(0, (self._begin, self._end))]).shape[1])

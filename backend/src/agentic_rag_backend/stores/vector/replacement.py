@@ -191,8 +191,8 @@ async def _optimize(folder: Path, time_limit_s: float) -> None:
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        # Ctrl-C in the terminal is for the parent, which then ends the child.
-        start_new_session=True,
+        # Ctrl-C in the terminal is for the parent, which then ends the child. Not a session: see `priority`.
+        process_group=0,
     )
     try:
         async with asyncio.timeout(time_limit_s):

@@ -1,0 +1,40 @@
+"""The process that serves: what its start loaded is left out of garbage collections, each of which stops every thread."""
+
+from __future__ import annotations
+
+import gc
+import socket
+from collections.abc import Iterator
+from typing import cast
+
+import pytest
+import uvicorn
+
+from agentic_rag_backend.cli.listening import serve_until_told
+
+
+class Served:
+    """Notes how many objects are left out while it serves."""
+
+    left_out = 0
+
+    async def serve(self, sockets: list[socket.socket]) -> None:
+        self.left_out = gc.get_freeze_count()
+
+
+@pytest.fixture
+def collector() -> Iterator[None]:
+    thresholds = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*thresholds)
+
+
+@pytest.mark.usefixtures("collector")
+async def test_what_the_start_loaded_is_not_looked_through_again() -> None:
+    server, before, thresholds = Served(), gc.get_freeze_count(), gc.get_threshold()
+    loaded = [[] for _ in range(10_000)]
+    with socket.socket() as listening:
+        await serve_until_told(cast(uvicorn.Server, server), listening, goes_on="")
+    assert server.left_out - before >= len(loaded)
+    assert all(now > default for now, default in zip(gc.get_threshold()[::2], thresholds[::2], strict=True))
