@@ -344,7 +344,7 @@ BODY_LIMITS = {
     "/documents": 12 * MIB,
     "/search": 64 * KIB,
     "/search/dual-level": 64 * KIB,
-    "/answers": 64 * KIB,
+    "/answers": 64 * KIB + 20 * 8_000 * 12,
     "/admin/communities/rebuild": 64 * KIB,
 }
 

@@ -1,7 +1,7 @@
 """Who may call a route and how large its body may be: both decided on the headers, before a byte of the body is read.
 
 Every route below the base path is a `GuardedRoute`. An endpoint says how much it reads with `reads`; without that it reads
-`QUERY_BYTES`, and as much more as the texts of its body may have.
+`QUERY_BYTES`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from fastapi.routing import APIRoute
 from starlette.types import Message, Receive
 
 from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, require_operator
-from agentic_rag_backend.api.schemas.base import text_bytes
 from agentic_rag_backend.errors import PayloadTooLarge, RequestIncomplete
 
 QUERY_BYTES = 64 * 1024
-"""Largest body of a route that names no limit, beside the texts whose lengths its model limits."""
+"""Largest body of a route that names no limit: questions, changes, options."""
 DOCUMENT_BYTES = 12 * 1024 * 1024
 """Largest document as JSON."""
 LARGE_BYTES = 256 * 1024
@@ -36,7 +35,7 @@ _ATTRIBUTE = "__body_limit__"
 
 
 def reads(limit: Limit) -> Callable[[Endpoint], Endpoint]:
-    """Declare how many bytes of body an endpoint reads at most, where its body's model does not tell."""
+    """Declare how many bytes of body an endpoint reads at most, where that is not `QUERY_BYTES`."""
 
     def declare(endpoint: Endpoint) -> Endpoint:
         setattr(endpoint, _ATTRIBUTE, limit)
@@ -73,8 +72,7 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Handler:
         """Return the handler behind the guard."""
         handle, admit = self.admitted_handler(), admission(self)
-        modelled = QUERY_BYTES + (text_bytes(self.body_field.field_info.annotation) if self.body_field else 0)
-        limit: Limit = getattr(self.endpoint, _ATTRIBUTE, lambda _: modelled)
+        limit: Limit = getattr(self.endpoint, _ATTRIBUTE, lambda _: QUERY_BYTES)
 
         async def guarded(request: Request) -> Response:
             await admit(request)

@@ -12,10 +12,11 @@ from sse_starlette import ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.errors import problem_body, request_id_of
+from agentic_rag_backend.api.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.json_body import JsonRoute
 from agentic_rag_backend.api.queries import limit_time, query_of, strategy_of, trace_meta, with_warnings
 from agentic_rag_backend.api.responses import Envelope, enveloped
-from agentic_rag_backend.api.schemas.search import AnswerBody, AnswerView, CitationView, SearchView, UsageView
+from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, AnswerView, CitationView, SearchView, UsageView
 from agentic_rag_backend.api.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
@@ -52,6 +53,7 @@ class _Asked(TypedDict):
     summary="Answer a question with checked citations",
     responses={200: {"content": ANSWER_EVENTS, "description": "the answer, or its events where `stream` is true"}},
 )
+@reads(lambda _: QUERY_BYTES + HISTORY_BYTES)
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
     """Answer, or refuse (`grounded: false`) where the documents do not say."""
     limit_time(request, body)

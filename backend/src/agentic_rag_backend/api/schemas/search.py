@@ -15,6 +15,9 @@ from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 
 MAX_QUERY_CHARACTERS = 8000
+MAX_TURNS = 20
+HISTORY_BYTES = MAX_TURNS * MAX_QUERY_CHARACTERS * 12
+"""Of the longest history as JSON: a character beyond U+FFFF may be written as two escapes of six bytes."""
 QUERY = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="the question, 1 to 8,000 characters")
 
 
@@ -102,7 +105,7 @@ class AnswerBody(SearchBody):
 
     generator: str | None = Field(None, max_length=64, description="attributed (checked sentence by sentence) or standard")
     stream: Switch = Field(False, description="answer as server-sent events")
-    history: list[Turn] = Field(default_factory=list, max_length=20)
+    history: list[Turn] = Field(default_factory=list, max_length=MAX_TURNS)
     citation_style: Literal["numeric", "title", "none"] = Field(
         "numeric", description="how the text names its citations: [1], (Title), or not at all; the list is the same"
     )
