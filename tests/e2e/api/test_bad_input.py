@@ -220,6 +220,11 @@ MULTIPART = [
     _raw("multipart part without headers", b"--b\r\n\r\nabc\r\n--b--\r\n", path="/documents",
          media_type="multipart/form-data; boundary=b"),
     _raw("empty multipart", b"--b--\r\n", "file", path="/documents", media_type="multipart/form-data; boundary=b"),
+    *(
+        _raw(f"multipart in {charset}", b'--b\r\nContent-Disposition: form-data; name="title"\r\n\r\na-bcd\r\n--b--\r\n',
+             "charset", charset, path="/documents", media_type=f"multipart/form-data; boundary=b; charset={charset}")
+        for charset in ("punycode", "undefined", "utf-7", "zlib", "latin-1")
+    ),
     _raw("multipart to a JSON route", b"--b--\r\n", "application/json", status=415, media_type="multipart/form-data; boundary=b"),
 ]  # fmt: skip
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import h11
 import pytest
 import uvicorn
 
@@ -20,8 +21,14 @@ LARGE = 64 * 1024 * 1024
 
 
 async def app(scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
-    """Answer at once: ``/large`` with more than the sockets' buffers take, ``/unread`` without reading the body."""
+    """Answer at once: ``/large`` with more than the sockets' buffers take, ``/body`` with its size, others without reading it."""
     body = b"x" * LARGE if scope["path"] == "/large" else b"ok"
+    if scope["path"] == "/body":
+        size, more = 0, True
+        while more:
+            message = await receive()
+            size, more = size + len(message.get("body", b"")), message.get("more_body", False)
+        body = str(size).encode()
     headers = [(b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body})
@@ -201,3 +208,50 @@ def test_a_client_is_an_address_or_a_network_of_them() -> None:
     assert client_of("2001:db8:0:1::1") != client_of("2001:db8::1")
     assert client_of("fe80::1%eth0") == "fe80::/64"
     assert client_of("") == ""
+
+
+@pytest.mark.parametrize("path", [b"/", b"/unread", b"/body"])
+async def test_a_body_in_crumbs_is_refused_before_they_are_parsed(path: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    events = 0
+    parse = h11.Connection.next_event
+
+    def counted(self: h11.Connection) -> Any:
+        nonlocal events
+        events += 1
+        return parse(self)
+
+    monkeypatch.setattr(h11.Connection, "next_event", counted)
+    async with serving() as site:
+        crumbs = b"1\r\nx\r\n" * 100_000 + b"0\r\n\r\n"
+        reader, writer = await site.connect(b"POST " + path + b" HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await asyncio.sleep(0)
+        with suppress(ConnectionError):
+            writer.write(crumbs)
+            await writer.drain()
+        response = await rest_of(reader)
+        assert response == b"" or response.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 200 "))
+        assert events < 5_000
+        assert await answered(site)
+
+
+async def test_a_body_in_chunks_of_usual_sizes_arrives_whole() -> None:
+    async with serving() as site:
+        small = b"".join(b"%x\r\n%s\r\n" % (len(line), line) for line in [b"a line of text\n"] * 900)
+        large = b"".join(b"%x\r\n%s\r\n" % (len(block), block) for block in [b"x" * 4096] * 3000)
+        for chunks, size in ((small, 900 * 15), (large, 3000 * 4096)):
+            head = b"POST /body HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n"
+            reader, _ = await site.connect(head + chunks + b"0\r\n\r\n")
+            async with asyncio.timeout(30):
+                answer = await reader.readuntil(b"\r\n\r\n") + await reader.readexactly(len(str(size)))
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert answer.endswith(str(size).encode())
+
+
+async def test_what_is_no_chunk_behind_a_complete_response_ends_the_connection_quietly(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving() as site:
+        reader, writer = await site.connect(b"POST / HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n")
+        await reader.readuntil(b"ok")
+        writer.write(b"no chunk\r\n")
+        assert await rest_of(reader) == b""
+        assert await answered(site)
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]

@@ -42,3 +42,15 @@ def printable_name(value: str) -> str:
     if not 1 <= len(name) <= MAX_NAME_CHARACTERS or not name.isprintable():
         raise InvalidRequest(f"a name must have 1 to {MAX_NAME_CHARACTERS} printable characters; got {len(name)}")
     return name
+
+
+def storable(text: str) -> str:
+    """Return ``text`` of the same length without what databases refuse: NUL and lone surrogates become U+FFFD."""
+    if text.isascii() and "\0" not in text:
+        return text
+    text = text.replace("\0", "\ufffd")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
+    return text

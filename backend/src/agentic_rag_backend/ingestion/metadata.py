@@ -9,6 +9,7 @@ from datetime import date
 from typing import Any
 
 from agentic_rag_backend.domain.filters import DOCUMENT_FIELDS
+from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_KEYS = 64
@@ -16,6 +17,7 @@ MAX_KEY_CHARACTERS = 128
 MAX_METADATA_BYTES = 8192
 MAX_INTEGER = 2**63 - 1
 """Larger integers have no place in a database column."""
+_UNSTORABLE = "has a NUL character or an unpaired surrogate"
 
 
 def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,10 +33,7 @@ def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
         if problem:
             raise InvalidRequest(f"metadata key {str(key)[:MAX_KEY_CHARACTERS]!r}: {problem}")
     plain = {key: list(value) if isinstance(value, (list, tuple)) else value for key, value in metadata.items()}
-    try:
-        size = len(json.dumps(plain, ensure_ascii=False).encode())
-    except UnicodeEncodeError:
-        raise InvalidRequest("metadata has a string with an unpaired surrogate") from None
+    size = len(json.dumps(plain, ensure_ascii=False).encode())
     if size > MAX_METADATA_BYTES:
         raise InvalidRequest(f"metadata takes {size} bytes as JSON; the limit is {MAX_METADATA_BYTES}")
     return plain
@@ -47,8 +46,10 @@ def kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _key_problem(key: object) -> str:
-    if not isinstance(key, str) or not key.strip() or "\x00" in key:
+    if not isinstance(key, str) or not key.strip():
         return "a key must be a string that is not empty"
+    if key != storable(key):
+        return f"the key {_UNSTORABLE}"
     if len(key) > MAX_KEY_CHARACTERS:
         return f"the key has {len(key)} characters; the limit is {MAX_KEY_CHARACTERS}"
     if key in DOCUMENT_FIELDS:
@@ -64,7 +65,7 @@ def _value_problem(value: object) -> str:
 
 def _scalar_problem(value: object) -> str:
     if isinstance(value, str):
-        return "a string has a NUL character" if "\x00" in value else ""
+        return f"a string {_UNSTORABLE}" if value != storable(value) else ""
     if value is None or isinstance(value, bool):
         return ""
     if isinstance(value, int):

@@ -100,6 +100,24 @@ def test_front_matter_is_bounded(front: str, message: str) -> None:
         parse_markdown(f"---\n{front}\n---\nText".encode())
 
 
+def test_front_matter_brings_no_text_that_a_store_refuses() -> None:
+    front = (
+        r'title: "a\0b\uD800"'
+        + "\n"
+        + r"kept: x"
+        + "\n"
+        + r'author: "\uDFFF"'
+        + "\n"
+        + r'"\uD800": 1'
+        + "\n"
+        + r'tags: [y, "\0"]'
+    )
+    parsed = parse_markdown(f"---\n{front}\n---\nText".encode())
+    assert parsed.metadata == {"kept": "x"}
+    assert title_of(parsed, None) == "a\ufffdb\ufffd"
+    assert title_of(parse_markdown(b"Text"), "a\0b.md") == "a\ufffdb"
+
+
 def test_front_matter_alone_is_no_document() -> None:
     with pytest.raises(UnreadableDocument, match="besides its front matter"):
         parse_markdown(b"---\na: 1\n---\n")

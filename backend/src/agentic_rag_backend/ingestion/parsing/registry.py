@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import PurePath
 
-from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS
+from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
 from agentic_rag_backend.errors import UnsupportedMediaType
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Parser
 from agentic_rag_backend.ingestion.parsing.markdown import parse_markdown
@@ -59,7 +59,7 @@ def title_of(parsed: ParsedDocument, file_name: str | None) -> str:
     """Return the title a document has where its owner gives none: its own, the file's name, or its first line."""
     stem = PurePath((file_name or "").replace("\\", "/")).stem.strip()
     if parsed.title or stem:
-        return (parsed.title or stem)[:MAX_TITLE_CHARACTERS]
+        return storable(parsed.title or stem)[:MAX_TITLE_CHARACTERS]
     line = next(line for line in map(str.strip, parsed.text.splitlines()) if line)
     if len(line) <= _LINE_AS_TITLE_CHARACTERS:
         return line

@@ -19,23 +19,12 @@ from agentic_rag_backend.domain.graph import (
     Support,
     normalise_name,
 )
+from agentic_rag_backend.domain.limits import storable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph.base import HeldVersion
 
 Row = dict[str, Any]
-
-
-def storable(text: str) -> str:
-    """Return ``text`` of the same length without what databases refuse: NUL and lone surrogates become U+FFFD."""
-    if text.isascii() and "\0" not in text:
-        return text
-    text = text.replace("\0", "\ufffd")
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= character <= "\udfff" else character for character in text)
-    return text
 
 
 def check_scope(knowledge: DocumentKnowledge) -> None:
