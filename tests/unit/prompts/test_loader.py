@@ -67,6 +67,7 @@ def test_plain_text_is_the_user_turn() -> None:
         ("---\nname: x\n---\n# User\nhi", "# System"),
         ("no placeholder", "{{passages}}"),
         ("{{passages}} {{secret}}", "unknown placeholder {{secret}}"),
+        ("{{passages}} " * 300, "{{passages}} at most 2 times; it has 300"),
     ],
 )
 def test_bad_prompts_are_refused(text: str, message: str) -> None:

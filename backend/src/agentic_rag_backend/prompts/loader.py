@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,8 @@ from pathlib import Path
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 
 MAX_PROMPT_CHARACTERS = 32_000
+MAX_OCCURRENCES = 2
+"""Of one placeholder in a prompt."""
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
 _HEADER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 _SECTIONS = re.compile(r"\A\s*# System[ \t]*\n(?P<system>.*?)^# User[ \t]*\n(?P<user>.*)\Z", re.DOTALL | re.MULTILINE)
@@ -86,7 +89,8 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
         allowed: placeholders that may occur; None: any.
 
     Raises:
-        InvalidRequest: too long, empty, a section or required placeholder missing, or an unknown placeholder.
+        InvalidRequest: too long, empty, a section or required placeholder missing, an unknown placeholder, or one that occurs
+            more than `MAX_OCCURRENCES` times.
     """
     if len(text) > MAX_PROMPT_CHARACTERS:
         raise InvalidRequest(f"a prompt has at most {MAX_PROMPT_CHARACTERS} characters; this one has {len(text)}")
@@ -98,6 +102,14 @@ def parse(text: str, *, name: str = "custom", required: Collection[str] = (), al
     prompt = Prompt(
         header.get("name", name), header.get("version", "1"), header.get("description", ""), system.strip(), user.strip()
     )
+    # A placeholder is a few characters, and the passages are thousands of tokens, which somebody pays for.
+    counted = Counter(_PLACEHOLDER.findall(prompt.system) + _PLACEHOLDER.findall(prompt.user))
+    for often, times in counted.items():
+        if times <= MAX_OCCURRENCES:
+            continue
+        raise InvalidRequest(
+            f"prompt {name!r} may contain the placeholder {{{{{often}}}}} at most {MAX_OCCURRENCES} times; it has {times}"
+        )
     if not prompt.user:
         raise InvalidRequest(f"prompt {name!r} is empty")
     missing = sorted(set(required) - prompt.placeholders)

@@ -21,6 +21,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 
 router = APIRouter(tags=["jobs"], route_class=IdempotentRoute)
 POLL_S = 0.25
+SLOWEST_POLL_S = 2.0
 JOB_EVENTS = event_content(
     ("stage", {"v": VERSION, "stage": "embed", "done": 0, "total": 3, "message": ""}),
     ("done", {"v": VERSION, "id": "job_0a1b2c3d4e5f60718293a4b5c6d7e8f9", "state": "succeeded"}),
@@ -67,18 +68,27 @@ async def job_events(request: Request, services: Services, caller: Reader, job_i
 
 
 async def _events(services: Container, tenant: TenantId, job_id: str) -> AsyncGenerator[ServerSentEvent, None]:
-    seen = ("", -1, -1)
+    seen, clock = ("", -1, -1), asyncio.get_running_loop().time
+    changed_at = clock()
     while True:
         job = await services.catalogue.jobs.job(tenant, job_id)
         now = (job.stage, job.done, job.total)
         if now != seen:
             data = {"v": VERSION, "stage": job.stage, "done": job.done, "total": job.total, "message": job.message}
             yield event("stage" if job.stage != seen[0] else "progress", data)
-            seen = now
+            seen, changed_at = now, clock()
         if job.state.ended:
             yield event("done", {"v": VERSION, **JobView.of(job).model_dump(mode="json")})
             return
-        await asyncio.sleep(POLL_S)
+        await asyncio.sleep(_pause_s(clock() - changed_at))
+
+
+def _pause_s(quiet_s: float) -> float:
+    """Return the seconds until the next look at a job: an eighth of those that it has been quiet, in bounds.
+
+    A job that waits for long does not cost four reads a second for each of its listeners.
+    """
+    return min(max(POLL_S, quiet_s / 8), SLOWEST_POLL_S)
 
 
 @router.post("/jobs/{job_id}/cancel", status_code=202, response_model=Envelope[JobAccepted], summary="Stop a job")
