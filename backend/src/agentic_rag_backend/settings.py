@@ -108,7 +108,12 @@ class Settings(BaseSettings):
         3.0, ge=0, le=600, description="seconds that running jobs get at SIGTERM before they are handed back"
     )
     prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once, in each process")
-    job_polling_interval_s: float = Field(0.1, ge=0.01, le=10, description="seconds between looks at the job queues")
+    job_polling_interval_s: float = Field(
+        0.1,
+        ge=0.01,
+        le=10,
+        description="seconds between looks at the job queues while there is work, or no way to be notified of it",
+    )
     parse_cpu_s: float = Field(
         20.0, ge=0.5, le=3600, description="processor seconds that reading a document may take, for each 10 MiB of it or part"
     )

@@ -1,4 +1,4 @@
-"""Several worker processes on one database: killed, stopped and continued, killing themselves, of two releases."""
+"""Several worker processes on one database, SQLite or PostgreSQL: killed, stopped, continued, of two releases."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import NullPool, create_engine, text
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId("t_" + "a" * 32)
@@ -27,22 +30,23 @@ WITHIN_S = 90
 class Site:
     """A database with worker processes on it, and what their jobs noted."""
 
-    def __init__(self, folder: Path, catalogue: SqlCatalogue, queue: DbosQueue) -> None:
+    def __init__(self, folder: Path, url: str, catalogue: SqlCatalogue, queue: DbosQueue) -> None:
         self.folder = folder
-        self.catalogue = catalogue
+        self.url = url
+        self.engine = create_engine(parse_url(url), poolclass=NullPool)
         self.queue = queue
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def start(self, name: str, *workflows: str) -> subprocess.Popen[bytes]:
         """Start a worker process."""
-        command = [sys.executable, str(Path(__file__).with_name("worker.py")), str(self.folder), name]
+        command = [sys.executable, str(Path(__file__).with_name("worker.py")), self.url, str(self.folder), name]
         process = subprocess.Popen([*command, *(workflows or ("work_v1",))], stderr=subprocess.DEVNULL)
         self.processes.append(process)
         return process
 
     def effects(self) -> list[tuple[str, str, str]]:
         """Return what was noted: job, what, and by which worker."""
-        connection = sqlite3.connect(self.folder / "catalogue.db", timeout=30)
+        connection = sqlite3.connect(self.folder / "effects.db", timeout=30)
         found = connection.execute("SELECT job, what, worker FROM effects ORDER BY rowid").fetchall()
         connection.close()
         return found
@@ -53,10 +57,12 @@ class Site:
 
     def workers(self) -> list[str]:
         """Return who is among the workers."""
-        connection = sqlite3.connect(self.folder / "catalogue.db", timeout=30)
-        found = [name for (name,) in connection.execute("SELECT executor_id FROM workers")]
-        connection.close()
-        return found
+        return [name for (name,) in self.rows("SELECT executor_id FROM workers")]
+
+    def rows(self, statement: str) -> list[tuple[Any, ...]]:
+        """Return rows of the database."""
+        with self.engine.connect() as connection:
+            return [tuple(row) for row in connection.execute(text(statement))]
 
     def until(self, condition: Callable[[], bool], expected: str) -> None:
         """Wait for something to become true."""
@@ -67,29 +73,51 @@ class Site:
             time.sleep(0.05)
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
-        """Stop a process, but not in the middle of a transaction: on this database it would hold everybody's lock."""
-        while True:
+        """Stop a process, but not in the middle of a transaction: it would hold locks that others wait for."""
+        os.kill(process.pid, signal.SIGSTOP)
+        while not self.quiet():
+            os.kill(process.pid, signal.SIGCONT)
+            time.sleep(0.01)
             os.kill(process.pid, signal.SIGSTOP)
-            connection = sqlite3.connect(self.folder / "catalogue.db", timeout=2)
+
+    def quiet(self) -> bool:
+        """Tell whether no process is in the middle of a transaction."""
+        files = [self.folder / "effects.db"]
+        if self.engine.dialect.name == "postgresql":
+            beside = "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            ((open_ones,),) = self.rows(f"SELECT count(xact_start) FROM pg_stat_activity WHERE {beside}")
+            if open_ones:
+                return False
+        else:
+            files.append(self.folder / "catalogue.db")
+        for file in files:
+            connection = sqlite3.connect(file, timeout=2)
             try:
                 connection.execute("BEGIN IMMEDIATE")
-                return
             except sqlite3.OperationalError:
-                os.kill(process.pid, signal.SIGCONT)
+                return False
             finally:
                 connection.close()
+        return True
 
     def statuses(self) -> dict[str, str]:
         """Return the state of every workflow by its job."""
-        connection = sqlite3.connect(self.folder / "catalogue.db", timeout=30)
-        rows = connection.execute("SELECT workflow_uuid, status FROM workflow_status").fetchall()
-        connection.close()
+        table = "dbos.workflow_status" if self.engine.dialect.name == "postgresql" else "workflow_status"
+        rows = self.rows(f"SELECT workflow_uuid, status FROM {table}")
         return {workflow.split(":")[1]: status for workflow, status in rows}
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=[pytest.mark.services, pytest.mark.timeout(600)])])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'catalogue.db'}"
+    found: str = request.getfixturevalue("postgres_url")
+    return found
+
+
 @pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+async def site(tmp_path: Path, url: str) -> AsyncIterator[Site]:
+    catalogue = await SqlCatalogue.open(url)
     await catalogue.migrate()
     queue = DbosQueue(catalogue.sync_engine, executor_id="enqueues", prepare_concurrency=1, polling_interval_s=1)
 
@@ -99,10 +127,10 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         queue.register(name, QueueName.PREPARE, elsewhere)
     queue.register("commit_v1", QueueName.COMMIT, elsewhere)
     await queue.migrate()
-    with sqlite3.connect(tmp_path / "catalogue.db") as connection:
+    with sqlite3.connect(tmp_path / "effects.db") as connection:
         connection.execute("CREATE TABLE effects (job TEXT, what TEXT, worker TEXT)")
     connection.close()
-    made = Site(tmp_path, catalogue, queue)
+    made = Site(tmp_path, url, catalogue, queue)
     yield made
     (tmp_path / "stop").touch()
     for process in made.processes:

@@ -1,6 +1,6 @@
-"""A worker process beside others on one database: ``worker.py FOLDER ID WORKFLOW…``, until FOLDER/stop exists.
+"""A worker process beside others on one database: ``worker.py URL FOLDER ID WORKFLOW…``, until FOLDER/stop exists.
 
-Every job notes what happens to it in the table `effects` of the same database. What a job does is in its id: ``hold-…`` waits
+Every job notes what happens to it in FOLDER/effects.db. What a job does is in its id: ``hold-…`` waits
 for FOLDER/go-ID, ``poison-…`` kills the process, the others end at once.
 """
 
@@ -20,11 +20,11 @@ from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.turns import confirm_turn
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
-FOLDER, NAME, WORKFLOWS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
+URL, FOLDER, NAME, WORKFLOWS = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4:]
 
 
 def note(job_id: str, what: str) -> None:
-    with sqlite3.connect(FOLDER / "catalogue.db", timeout=30) as connection:
+    with sqlite3.connect(FOLDER / "effects.db", timeout=30) as connection:
         connection.execute("INSERT INTO effects VALUES (?, ?, ?)", (job_id, what, NAME))
     connection.close()
 
@@ -48,7 +48,7 @@ async def failed(tenant: TenantId, job_id: str, attempt: int, error: Exception) 
 
 
 async def main() -> None:
-    catalogue = await SqlCatalogue.open(f"sqlite:///{FOLDER / 'catalogue.db'}")
+    catalogue = await SqlCatalogue.open(URL)
     queue = DbosQueue(
         catalogue.sync_engine,
         executor_id=f"{NAME}-{os.getpid()}",

@@ -6,7 +6,11 @@ import asyncio
 import threading
 from pathlib import Path
 
+import pytest
+from sqlalchemy import event
+
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.jobs import doorbell
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.doorbell import IDLE_S, Doorbell
 from agentic_rag_backend.jobs.queue import DbosQueue
@@ -80,5 +84,28 @@ async def test_an_idle_queue_is_not_looked_at_and_a_job_is_claimed_at_once(tmp_p
     await queue.enqueue("work_v1", TENANT, "one", 1)
     await asyncio.wait_for(ran.wait(), 60)
     assert bells[QueueName.PREPARE].looks - before <= 3
+    await queue.shutdown()
+    await catalogue.close()
+
+
+async def test_an_idle_process_asks_its_database_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doorbell, "IDLE_S", 1000.0)
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await catalogue.migrate()
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> None: ...
+
+    queue = DbosQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.01)
+    statements: list[str] = []
+    event.listen(queue._engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    queue.register("work_v1", QueueName.PREPARE, work)
+    await queue.launch()
+    quiet_s, asked = 0.0, -1
+    async with asyncio.timeout(60):
+        while quiet_s < 3.0:  # DBOS's own threads ask once a second
+            quiet_s = quiet_s + 0.5 if len(statements) == asked else 0.0
+            asked = len(statements)
+            await asyncio.sleep(0.5)
+    assert asked > 0
     await queue.shutdown()
     await catalogue.close()

@@ -12,6 +12,7 @@ import pytest
 from dbos import _sys_db_sqlite
 from dbos._migration import get_sqlite_timestamp_expr
 from sqlalchemy import Engine, create_engine, text
+from sqlalchemy.exc import OperationalError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
@@ -315,4 +316,39 @@ async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path
     await looks.shutdown()
     await works.shutdown()
     assert await catalogue.workers.workers() == []
+    await catalogue.close()
+
+
+async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    await catalogue.migrate()
+    others = Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=0.6)
+    queue = DbosQueue(
+        catalogue.sync_engine, executor_id="works", prepare_concurrency=1, polling_interval_s=0.02, others=others, drain_s=0
+    )
+    ran = asyncio.Event()
+
+    async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
+        ran.set()
+
+    queue.register("work_v1", QueueName.COMMIT, work)
+    await queue.launch()
+    launch, launches = module.DBOS.launch, 0
+
+    def fails_once() -> None:
+        nonlocal launches
+        launches += 1
+        if launches == 1:
+            raise OperationalError("SELECT 1", None, Exception("the database went away"))
+        launch()
+
+    monkeypatch.setattr(module.DBOS, "launch", fails_once)
+    for worker in await catalogue.workers.workers():
+        await catalogue.workers.bury(worker)  # as others do to one that was stopped for long
+    await _until(lambda: launches > 0)
+    await queue.enqueue("work_v1", TENANT, "job", 1)
+    async with asyncio.timeout(20):
+        await ran.wait()
+    assert launches == 2
+    await queue.shutdown()
     await catalogue.close()

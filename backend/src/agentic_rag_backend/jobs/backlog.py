@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -11,9 +12,11 @@ from typing import Any
 
 from dbos import DBOSClient, EnqueueOptions, Serializer
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.notifications import Notifications
 from agentic_rag_backend.stores.catalogue.database import after_commit
 
 APPLICATION = "agentic-rag"
@@ -70,11 +73,19 @@ class Backlog:
     """Every method blocks; errors are the database's own.
 
     Args:
-        on_enqueued: told each time that something was enqueued, once that is committed.
+        on_enqueued: called each time that something was enqueued, once that is committed.
+        notifications: wake the queue workers of other processes; None where the database has none.
     """
 
-    def __init__(self, engine: Engine, on_enqueued: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        on_enqueued: Callable[[], None] = lambda: None,
+        notifications: Notifications | None = None,
+    ) -> None:
+        self._engine = engine
         self._on_enqueued = on_enqueued
+        self._notifications = notifications
         self._client = DBOSClient(
             system_database_engine=engine,
             serializer=JsonSerializer(),
@@ -105,15 +116,21 @@ class Backlog:
 
     def enqueue(self, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Enqueue a workflow; an id that is there already changes nothing."""
-        self._client.enqueue(options, tenant.value, job_id, attempt)
+        with self._engine.begin() as connection:
+            self._enqueue(connection, options, tenant, job_id, attempt)
         self._on_enqueued()
 
     def enqueue_within(
         self, connection: Connection, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int
     ) -> None:
         """Enqueue a workflow in an open transaction."""
-        self._client.enqueue_in_transaction(connection, options, tenant.value, job_id, attempt)
+        self._enqueue(connection, options, tenant, job_id, attempt)
         after_commit(connection, self._on_enqueued)
+
+    def _enqueue(self, connection: Connection, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
+        self._client.enqueue_in_transaction(connection, options, tenant.value, job_id, attempt)
+        if self._notifications is not None:
+            self._notifications.send(connection)
 
     def unended(self, workflow_ids: Collection[str]) -> frozenset[str]:
         """Return those of the ids that are enqueued or claimed."""
@@ -160,13 +177,13 @@ class Backlog:
             for workflow in workflows
         )
         if handed_back:
-            self._on_enqueued()
+            self._queued_again()
         return handed_back
 
     def run_again(self, workflow: str, queue: QueueName) -> None:
         """Queue a workflow again that did not end, whoever has claimed it."""
         self._client.resume_workflows([workflow], queue_name=queue.value)
-        self._on_enqueued()
+        self._queued_again()
 
     def end(self, workflow: Claimed) -> None:
         """Take a workflow out, for good."""
@@ -180,6 +197,13 @@ class Backlog:
             if not old:
                 return
             self._client.delete_workflows([workflow.workflow_id for workflow in old])
+
+    def _queued_again(self) -> None:
+        """Wake the workers for what DBOS has queued in a transaction of its own."""
+        self._on_enqueued()
+        if self._notifications is not None:
+            with contextlib.suppress(SQLAlchemyError):  # it is queued; others find it when they look of their own accord
+                self._notifications.send_now()
 
     def close(self) -> None:
         """Let go of the database."""

@@ -1,4 +1,4 @@
-"""Queue workers of a process that is alone on its database: they look when something was enqueued, not several times a second.
+"""Queue workers: they look at the queues when something was enqueued, not several times a second.
 
 DBOS claims what is enqueued by a worker thread a queue, which waits on its stop event for the polling interval before each
 look. A `Doorbell` stands in for that event: it ends the wait when it is rung. Measured: a look at both queues costs 4–6 ms of
@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from dbos import DBOS
@@ -19,7 +20,7 @@ from dbos._queue import queue_worker_thread
 from agentic_rag_backend.jobs.base import QueueName
 
 IDLE_S = 5.0
-"""Seconds between two looks where nobody rings; nothing should depend on it."""
+"""Seconds between two looks where nobody rings; nothing should depend on it where every enqueueing rings."""
 PLENTY = 16
 """Jobs claimed and not ended from which on the queues are looked at seldom: what was claimed ahead lasts for longer."""
 SELDOM = 2
@@ -32,10 +33,12 @@ class Doorbell:
 
     Args:
         pause_s: tells how many seconds there are between two looks at least.
+        idle_s: tells how many seconds there are between two looks at most; asked when a look is over and when it is rung.
     """
 
-    def __init__(self, pause_s: Callable[[], float]) -> None:
+    def __init__(self, pause_s: Callable[[], float], idle_s: Callable[[], float] = lambda: IDLE_S) -> None:
         self._pause_s = pause_s
+        self._idle_s = idle_s
         self._changed = threading.Condition()
         self._rung = True
         self._stopped = False
@@ -61,7 +64,7 @@ class Doorbell:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the worker is to look, whatever polling interval it asks for; return True where it is to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._rung or self._stopped, IDLE_S)
+            self._changed.wait_for(lambda: self._rung or self._stopped, self._idle_s())
             while not self._stopped and (left_s := self._looked + self._pause_s() - time.monotonic()) > 0:
                 self._changed.wait(left_s)
             self._rung = False
@@ -76,13 +79,18 @@ class QueueWorkers:
     Args:
         pause_s: usual seconds between two looks while there is work.
         at_hand: tells how many jobs are claimed and not ended.
+        rung: tells whether every enqueueing rings; where other processes enqueue and cannot ring, the queues are polled.
     """
 
-    def __init__(self, pause_s: float, at_hand: Callable[[], int]) -> None:
+    def __init__(self, pause_s: float, at_hand: Callable[[], int], rung: Callable[[], bool]) -> None:
         def between_looks() -> float:
             return pause_s * SELDOM if at_hand() >= PLENTY else pause_s
 
-        self.bells = {queue: Doorbell(between_looks) for queue in QueueName}
+        def without_a_ring() -> float:
+            return IDLE_S if rung() else pause_s
+
+        self._make_bell = partial(Doorbell, between_looks, without_a_ring)
+        self.bells = {queue: self._make_bell() for queue in QueueName}
         self._threads: list[threading.Thread] = []
 
     def ring(self) -> None:
@@ -91,8 +99,10 @@ class QueueWorkers:
             bell.ring()
 
     def start(self, dbos: DBOS) -> None:
-        """Take over from DBOS's own workers, once it is launched."""
-        for event in dbos.background_thread_stop_events:
+        """Take over from DBOS's own workers, once it is launched; again after `stop`."""
+        self.bells = {queue: self._make_bell() for queue in QueueName}
+        # With them goes what looks once a second for delayed workflows and for those with a deadline: there are none.
+        for event in (*dbos.background_thread_stop_events, dbos._background_jobs_stop_event):
             event.set()
         for queue, bell in self.bells.items():
             declared = dbos._sys_db.get_queue(queue.value)

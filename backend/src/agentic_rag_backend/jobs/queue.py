@@ -32,6 +32,7 @@ from agentic_rag_backend.jobs.claims import OwnClaims
 from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
 from agentic_rag_backend.jobs.doorbell import QueueWorkers
 from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
+from agentic_rag_backend.jobs.notifications import notifications_on
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.slots import Slots
@@ -100,8 +101,13 @@ class DbosQueue:
         self._others = others
         self._drain_s = _DRAIN_S if drain_s is None else drain_s
         self._claimed_beside = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
-        self._workers = QueueWorkers(polling_interval_s, lambda: len(self._waiting) + len(self._working))
-        self._backlog = Backlog(self._engine, self._workers.ring)
+        self._workers = QueueWorkers(
+            polling_interval_s,
+            lambda: len(self._waiting) + len(self._working),
+            lambda: others is None or (self._notifications is not None and self._notifications.listening),
+        )
+        self._notifications = notifications_on(self._engine, self._workers.ring)
+        self._backlog = Backlog(self._engine, self._workers.ring, self._notifications)
         self._membership: Membership = (
             Alone(executor_id, self._backlog, RunningNote(beside(self._engine, "-running")), self._end, self._give_back)
             if others is None
@@ -115,6 +121,7 @@ class DbosQueue:
         self._working: set[asyncio.Task[Any]] = set()
         self._stopping = False
         self._only_enqueues = False
+        self._is_to_begin = False
         self._entered = False
         self._keeping: list[asyncio.Task[None]] = []
 
@@ -220,6 +227,8 @@ class DbosQueue:
             asyncio.create_task(self._keep_house(), name="job-queue-housekeeping"),
             asyncio.create_task(self._keep_watch(), name="job-queue-watch"),
         ]
+        if self._notifications is not None:
+            self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
 
     async def shutdown(self, *, drain: bool = True) -> None:
         """Stop taking work, give what runs a few seconds to end, hand back the rest, release the queue.
@@ -271,11 +280,9 @@ class DbosQueue:
             for name in self._declared:
                 DBOS.workflow(name=name, max_recovery_attempts=None)(self._run_as_workflow(name))
             # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
-            if self._others is None:
-                DBOS.listen_queues([])
+            DBOS.listen_queues([])
             DBOS.launch()
-            if self._others is None:
-                await asyncio.to_thread(self._workers.start, dbos)
+            await asyncio.to_thread(self._workers.start, dbos)
 
     async def _enter(self, workflows: Collection[str]) -> None:
         await self._membership.enter(workflows)
@@ -286,14 +293,18 @@ class DbosQueue:
         if DbosQueue._launched is not self:
             await self._enter(())
             return
-        _log.error("this worker was silent for so long that its jobs were taken up by others; it begins anew")
+        if not self._is_to_begin:
+            _log.error("this worker was silent for so long that its jobs were taken up by others; it begins anew")
+        self._is_to_begin = True  # until it has: the database may go away in the middle
         self._stopping = True
         await self._stop_work(0)
+        await asyncio.to_thread(self._workers.stop)
         # In a thread: DBOS joins its threads, some of which wait for this loop.
         await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
         self._claims.forget()
         self._stopping = False
         await self._begin()
+        self._is_to_begin = False
 
     async def _stop_work(self, drain_s: float) -> None:
         _cancel(self._waiting)
@@ -400,7 +411,7 @@ class DbosQueue:
         while True:
             await asyncio.sleep(self._membership.interval_s)
             try:
-                if not await self._membership.look():
+                if self._is_to_begin or not await self._membership.look():
                     await self._begin_anew()
                 await self._claims.queue_again(self._membership.executor_id, self._declared)
             except AgenticRagError:

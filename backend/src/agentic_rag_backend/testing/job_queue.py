@@ -132,10 +132,14 @@ async def commits_of_a_tenant_go_one_at_a_time(place: Workplace) -> None:
     log, commits = _Log(), _Log()
     async with _launched(place, log, commits) as queue:
         log.gate.clear()
+        commits.gate.clear()
         for number in range(12):
             await queue.enqueue("work_v1", A, f"{number:02}", 1)
             await queue.enqueue("commit_v1", A, f"{number:02}", 1)
             await asyncio.sleep(0.002)  # order is that of enqueueing to the millisecond
+        await _until(lambda: bool(commits.started), "a commit")
+        await asyncio.sleep(0.2)  # so that a second one is seen
+        commits.gate.set()
         await commits.until(12)
         await _until(lambda: log.most[A] >= PREPARE_CONCURRENCY, "as many at once as allowed")
         log.gate.set()

@@ -26,6 +26,7 @@ _SHORTEST_CONNECT_S = 2
 """The least that the driver knows."""
 _PINGS = 4
 """A connection that was kept gets this share of a read's time to show that it is alive."""
+_LISTENER_CONNECT_S = 10
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 
@@ -113,6 +114,19 @@ def postgres_engine(url: URL, *, connections: int, patience: Patience) -> Engine
         return made
 
     return engine
+
+
+async def open_listener(engine: Engine) -> psycopg.AsyncConnection[Any]:
+    """Open a connection of its own to ``engine``'s database, to wait on the running loop for notifications.
+
+    It may be silent for hours: keepalives notice within a minute that it is dead.
+
+    Raises:
+        psycopg.Error: the server does not answer, or refuses.
+    """
+    given, named = engine.dialect.create_connect_args(engine.url)
+    options = {"connect_timeout": _LISTENER_CONNECT_S, **_KEEPALIVE, **named}
+    return await psycopg.AsyncConnection.connect(*given, autocommit=True, **options)
 
 
 def _limit(connection: BoundedConnection, patience: Patience) -> None:
