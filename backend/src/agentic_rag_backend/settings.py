@@ -97,6 +97,9 @@ class Settings(BaseSettings):
         True, description="bring server databases' schemas up to date at the start; false: refuse, and leave it to `migrate`"
     )
     blob_url: str | None = Field(None, description="where originals are kept (file://, s3://, gs://); unset: DATA_DIR")
+    keep_originals: bool = Field(
+        True, description="keep uploaded bytes; false: they are removed once the document is visible, its text stays"
+    )
 
     # --- jobs
     worker_inline: bool = Field(True, description="`serve` runs jobs itself; false: `worker` processes do")

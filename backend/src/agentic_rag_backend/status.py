@@ -46,6 +46,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             "catalogue": "postgresql" if services.attendance.shared else "sqlite",
             "graph": settings.graph_store,
             "vectors": settings.vector_store,
+            "originals": "kept" if settings.keep_originals else "not kept",
         },
         "models": {
             "embedder": services.embedder.fingerprint,

@@ -14,6 +14,7 @@ import pytest
 from moved_tenants import FLAGS, Opens, report
 
 from agentic_rag_backend.container import adapters
+from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
@@ -332,3 +333,22 @@ async def test_an_empty_tenant_moves_too(opens: Opens, tmp_path: Path) -> None:
         arrived, job = await target.imported(path)
 
         assert (arrived, job.state, job.error) == (tenant, JobState.SUCCEEDED, None)
+
+
+@pytest.mark.parametrize(("kept_there", "kept_here"), [(False, True), (True, False)])
+async def test_originals_that_are_not_kept_do_not_travel_and_do_not_arrive(
+    opens: Opens, tmp_path: Path, kept_there: bool, kept_here: bool
+) -> None:
+    async with opens("from", keep_originals=kept_there) as source:
+        tenant = (await source.container.catalogue.tenants.create("acme")).id
+        document = await source.take_in(tenant, "report", report(1))
+        path = await source.archive(tenant, tmp_path / "acme.tar.gz")
+    async with opens("to", keep_originals=kept_here) as target:
+        assert (await target.imported(path))[1].state is JobState.SUCCEEDED
+        with pytest.raises(NotFound, match="was not kept"):
+            await target.container.ingestion.original(tenant, document)
+        assert await target.differences(tenant) == {}
+        cut = await target.container.ingestion.chunk_again(tenant, document, ChunkingOptions(chunk_size=32, overlap=0))
+        assert (await target.ended(tenant, cut.job)).state is JobState.SUCCEEDED
+        assert (await target.container.catalogue.documents.version(tenant, document, 2)).text == report(1)
+        assert await target.differences(tenant) == {}

@@ -188,6 +188,10 @@ def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[]
         await store.ping()
         return "answers"
 
+    async def originals() -> str:
+        answers = await ping(container.blobs)
+        return answers if settings.keep_originals else f"{answers}; originals are removed once read (KEEP_ORIGINALS=false)"
+
     async def embed() -> str:
         vector = await container.embedder.embed_query("Does the embedder work?")
         return f"{container.embedder.fingerprint}; {len(vector)} dimensions"
@@ -196,7 +200,7 @@ def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[]
         "catalogue": lambda: ping(container.catalogue),
         "graph": lambda: ping(container.graph),
         "vectors": lambda: ping(container.vectors),
-        "blobs": lambda: ping(container.blobs),
+        "blobs": originals,
         "embedder": embed,
     }
     if settings.llm == "openai":

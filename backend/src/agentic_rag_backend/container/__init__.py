@@ -298,6 +298,7 @@ def _ingestion(settings: Settings, adapters: Adapters, queue: JobQueue, relay: R
             max_upload_mb=settings.max_upload_mb,
             patience_s=settings.job_patience_s,
             commit_together=settings.vector_store == "edge",
+            keep_originals=settings.keep_originals,
         ),
     )
 

@@ -40,6 +40,7 @@ def make_transfer(settings: Settings, adapters: Adapters, served: Served, featur
         vectors=adapters.vectors,
         blobs=adapters.blobs,
         computation=Computation(embedder=adapters.embedder, extractor=extractor),
+        keep_originals=settings.keep_originals,
     )
 
     def on_opened(tenant: TenantId) -> None:

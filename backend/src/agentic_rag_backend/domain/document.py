@@ -107,7 +107,11 @@ class ProcessingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentVersion:
-    """One version's input and parsed text. ``text`` is what every chunk offset points into; empty until parsed."""
+    """One version's input and parsed text.
+
+    ``text`` is what every chunk offset points into; empty until parsed. ``blob_key`` names the original; empty where it was not
+    kept, and then the text is there from the start.
+    """
 
     document_id: str
     version: int

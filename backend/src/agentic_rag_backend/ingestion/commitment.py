@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
@@ -67,6 +67,9 @@ class Commitment:
 
     Before it writes, each step makes sure that it still has the tenant's turn: a process that was stopped for a while may
     have lost it, and what it would write is then another one's to write.
+
+    Args:
+        recorded: told when the outbox has an entry that may be delivered.
     """
 
     documents: DocumentCatalogue
@@ -74,6 +77,8 @@ class Commitment:
     blobs: BlobStore
     resolver: Resolver
     nodes: KnowledgeNodes
+    keep_originals: bool = True
+    recorded: Callable[[], None] = lambda: None
 
     async def write(self, run: Run, order: Order) -> Written:
         """Write the prepared version to graph and vectors."""
@@ -118,9 +123,12 @@ class Commitment:
             failures=written.failures,
             fence=fence_here(),
             ending=ending if first else None,
+            keep_original=self.keep_originals,
         ):
             await run.look()
             raise superseded(run)
+        if not self.keep_originals:
+            self.recorded()
         ended, written.published = first and not written.published, True
         if not first:
             run.stage = "supersede"

@@ -34,13 +34,17 @@ async def read_original(documents: DocumentCatalogue, blobs: BlobStore, tenant: 
         document = await documents.document(tenant, document_id)
         number = document.current_version or document.latest_version
         if number == tried:
-            raise NotFound(f"document {document_id!r} has no original")
+            raise NotFound(f"the original of document {document_id!r} is gone")
         try:
             version = await documents.version(tenant, document_id, number)
-            content = await blobs.get(tenant, version.blob_key)
+            content = await blobs.get(tenant, version.blob_key) if version.blob_key else None
         except NotFound:
             tried = number  # a newer version may have superseded it between these reads
             continue
+        if content is None:
+            raise NotFound(
+                f"the original of document {document_id!r} was not kept (KEEP_ORIGINALS=false); its chunks have its text"
+            )
         name = file_name(document, version.media_type)
         return Original(content=content, media_type=version.media_type, file_name=name, revision=document.revision)
 

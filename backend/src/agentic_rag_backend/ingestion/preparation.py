@@ -79,7 +79,8 @@ class Preparation:
 
     async def _prepare(self, run: Run, version: DocumentVersion) -> None:
         await run.progress("parse", 0, 0)
-        content = await self._original(run, version)
+        # Without an original, from the text of the version that it was made from.
+        content = await self._original(run, version) if version.blob_key else version.text
         parsed, chunks = await self.reader.read(run.tenant, version, content)
         del content
         # Only then may anything be on record: a text that is there was parsed by an attempt that was interrupted.

@@ -25,8 +25,11 @@ class Reader(Protocol):
     async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
         """Return the title of a document that can be read; ``partial``: ``content`` is only its beginning."""
 
-    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes) -> tuple[ParsedDocument, list[Chunk]]:
-        """Return the text of a version, and its chunks; the headings are those of the chunks."""
+    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
+        """Return the text of a version, and its chunks; the headings are those of the chunks.
+
+        ``content``: the original; as a str, the text that was made of it before.
+        """
 
 
 class IsolatedReader:
@@ -42,7 +45,7 @@ class IsolatedReader:
         )
         return cast(str, found)
 
-    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes) -> tuple[ParsedDocument, list[Chunk]]:
+    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""
         owner = (str(tenant), version.document_id, version.version)
         found = await self._isolation.call(
@@ -79,7 +82,7 @@ class DirectReader:
         """Return the title of a document that can be read."""
         return calls.title(self._workshop, content, media_type, file_name, partial)
 
-    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes) -> tuple[ParsedDocument, list[Chunk]]:
+    async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""
         owner = (str(tenant), version.document_id, version.version)
         arguments = (self._workshop, content, version.media_type, owner, version.options.chunking)

@@ -101,13 +101,14 @@ class IngestionOptions:
 
     ``group_size`` chunks are embedded, extracted and put on record at once; ``patience_s`` is how many seconds without
     progress a job waits for stores and models that do not answer. ``commit_together``: flushing the vector store costs the
-    same for one document as for many.
+    same for one document as for many. Unless ``keep_originals``, the bytes of a document go when it is visible.
     """
 
     max_upload_mb: int = 50
     group_size: int = 64
     patience_s: float = PATIENCE_S
     commit_together: bool = True
+    keep_originals: bool = True
 
 
 class IngestionService:
@@ -147,7 +148,15 @@ class IngestionService:
             handed_on=self._handed_on,
             group_size=self._options.group_size,
         )
-        commitment = Commitment(documents=documents, outbox=catalogue.outbox, blobs=blobs, resolver=resolver, nodes=nodes)
+        commitment = Commitment(
+            documents=documents,
+            outbox=catalogue.outbox,
+            blobs=blobs,
+            resolver=resolver,
+            nodes=nodes,
+            keep_originals=self._options.keep_originals,
+            recorded=self.relay.wake,
+        )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
         tree = TreeMemory(documents, catalogue.trees, NodePoints(vectors, embedder))
         restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)
@@ -161,7 +170,12 @@ class IngestionService:
         async def labels(tenant: TenantId, document_id: str) -> None:
             await mirror(self._catalogue.documents, self._vectors, tenant, document_id)
 
-        return {Topic.LABELS: labels, Topic.LEFTOVERS: self._batches.commitment.sweep}
+        async def original(tenant: TenantId, key: str) -> None:
+            # Another version of the same content, still to be processed, may name it; its own publication records it again.
+            for unknown in await self._catalogue.documents.unknown_blobs(tenant, [key]):
+                await self._blobs.delete(tenant, unknown)
+
+        return {Topic.ORIGINAL: original, Topic.LABELS: labels, Topic.LEFTOVERS: self._batches.commitment.sweep}
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
         """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""

@@ -65,6 +65,10 @@ class Relay:
         """Add what delivers the entries of some topics."""
         self._handlers |= handlers
 
+    def wake(self) -> None:
+        """Have `run` look for entries now."""
+        self._left.set()
+
     async def deliver(self, tenant: TenantId, *, within_s: float) -> Delivery:
         """Deliver what is recorded for a tenant by now.
 

@@ -20,7 +20,8 @@ from agentic_rag_backend.domain.document import (
 from agentic_rag_backend.domain.filters import And, Comparison, Not
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.errors import InvalidRequest, NotFound
-from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
+from agentic_rag_backend.stores.catalogue.outbox import Topic
 from agentic_rag_backend.testing.catalogue_samples import (
     LINES,
     Check,
@@ -294,6 +295,34 @@ async def superseded_versions_are_dropped(catalogue: Catalogue) -> None:
     true(third.job is not None, "version 3 is on its way")
 
 
+async def an_original_that_is_not_kept_is_named_once_more(catalogue: Catalogue) -> None:
+    """Its version names it no longer, the outbox does; versions of the same content are made from text and metadata."""
+    owner, key = await tenant(catalogue), submission("report").blob_key
+    submitted = await catalogue.documents.submit(owner, submission("report", metadata={"shelf": 1}), nothing)
+    document_id = submitted.document.id
+    await stage(catalogue, owner, submitted)
+    text, told = "\n".join(LINES), {"shelf": 1, "from the file": True}
+    await catalogue.documents.save_parsed(owner, document_id, 1, text=text, title="Title of report", metadata=told)
+    equal(await catalogue.documents.unknown_blobs(owner, [key]), [])
+    equal(await catalogue.documents.publish(owner, document_id, 1, keep_original=False), True)
+    equal(await catalogue.documents.publish(owner, document_id, 1, keep_original=False), True, "repeated")
+    equal([(each.topic, each.subject) for each in await catalogue.outbox.pending(owner, limit=9)], [(Topic.ORIGINAL, key)])
+    equal(await catalogue.documents.unknown_blobs(owner, [key]), [key])
+    equal(list(await catalogue.documents.blob_keys(owner, document_id, up_to_version=9)), [])
+    (standing,) = await catalogue.documents.standings(owner, ids=[document_id])
+    equal(standing.blob_key, None)
+    change = Change(chunking=ChunkingOptions(chunk_size=9, overlap=0), metadata={"shelf": 2})
+    revised = await catalogue.documents.revise(owner, document_id, change, nothing)
+    again = await catalogue.documents.begin_processing(owner, document_id, 2)
+    true(again is not None and revised.job is not None, "the text can be cut again")
+    if again is not None:
+        equal((again.blob_key, again.text, again.metadata), ("", text, {"shelf": 2, "from the file": True}))
+    await stage(catalogue, owner, revised)
+    equal(await catalogue.documents.publish(owner, document_id, 2, keep_original=False), True)
+    equal(list(await catalogue.documents.drop_versions(owner, document_id, below=2)), [])
+    await raises(NotFound, catalogue.documents.version(owner, document_id, 1), "a dropped version")
+
+
 async def publish_and_tombstone_exclude_each_other(catalogue: Catalogue) -> None:
     """Whichever comes first, a tombstoned document is never visible afterwards."""
     owner = await tenant(catalogue)
@@ -410,6 +439,7 @@ CHECKS: tuple[Check, ...] = (
     a_tombstone_hides_at_once,
     a_purge_names_versions,
     superseded_versions_are_dropped,
+    an_original_that_is_not_kept_is_named_once_more,
     publish_and_tombstone_exclude_each_other,
     equal_submissions_at_once_are_one_document,
     documents_are_listed_in_pages,

@@ -189,7 +189,8 @@ class Exporter:
         stored = await self._stored(tenant, record)
         original: bytes | None = None
         try:
-            original = await self._source.blobs.get(tenant, record.blob_key)
+            if record.blob_key:
+                original = await self._source.blobs.get(tenant, record.blob_key)
         except NotFound:
             if await self._source.transfer.record(tenant, document_id) != record:
                 return False  # superseded since it was read

@@ -64,6 +64,7 @@ class Destination:
     vectors: VectorStore
     blobs: BlobStore
     computation: Computation
+    keep_originals: bool = True
 
     @property
     def nodes(self) -> KnowledgeNodes:
@@ -143,7 +144,7 @@ class Filling:
         if document_id in self._staged:
             return
         record = self._record(archived, document_id, await self._prepared(archived, chunks))
-        if archived.original is not None:
+        if archived.original is not None and record.blob_key:
             await self.destination.blobs.put(self.tenant, record.blob_key, archived.original)
         await self.destination.graph.write_document(self.tenant, knowledge)
         await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
@@ -311,7 +312,7 @@ class Filling:
         return recipe_of(self.destination.computation.embedder.fingerprint, self.manifest.extractor, title, chunk)
 
     def _record(self, archived: ArchivedDocument, document_id: str, prepared: Sequence[PreparedChunk]) -> DocumentRecord:
-        line = archived.document
+        line, kept = archived.document, archived.original is not None and self.destination.keep_originals
         chunk_ids = {each.id: item.chunk.id for each, item in zip(archived.chunks, prepared, strict=True)}
         return DocumentRecord(
             id=document_id,
@@ -325,7 +326,7 @@ class Filling:
             content_hash=line.content_hash,
             media_type=line.media_type,
             size_bytes=line.size_bytes,
-            blob_key=blob_key(document_id, line.version),
+            blob_key=blob_key(document_id, line.version) if kept else "",
             options=line.options,
             text=line.text,
             created_at=line.created_at,

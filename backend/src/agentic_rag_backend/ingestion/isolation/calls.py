@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import parse, title_of
+from agentic_rag_backend.ingestion.parsing.registry import parse, parse_stored, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
@@ -30,11 +30,14 @@ def title(_: Workshop, content: bytes, media_type: str, file_name: str | None, p
 
 
 def read(
-    workshop: Workshop, content: bytes, media_type: str, owner: tuple[str, str, int], options: ChunkingOptions
+    workshop: Workshop, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ChunkingOptions
 ) -> tuple[ParsedDocument, list[Chunk]]:
-    """Return a document's text and its chunks; ``owner`` is its tenant, id and version."""
+    """Return a document's text and its chunks; ``owner`` is its tenant, id and version.
+
+    ``content``: the original; as a str, the text that was made of it before.
+    """
     tenant, document_id, version = owner
-    parsed = parse(content, media_type)
+    parsed = parse_stored(content, media_type) if isinstance(content, str) else parse(content, media_type)
     chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=workshop.tokenizer)
     return ParsedDocument(text=parsed.text, title=parsed.title, metadata=dict(parsed.metadata)), chunks
 

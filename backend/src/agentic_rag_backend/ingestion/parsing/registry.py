@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import PurePath
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
 from agentic_rag_backend.errors import UnsupportedMediaType
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Parser
-from agentic_rag_backend.ingestion.parsing.markdown import parse_markdown
+from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument, Parser
+from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
 from agentic_rag_backend.ingestion.parsing.text import parse_text
 
 TEXT = "text/plain"
 MARKDOWN = "text/markdown"
 
 PARSERS: Mapping[str, Parser] = {TEXT: parse_text, MARKDOWN: parse_markdown}
+_HEADINGS: Mapping[str, Callable[[str], Iterable[Heading]]] = {MARKDOWN: headings_of}
 SUFFIXES: Mapping[str, str] = {".txt": TEXT, ".text": TEXT, ".md": MARKDOWN, ".markdown": MARKDOWN}
 _ALIASES = {"text/x-markdown": MARKDOWN}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
@@ -53,6 +54,12 @@ def parse(content: bytes, media_type: str, *, partial: bool = False) -> ParsedDo
     if media_type not in PARSERS:
         raise _unsupported(media_type)
     return PARSERS[media_type](content, partial=partial)
+
+
+def parse_stored(text: str, media_type: str) -> ParsedDocument:
+    """Return what `parse` made of a document whose text is ``text``, without the title and metadata that it gave itself."""
+    headings = _HEADINGS.get(media_type)
+    return ParsedDocument(text=text, headings=tuple(headings(text)) if headings else ())
 
 
 def title_of(parsed: ParsedDocument, file_name: str | None) -> str:

@@ -173,7 +173,7 @@ class Standing:
     unfinished: bool
     """Its newest version waits to be processed, or for the end of it."""
     blob_key: str | None
-    """Of the visible version; None where there is none."""
+    """Of the visible version; None where there is none, or its original was not kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,6 +280,7 @@ class DocumentCatalogue(Protocol):
         failures: Sequence[Failure] = (),
         fence: Fence | None = None,
         ending: Ending | None = None,
+        keep_original: bool = True,
     ) -> bool:
         """Make the version the visible one by compare-and-set; drop what older ones had prepared; raise ``state_version``.
 
@@ -289,6 +290,9 @@ class DocumentCatalogue(Protocol):
         False, with nothing changed, if the document was deleted, a newer version is visible, this one has failed or its job
         was asked to stop.
         Repeating it is True.
+
+        Unless ``keep_original``, the version names no original any more, and the outbox says which one to remove. Later versions
+        of the same content are made from its text.
         """
 
     async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:

@@ -123,9 +123,11 @@ class SqlDocuments:
         failures: Sequence[Failure] = (),
         fence: Fence | None = None,
         ending: Ending | None = None,
+        keep_original: bool = True,
     ) -> bool:
         """Make the version the visible one."""
-        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, failures, fence, ending)
+        how = (failures, fence, ending, keep_original)
+        return await self._database.write(versions.publish, require_tenant(tenant), document_id, version, *how)
 
     async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:
         """End a version that could not be made visible."""

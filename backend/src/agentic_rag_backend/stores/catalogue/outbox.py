@@ -16,10 +16,12 @@ from agentic_rag_backend.domain.tenant import TenantId
 
 class Topic(StrEnum):
     """``labels``: the vectors' copy of a document's title and metadata. ``leftovers``: what graph and vectors hold of versions
-    of a document that nobody will see. ``tenant``: everything that a deleted tenant has."""
+    of a document that nobody will see. ``original``: a blob that no version names any more. ``tenant``: everything that a
+    deleted tenant has."""
 
     LABELS = "labels"
     LEFTOVERS = "leftovers"
+    ORIGINAL = "original"
     TENANT = "tenant"
 
 

@@ -67,7 +67,7 @@ def standings(connection: Connection, tenant: TenantId, ids: Sequence[str] | Non
             deleted=row["deleted_at"] is not None,
             in_flight=bool(row["in_flight"]),
             unfinished=row["latest_state"] in UNFINISHED_STATES,
-            blob_key=row["blob_key"],
+            blob_key=row["blob_key"] or None,
         )
         for row in found
     ]

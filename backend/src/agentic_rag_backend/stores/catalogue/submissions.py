@@ -40,11 +40,13 @@ _BY_KEY = (
     .with_for_update(key_share=True)
 )
 _BY_ID = select(documents.c.id).where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
-_VERSION = select(*VERSION_COLUMNS).where(
+_ONE = (
     versions.c.tenant_id == bindparam("tenant"),
     versions.c.document_id == bindparam("document"),
     versions.c.version == bindparam("version"),
 )
+_VERSION = select(*VERSION_COLUMNS).where(*_ONE)
+_TEXT = select(versions.c.text).where(*_ONE)
 
 
 def read_version(connection: Connection, tenant: TenantId, document_id: str, version: int) -> RowMapping | None:
@@ -211,6 +213,11 @@ def next_version(
         "failures": [],
         "created_at": utc_now(),
     }
+    if not source["blob_key"]:  # the original was not kept: what it said stands in the source's text and metadata
+        row["text"] = connection.execute(
+            _TEXT, {"tenant": tenant.value, "document": held["id"], "version": source["version"]}
+        ).scalar_one()
+        row["metadata"] = {**source["metadata"], **source["submitted_metadata"]}
     connection.execute(_INSERT_VERSION, row)
     changed = {"latest_version": number, "state": PENDING, "job_id": job_id, "updated_at": utc_now()}
     if held["current_version"] == 0:  # nothing is visible, so the newest submission is the document's face

@@ -17,6 +17,8 @@ from agentic_rag_backend.stores.catalogue.columns import options_from_json, plai
 from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, cancel_requested, end_job, new_job
 from agentic_rag_backend.stores.catalogue.leases import require_fence
 from agentic_rag_backend.stores.catalogue.liveness import Fence
+from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.outbox_rows import record
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.submissions import (
     FAILED_STATES,
@@ -176,12 +178,15 @@ def publish(
     failures: Sequence[Failure] = (),
     fence: Fence | None = None,
     ending: Ending | None = None,
+    keep_original: bool = True,
 ) -> bool:
     """See `DocumentCatalogue.publish`."""
     require_fence(connection, tenant, fence)
     if ending is not None and cancel_requested(connection, tenant, ending.job_id):
         return False
     published = _publish(connection, tenant, document_id, version, failures)
+    if published and not keep_original:
+        _forget_original(connection, tenant, document_id, version)
     if published and ending is not None:
         end_job(connection, tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
     return published
@@ -214,6 +219,13 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
     raise_state_version(connection, tenant, content=True)
     record_change(connection, tenant, document_id, version)
     return True
+
+
+def _forget_original(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
+    row = read_version(connection, tenant, document_id, version)
+    if row is not None and row["blob_key"]:
+        connection.execute(update(versions).where(*_ONE).values(blob_key=""), _bound(tenant, document_id, version))
+        record(connection, tenant, Topic.ORIGINAL, row["blob_key"])
 
 
 def fail(
@@ -295,9 +307,12 @@ def drop_versions(connection: Connection, tenant: TenantId, document_id: str, be
     if held is None or held["deleted_at"] is not None:
         return ()
     last = min(below, held["current_version"]) - 1
-    before = blob_keys(connection, tenant, document_id, last)
-    if not before:
+    older = versions.c.version <= last
+    if not connection.execute(
+        select(exists().where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, older))
+    ).scalar():
         return ()
+    before = blob_keys(connection, tenant, document_id, last)
     _remove_versions(connection, tenant, document_id, last)
     kept = set(blob_keys(connection, tenant, document_id, held["latest_version"]))
     return [key for key in before if key not in kept]
@@ -311,6 +326,7 @@ def blob_keys(connection: Connection, tenant: TenantId, document_id: str, up_to_
             versions.c.tenant_id == tenant.value,
             versions.c.document_id == document_id,
             versions.c.version <= up_to_version,
+            versions.c.blob_key != "",
         )
         .order_by(versions.c.version)
     )
