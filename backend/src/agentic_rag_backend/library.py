@@ -34,6 +34,7 @@ from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
+from agentic_rag_backend.wording import said
 
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
@@ -172,7 +173,7 @@ class Embedded:
         try:
             body = SearchBody.model_validate({**options, "query": question})
         except ValidationError as error:
-            told = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors(include_url=False))
+            told = (f"{'.'.join(map(str, item['loc']))}: {said(item)}" for item in error.errors(include_url=False))
             raise InvalidRequest("; ".join(told)) from None
         strategy = strategy_of(self.container, body)
         query, warnings = query_of(self.container, await self._principal(), body, strategy)

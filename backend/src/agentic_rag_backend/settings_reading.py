@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, read_config_file
+from agentic_rag_backend.wording import given, said
 
 ENVIRONMENT, DOTENV, CONFIG_FILE, OPTION, DEFAULT = "environment", ".env", "config file", "option", "default"
 OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "AGENTIC_RAG_URL", "AGENTIC_RAG_API_KEY", "POSTGRES_PASSWORD"})
@@ -26,7 +27,6 @@ _NEAR = 0.83
 """Similarity from which a name counts as a misspelt one: NEO4J_USERNAME is .83 of NEO4J_USER, TEST_DATABASE_URL less."""
 _SHORT = 5
 """Names up to this length have ordinary words near them (LLM and LLVM, PORT and SPORT)."""
-_SHOWN = 80
 _PLACES = {ENVIRONMENT: "the environment", DOTENV: ".env", CONFIG_FILE: "the config file", OPTION: "an option"}
 _REPEATED = re.compile(r"(.)\1+")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]{1,512}@")
@@ -125,13 +125,13 @@ def _problem(problem: Any, origins: Mapping[str, str]) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     field = Settings.model_fields.get(name)
     if field is None:
-        return f"{name.upper()}: {problem['msg']}"
+        return f"{name.upper()}: {said(problem)}"
     source = [f"set in {_PLACES[origins[name]]}"] if name in origins else []
     if problem["type"] == "value_error":
-        return " ".join([str(problem["msg"]).removeprefix("Value error, "), *(f"({each})" for each in source)])
+        return " ".join([said(problem), *(f"({each})" for each in source)])
     default = [f"the default is {str(field.default).lower()}"] if field.default is not None else []
     more = "; ".join([*source, *default])
-    got = "" if is_secret(field) else f"; got {without_password(str(problem['input']))[:_SHOWN]!r}"
+    got = "" if is_secret(field) else f"; got {given(without_password(str(problem['input'])))}"
     return f"{name.upper()} must be {allowed(field)}{got}" + (f" ({more})" if more else "")
 
 

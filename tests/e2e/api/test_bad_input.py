@@ -73,7 +73,7 @@ QUERIES = [
     _search("limit 10**6", "limit", "100", "1000000", limit=10**6),
     _search("limit as word", "limit", "abc", limit="abc"),
     _search("limit as number in text", "limit", limit="5"),
-    _search("limit true", "limit", "True", limit=True),
+    _search("limit true", "limit", "true", limit=True),
     _search("limit 1.5", "limit", "1.5", limit=1.5),
     _search("limit and top_k", "top_k", limit=1, top_k=2),
     _search("weights 0/0", "0", weights={"dense": 0, "sparse": 0}, strategy="hybrid"),

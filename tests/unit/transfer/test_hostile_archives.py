@@ -244,7 +244,7 @@ def test_whatever_a_field_holds_the_archive_is_refused_or_within_the_limits_of_a
         ("metadata", {f"key {n}": n for n in range(100)}, ("100 keys", "the limit is 64")),
         ("submitted_metadata", {"a": {"b": 1}}, ("'a'", "a string, number, boolean, null or a list")),
         ("media_type", "text/plain\r\nSet-Cookie: a=b", ("supported are text/plain",)),
-        ("version", 2**31, ("less than or equal to 1073741824", "it is 2147483648")),
+        ("version", 2**31, ("at most 1073741824", "it is 2147483648")),
         ("created_at", "9999-12-31T23:59:59-14:00", ("between 0001-01-03 and 9999-12-29", "created_at")),
         ("options", {"chunking": {"chunk_size": 50_000}}, ("chunk_size must be 16 to 2048", "50000")),
         ("size_bytes", 3, ("original has 59 bytes, not 3",)),

@@ -15,12 +15,16 @@ from starlette.exceptions import HTTPException
 
 from agentic_rag_backend.api.methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.wording import given, said, shortened
 
 log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 5}
 """Seconds after which a caller may ask again, where the error does not know better; by status."""
 _MAX_SHOWN = 200
+_MAX_FIELD = 200
+_MAX_ERRORS, _MAX_SUMMED = 20, 3
+"""Fields that `errors` names, and of these `detail`."""
 _MAX_DETAIL = 1000
 """Longer ones repeat what the caller sent."""
 
@@ -100,8 +104,10 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def _invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        errors = [_field_error(item) for item in error.errors()]
-        summary = "; ".join(f"{item['field']}: {item['message']}" for item in errors[:3])
+        found = error.errors()
+        errors = [_field_error(item) for item in found[:_MAX_ERRORS]]
+        more = f"; and {len(found) - _MAX_SUMMED} more" if len(found) > _MAX_SUMMED else ""
+        summary = "; ".join(f"{item['field']}: {item['message']}" for item in errors[:_MAX_SUMMED]) + more
         return problem(InvalidRequest(summary), request_id=request_id_of(request), errors=errors)
 
     @app.exception_handler(HTTPException)
@@ -130,14 +136,13 @@ def _framework_headers(request: Request, error: HTTPException) -> dict[str, str]
 
 
 def _field_error(item: Any) -> dict[str, Any]:
-    """Return one error: where, what is wrong (pydantic's message names the limit) and the value, shortened."""
-    location = [str(part) for part in item["loc"] if part != "body"]
-    message = str(item["msg"])
-    shown: dict[str, Any] = {"field": ".".join(location) or "body", "message": message, "code": item["type"]}
+    """Return one error: where, what is wrong with its limit, and the value, shortened."""
+    location = ".".join(str(part) for part in item["loc"] if part != "body")
+    shown: dict[str, Any] = {"field": shortened(location, _MAX_FIELD) or "body", "message": said(item), "code": item["type"]}
+    if item["type"] in ("missing", "extra_forbidden"):
+        return shown  # the value is of what is around the field, or of no interest
     value = item.get("input")
     if isinstance(value, (str, int, float, bool)):
-        text = str(value)
-        length = f" (length {len(value)})" if isinstance(value, str) else ""
-        shown["value"] = text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
-        shown["message"] = f"{message}; got {shown['value'][:40]!r}{length}"
+        shown["value"] = shortened(value, _MAX_SHOWN) if isinstance(value, str) else given(value)
+    shown["message"] += f"; got {given(value)}"
     return shown

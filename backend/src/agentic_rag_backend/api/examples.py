@@ -205,7 +205,7 @@ _PROBLEMS: Mapping[str, AgenticRagError] = {
     "412": PreconditionFailed("the document has changed since the revision in If-Match"),
     "413": PayloadTooLarge("the body may have at most 65536 bytes; got 70000"),
     "415": UnsupportedMediaType("send application/json; got text/plain"),
-    "422": InvalidRequest("limit: Input should be less than or equal to 100; got '1000'"),
+    "422": InvalidRequest("limit: must be at most 100; got 1000"),
     "429": TooManyConnections("your address has 200 open connections (MAX_CONNECTIONS_PER_CLIENT): close some, or reuse them"),
     "503": StoreUnavailable("the graph store does not answer"),
     "504": RequestTimeout("the request took longer than 60 s (REQUEST_TIMEOUT_S)"),

@@ -40,6 +40,7 @@ from agentic_rag_backend.transfer.values import (
     Weight,
     Word,
 )
+from agentic_rag_backend.wording import said, shortened
 
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
@@ -266,8 +267,7 @@ def _holds_nul(line: bytes) -> bool:
 
 def _told(item: ErrorDetails) -> str:
     given, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
-    said = f"kind must be {item['ctx']['expected_tags']}" if item["type"] == "union_tag_invalid" else item["msg"]
-    told = f"{field[:200]}: {said}"
+    told = f"{shortened(field, 200)}: {said(item)}"
     if isinstance(given, int | float) and abs(given) < 2**63:
         return f"{told}; it is {given}"
     sized = isinstance(given, str | list | dict) and item["type"] != "json_invalid"

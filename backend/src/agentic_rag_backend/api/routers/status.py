@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Request
-from pydantic import RootModel
+from pydantic import RootModel, WithJsonSchema
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
 from agentic_rag_backend.api.json_body import JsonRoute
 from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.schemas.base import Number, Switch
 from agentic_rag_backend.api.schemas.status import FlagView, StatusView, StrategyView
 from agentic_rag_backend.status import describe_status
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL
@@ -18,7 +17,13 @@ from agentic_rag_backend.tenancy.features import DUAL_LEVEL
 router = APIRouter(tags=["status"], route_class=JsonRoute)
 
 
-class FlagChanges(RootModel[dict[str, Switch | Number | None]]):
+FlagSetting = Annotated[
+    Any, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}]})
+]
+"""A switch, a share or null; which flag takes which, `Features.check` says."""
+
+
+class FlagChanges(RootModel[dict[str, FlagSetting]]):
     """Flags to set; null goes back to the default."""
 
     model_config = {"json_schema_extra": {"examples": [{DUAL_LEVEL: True}]}}
