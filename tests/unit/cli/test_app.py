@@ -220,7 +220,8 @@ def test_help_and_config_load_neither_model_runtime_nor_job_engine() -> None:
     code = (
         "import sys; from agentic_rag_backend.cli.app import run; "
         "run(['--help']); run(['config']); "
-        "heavy = {'onnxruntime', 'dbos', 'qdrant_edge', 'sqlalchemy', 'fastapi', 'numpy', 'openai', 'httpx'} & set(sys.modules); "
+        "heavy = {'onnxruntime', 'dbos', 'qdrant_edge', 'sqlalchemy', 'alembic', 'fastapi', 'numpy', 'scipy', 'openai', 'httpx', "
+        "'tokenizers', 'obstore', 'uvicorn', 'prometheus_client'} & set(sys.modules); "
         "sys.exit(f'loaded: {heavy}' if heavy else 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

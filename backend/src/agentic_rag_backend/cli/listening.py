@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.errors import ConfigurationError, Conflict
+from agentic_rag_backend.memory import settle
 
 if TYPE_CHECKING:
     import uvicorn
@@ -88,7 +89,7 @@ async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, 
     """
     # A full garbage collection stops every thread: 0.2 s of processor time, measured, of which most is for what the start loaded.
     # That lives as long as the process.
-    gc.freeze()
+    settle()
     gc.set_threshold(*_COLLECTED_AFTER)
     await server.serve(sockets=[listening])
     if getattr(server, "interrupted", False):

@@ -11,14 +11,13 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
-import httpx
 from pydantic import SecretStr
 
-from agentic_rag_backend.cli.client import Client
-from agentic_rag_backend.cli.in_process import InProcessTransport
 from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
+from agentic_rag_backend.memory import collection_paused
 
 if TYPE_CHECKING:
+    from agentic_rag_backend.cli.client import Client
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
@@ -50,13 +49,19 @@ async def open_application(
     Args:
         temporary: create ``tenant``, under a name of its own, and remove it from every store in the end.
     """
-    from agentic_rag_backend.api.app import create_app
-    from agentic_rag_backend.library import choose_tenant
-
     key = secrets.token_urlsafe(48)
     async with AsyncExitStack() as stack:
-        opening = open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work)
-        container = await stack.enter_async_context(opening)
+        with collection_paused():
+            import httpx
+
+            from agentic_rag_backend.api.app import create_app
+            from agentic_rag_backend.cli.client import Client
+            from agentic_rag_backend.cli.in_process import InProcessTransport
+            from agentic_rag_backend.library import choose_tenant
+
+            opening = open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work)
+            container = await stack.enter_async_context(opening)
+            transport = InProcessTransport(create_app(container))
         headers = {"X-API-Key": key}
         if temporary:
             made = await container.tenants.create(f"{tenant or 'temporary'}-{secrets.token_hex(4)}")
@@ -64,7 +69,6 @@ async def open_application(
             headers["X-Tenant-Id"] = made.id.value
         elif not operator:
             headers["X-Tenant-Id"] = (await choose_tenant(container, tenant)).id.value
-        transport = InProcessTransport(create_app(container))
         # Without a limit of its own: the application bounds its requests.
         async with httpx.AsyncClient(transport=transport, base_url=_ORIGIN, headers=headers, timeout=None) as http:  # noqa: S113
             yield container, Client(http, where=f"DATA_DIR {settings.data_dir}", in_process=True)
@@ -78,11 +82,12 @@ async def open_stores(settings: Settings, *, work: bool) -> AsyncIterator[Contai
         StoreLocked: another process has DATA_DIR open.
         StoreUnavailable: DATA_DIR cannot be read or written.
     """
-    from agentic_rag_backend.container import open_container
-
     async with AsyncExitStack() as stack:
         try:
-            container = await stack.enter_async_context(open_container(settings, work=work))
+            with collection_paused():
+                from agentic_rag_backend.container import open_container
+
+                container = await stack.enter_async_context(open_container(settings, work=work))
         except StoreLocked as error:
             way_out = "stop that one, or choose another folder with --data-dir or DATA_DIR"
             raise StoreLocked(f"DATA_DIR {settings.data_dir.absolute()} is in use: {way_out} ({error.message})") from error

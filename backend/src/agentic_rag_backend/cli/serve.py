@@ -26,6 +26,7 @@ from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import ConfigurationError, Forbidden, Unauthenticated
+from agentic_rag_backend.memory import collection_paused
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container import Container
@@ -48,11 +49,12 @@ def serve(
     json: AsJson = False,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C."""
-    from agentic_rag_backend.telemetry import configure_logging
+    with collection_paused():  # until it serves
+        from agentic_rag_backend.telemetry import configure_logging
 
-    settings = load_settings(host=host, port=port, data_dir=data_dir)
-    configure_logging(level=settings.log_level, format=settings.log_format)
-    run_async(_serve(settings, Output(as_json=json)))
+        settings = load_settings(host=host, port=port, data_dir=data_dir)
+        configure_logging(level=settings.log_level, format=settings.log_format)
+        run_async(_serve(settings, Output(as_json=json)))
 
 
 async def _serve(settings: Settings, output: Output) -> None:

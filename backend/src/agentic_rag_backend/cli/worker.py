@@ -12,6 +12,7 @@ from agentic_rag_backend.cli.configuration import load_settings, models_line, mo
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, url_of
 from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.memory import collection_paused
 
 if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
@@ -29,11 +30,12 @@ def worker(
     json: AsJson = False,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C, beside any number of other workers on the same stores (server profile)."""
-    from agentic_rag_backend.telemetry import configure_logging
+    with collection_paused():  # until it serves
+        from agentic_rag_backend.telemetry import configure_logging
 
-    settings = load_settings(worker_port=port)
-    configure_logging(level=settings.log_level, format=settings.log_format)
-    run_async(_work(settings, Output(as_json=json)))
+        settings = load_settings(worker_port=port)
+        configure_logging(level=settings.log_level, format=settings.log_format)
+        run_async(_work(settings, Output(as_json=json)))
 
 
 async def _work(settings: Settings, output: Output) -> None:

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.container.adapters import Adapters, fallback_model, open_adapters, open_tokenizer
+from agentic_rag_backend.container.adapters import Adapters, fallback_model, open_adapters
 from agentic_rag_backend.container.housekeeping import (
     FIRST_WORKFLOW,
     Household,
@@ -50,7 +50,7 @@ from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.resolution import Resolver
-from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.base import Stores
@@ -86,7 +86,6 @@ class Container:
     graph: GraphStore
     blobs: BlobStore
     embedder: Embedder
-    tokenizer: Tokenizer
     model: LanguageModel
     queue: JobQueue
     attendance: Attendance
@@ -206,7 +205,6 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         graph=adapters.graph,
         blobs=adapters.blobs,
         embedder=adapters.embedder,
-        tokenizer=open_tokenizer(settings),
         model=adapters.model,
         queue=queue,
         attendance=Attendance(catalogue.workers, here=work, others=others, queue=queue, workflows=FIRST_WORKFLOW),

@@ -17,13 +17,11 @@ from agentic_rag_backend.ingestion.isolation.limits import Limits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
-from agentic_rag_backend.models.embedding.base import Embedder, Tokenizer
+from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
-from agentic_rag_backend.models.llm.openai import OpenAIModel
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
@@ -266,6 +264,9 @@ def open_embedder(settings: Settings) -> Embedder:
 def _embedder(settings: Settings) -> Embedder:
     if settings.embedder == "bundled":
         return BundledEmbedder(model_path=settings.embedding_model_path, threads=settings.embedding_threads)
+    # The SDK is a fifth of all that a process without an endpoint would import.
+    from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
+
     return OpenAIEmbedder(
         api_key=_api_key(settings, "EMBEDDER=openai"),
         base_url=settings.openai_base_url,
@@ -277,7 +278,13 @@ def _embedder(settings: Settings) -> Embedder:
 
 
 def open_isolation(settings: Settings) -> Isolation:
-    """Return what runs the reading of documents in child processes; it starts them when there is something to read."""
+    """Return what runs the reading of documents in child processes; it starts them when there is something to read.
+
+    Raises:
+        ConfigurationError: there is no tokenizer, by which they cut chunks.
+    """
+    if settings.embedder != "bundled":  # which has read its own by now
+        WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file is for the start to tell, not for the first document
     limits = Limits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
     return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
 
@@ -287,14 +294,11 @@ def _tokenizer_file(settings: Settings) -> Path | None:
     return folder / "tokenizer.json" if folder is not None else None
 
 
-def open_tokenizer(settings: Settings) -> Tokenizer:
-    """Return what counts word pieces: the bundled embedder\'s own tokenizer, or that of EMBEDDING_MODEL_PATH."""
-    return WordPieceTokenizer(_tokenizer_file(settings))
-
-
 def _model(settings: Settings, embedder: Embedder) -> LanguageModel:
     if settings.llm == "extractive":
         return ExtractiveModel(embedder)
+    from agentic_rag_backend.models.llm.openai import OpenAIModel
+
     return OpenAIModel(
         api_key=_api_key(settings, "LLM=openai"),
         base_url=settings.openai_base_url,

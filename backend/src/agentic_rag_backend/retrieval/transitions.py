@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import scipy.sparse as sparse
 from numpy.typing import NDArray
 
 from agentic_rag_backend.retrieval.numbering import Keys
 from agentic_rag_backend.retrieval.row_pool import Ints, Rows
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 Floats = NDArray[np.float64]
 
@@ -106,6 +110,8 @@ def _added(places: Ints, values: Floats, size: int) -> Floats:
 
 def _matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:
     """Return the weights as a matrix, each multiplied with its row's gain and divided by its column's sum."""
+    from scipy import sparse  # 14 MB that a process does without until a graph is walked
+
     position, columns, weights = edges.gather(np.arange(len(gains)))
     starts = np.concatenate([[0], np.cumsum(edges.rows.lengths, dtype=np.int64)])
     shares = gains[position] * weights / sums[columns]

@@ -11,9 +11,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Table, inspect
 
+from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.stores.catalogue import tenants
 from agentic_rag_backend.stores.catalogue.deployments import RecordedDeployment
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.migrations import HEAD, revisions
 from agentic_rag_backend.stores.catalogue.tables import metadata
 
 
@@ -39,6 +41,28 @@ async def test_two_processes_migrate_at_once(tmp_path: Path) -> None:
     assert await second.tenants.tenant(made.id) == made
     await first.close()
     await second.close()
+
+
+def test_the_head_that_is_compared_with_is_the_last_revision() -> None:
+    assert revisions()[0] == HEAD
+
+
+async def test_a_database_that_is_up_to_date_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
+    ran: list[str] = []
+    monkeypatch.setattr("alembic.command.upgrade", lambda config, revision: ran.append(revision))
+    await catalogue.migrate()
+    assert ran == ["head"]
+    monkeypatch.undo()
+    await catalogue.migrate("0002")
+    with pytest.raises(ConfigurationError, match=f"it is at 0002, and {HEAD} is needed"):
+        await catalogue.require_migrated()
+    await catalogue.migrate()
+    await catalogue.require_migrated()
+    monkeypatch.setattr("alembic.command.upgrade", lambda config, revision: ran.append(revision))
+    await catalogue.migrate()
+    assert ran == ["head"]
+    await catalogue.close()
 
 
 NOBODYS = {"workers", "places", "deployments", "removed_tenants"}

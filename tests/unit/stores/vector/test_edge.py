@@ -162,3 +162,15 @@ async def test_the_last_of_two_points_with_one_id_wins(tmp_path: Path) -> None:
     assert [hit.id for hit in (await find(store, A, text="lighthouse")).sparse] == [point_id(1)]
     assert await store.count(A, CHUNKS) == 199
     await store.close()
+
+
+async def test_a_new_collection_does_not_hold_its_file_of_vectors_and_indexes_what_is_asked_of_it(tmp_path: Path) -> None:
+    store = await opened(tmp_path)
+    for collection, own in ((Collection.CHUNKS, {"document_id", "version"}), (Collection.NODES, {"generation"})):
+        (segment,) = (homes(tmp_path)[0] / collection / "segments").iterdir()
+        told = json.loads((segment / "segment.json").read_text())["config"]["vector_data"]
+        # InRamChunkedMmap would be read as a whole at each opening: 32 MB for the first vector.
+        assert {each["storage_type"] for each in told.values()} == {"ChunkedMmap"}
+        indexed = json.loads((segment / "payload_index" / "config.json").read_text())["indexed_types"]
+        assert set(indexed) == {"scope", "tenant", "tags"} | own
+    await store.close()

@@ -242,7 +242,7 @@ async def test_an_index_is_read_from_files_also_that_of_a_folder_from_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Layout, "config", lambda self: config_in_memory(self.dimensions))
+        patch.setattr(Layout, "config", lambda self, **_: config_in_memory(self.dimensions))
         patch.setattr("agentic_rag_backend.stores.vector.folder.field_indexes", fields_in_memory)
         await (await filled(tmp_path, 200)).close()
     store = await opened(tmp_path, ASKED)
@@ -269,8 +269,8 @@ def config_in_memory(dimensions: int) -> EdgeConfig:
     )
 
 
-def fields_in_memory() -> dict[str, Any]:
-    return {field: type(schema)(enable_hnsw=schema.enable_hnsw) for field, schema in field_indexes().items()}
+def fields_in_memory(collection: Collection) -> dict[str, Any]:
+    return {field: type(schema)(enable_hnsw=schema.enable_hnsw) for field, schema in field_indexes(collection).items()}
 
 
 def places(store: EdgeVectorStore) -> set[str]:

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
+from agentic_rag_backend.memory import give_back
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
+from agentic_rag_backend.models.embedding.lookup import looked_up_first
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
 from agentic_rag_backend.priority import lower_thread
@@ -88,9 +90,8 @@ class BundledEmbedder:
         self._begin, self._end = self._special_tokens()
         cores = threads or _cores()
         # A passage has one core to itself, as many at once as there are cores: sharing costs a quarter more (measured).
-        # A question has all cores: 3.0 ms instead of 5.2, for 70 MB of weights a second time.
-        self._session = _session(model.path, 1)
-        self._question_session = _session(model.path, cores) if cores > 1 else self._session
+        # A question has all cores: 3.0 ms instead of 5.2, for 54 MB of weights a second time.
+        self._session, self._question_session = _sessions(model.path, cores)
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
         # A question takes the cores from passages that are being worked on.
         self._passages = ThreadPoolExecutor(cores, "embed", initializer=lower_thread)
@@ -196,17 +197,34 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _session(path: Path, threads: int) -> onnxruntime.InferenceSession:
+def _sessions(path: Path, cores: int) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession]:
+    """Return a session of one thread and one of all cores; the same where there is one core."""
+    stored = path.read_bytes()
+    rearranged = looked_up_first(stored)
+    # As bytes a model cannot have weights in files beside it, so one that is not rearranged is left to the runtime to read.
+    model = str(path) if rearranged is stored else rearranged
+    del stored, rearranged
+    try:
+        one = _session(model, 1)
+        return one, _session(model, cores) if cores > 1 else one
+    except _LOAD_FAILURES as error:
+        raise ConfigurationError(f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}") from error
+    finally:
+        del model
+        give_back()  # what loading took besides: 70 MB in small pieces
+
+
+def _session(model: str | bytes, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     # Waiting threads must not spin: the cores are for the other half of the pipeline (measured: same time, half the CPU).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    except _LOAD_FAILURES as error:
-        raise ConfigurationError(f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}") from error
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    # It keeps the bytes to load them again with another provider, of which there is none.
+    session._model_bytes = None
+    return session
 
 
 def _pooled(count: int, batches: Sequence[Sequence[Window]], sums: Sequence[Vectors]) -> Vectors:

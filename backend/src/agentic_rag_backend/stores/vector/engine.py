@@ -24,6 +24,7 @@ from qdrant_edge import (
 
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.files import full
+from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.filters import TAGS
 from agentic_rag_backend.stores.vector.ranking import DENSE, SPARSE
 
@@ -51,15 +52,25 @@ class Layout:
     dimensions: int
     scanned_points: int = _DEFAULT_SCANNED_POINTS
 
-    def config(self) -> EdgeConfig:
-        """Return the engine's configuration of a collection; what concerns the index acts when it is built."""
+    def config(self, *, new: bool = False) -> EdgeConfig:
+        """Return the engine's configuration of a collection; what concerns the index acts when it is built.
+
+        Args:
+            new: of one that is to be made. Where its dense vectors are is settled then, until an index is built.
+        """
         scanned_kb = -(-self.scanned_points * self.dimensions * _BYTES_PER_NUMBER // 1024)
         # What is in the index is read from its files, whose pages are the system's to keep or drop: .2 kB of a point stay in
         # memory instead of 1.4. What was written since is held in memory by the engine whatever is asked for: 2 to 3 kB.
         return EdgeConfig(
             id_tracker_memory=Memory.Cold,
             vectors={
-                DENSE: EdgeVectorParams(size=self.dimensions, distance=Distance.Cosine, datatype=VectorStorageDatatype.Float32),
+                DENSE: EdgeVectorParams(
+                    size=self.dimensions,
+                    distance=Distance.Cosine,
+                    datatype=VectorStorageDatatype.Float32,
+                    # Cached would read the whole of a file of 32 MB at each opening, and hold it, however few vectors it has.
+                    memory=Memory.Cold if new else Memory.Cached,
+                ),
             },
             sparse_vectors={SPARSE: EdgeSparseVectorParams(modifier=Modifier.Idf, memory=Memory.Cold)},
             # No graph over everybody's points, one for each tenant's: links never lead into another tenant. A scope of up to
@@ -72,16 +83,16 @@ class Layout:
         )
 
 
-def field_indexes() -> dict[str, KeywordIndexParams | IntegerIndexParams]:
-    """Return the payload fields that are indexed, and how."""
+def field_indexes(collection: Collection) -> dict[str, KeywordIndexParams | IntegerIndexParams]:
+    """Return the payload fields of a collection that are indexed, and how. Each takes 3 to 6 MB, however few points there are."""
     # A search is over one scope, which names the tenant: its points get graph links among themselves. The others serve filters.
     keyword = KeywordIndexParams(enable_hnsw=False, memory=Memory.Cold)
-    integer = IntegerIndexParams(lookup=True, range=True, enable_hnsw=False, memory=Memory.Cold)
-    return {
+    integer = IntegerIndexParams(lookup=False, range=True, enable_hnsw=False, memory=Memory.Cold)
+    of_all: dict[str, KeywordIndexParams | IntegerIndexParams] = {
         "scope": KeywordIndexParams(is_tenant=True, enable_hnsw=True, memory=Memory.Cold),
         "tenant": keyword,
-        "document_id": keyword,
         TAGS: keyword,
-        "version": integer,
-        "generation": integer,
     }
+    if collection is Collection.CHUNKS:
+        return {**of_all, "document_id": keyword, "version": integer}
+    return {**of_all, "generation": integer}

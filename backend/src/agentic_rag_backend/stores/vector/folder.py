@@ -225,6 +225,11 @@ def new_folder(home: Path, collection: Collection) -> Path:
     return home / f"{collection.value}.{secrets.token_hex(4)}"
 
 
+def collection_of(folder: Path) -> Collection:
+    """Return whose shard is in a folder of a home."""
+    return Collection(folder.name.partition(".")[0])
+
+
 def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
     kept = {place.name for place in places.values()}
     for path in home.iterdir():
@@ -264,8 +269,8 @@ def _make(home: Path, fingerprint: str, layout: Layout) -> None:
     for collection in Collection:
         with engine_errors(f"making {home / collection}"):
             (unfinished / collection).mkdir()
-            shard = EdgeShard.create(str(unfinished / collection), layout.config())
-            for field, schema in field_indexes().items():
+            shard = EdgeShard.create(str(unfinished / collection), layout.config(new=True))
+            for field, schema in field_indexes(collection).items():
                 shard.update(UpdateOperation.create_field_index(field, schema))
             shard.flush()
             shard.close()

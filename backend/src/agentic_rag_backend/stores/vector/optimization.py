@@ -17,6 +17,7 @@ from qdrant_edge import EdgeShard, UpdateOperation
 
 from agentic_rag_backend.stores.vector.engine import field_indexes
 from agentic_rag_backend.stores.vector.files import sync_tree
+from agentic_rag_backend.stores.vector.folder import collection_of
 
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 19
@@ -26,7 +27,7 @@ def optimize(folder: Path) -> None:
     """Build the index of the shard in ``folder`` and leave it durable on disk."""
     shard = EdgeShard.load(str(folder))
     # A folder of an earlier release keeps its indexes of fields in memory until they are made anew; equal ones are left alone.
-    for field, schema in field_indexes().items():
+    for field, schema in field_indexes(collection_of(folder)).items():
         shard.update(UpdateOperation.create_field_index(field, schema))
     shard.optimize()
     shard.flush()

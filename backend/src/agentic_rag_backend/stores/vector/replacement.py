@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import os
 import shutil
 import sys
@@ -28,6 +27,7 @@ import structlog
 from qdrant_edge import CountRequest, EdgeShard, Point, UpdateOperation
 
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.memory import give_back
 from agentic_rag_backend.stores.vector.base import Collection, IndexState
 from agentic_rag_backend.stores.vector.engine import Layout, engine_errors
 from agentic_rag_backend.stores.vector.files import sync
@@ -148,7 +148,7 @@ class Replacement:
         try:
             with self._holding(), engine_errors("closing"):
                 engine.close()
-            await asyncio.to_thread(_give_back_memory)
+            await asyncio.to_thread(give_back)
             # Not before the record that nobody needs it any more is safe from a power loss.
             await asyncio.to_thread(sync, self._home)
         except (StoreUnavailable, OSError) as error:
@@ -237,12 +237,6 @@ async def _copied(source: Path, target: Path) -> None:
         with contextlib.suppress(OSError):
             await copying
         raise
-
-
-def _give_back_memory() -> None:
-    """Return to the system what the closed shard held: in small pieces, which glibc keeps for a process unless asked."""
-    with contextlib.suppress(AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _copy_file(source: Path, target: Path) -> None:

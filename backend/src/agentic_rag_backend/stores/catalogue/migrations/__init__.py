@@ -1,22 +1,26 @@
-"""The schema's history, run by Alembic inside a transaction of ours."""
+"""The schema's history, run by Alembic inside a transaction of ours; it is imported where there is something to run."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+HEAD = "0003"
+"""The last revision, which a database of this release has."""
 _LOCK = 0x61726167  # any constant: PostgreSQL lets one migration run at a time under it
 
 
 def _config(connection: Connection) -> Config:
     if connection.dialect.name == "postgresql":
         connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.attributes["connection"] = connection
@@ -25,20 +29,40 @@ def _config(connection: Connection) -> Config:
 
 def upgrade(connection: Connection, revision: str) -> None:
     """Apply the migrations up to ``revision``."""
+    if revision in ("head", HEAD) and _current(connection) == HEAD:
+        return
+    from alembic import command
+
     command.upgrade(_config(connection), revision)
 
 
 def missing(connection: Connection) -> str | None:
     """Say what the schema is and what it should be, where these differ; None where it is this release's."""
-    script = ScriptDirectory(str(Path(__file__).parent))
-    head = script.get_current_head()
-    current = MigrationContext.configure(connection).get_current_revision()
-    if current == head:
+    current = _current(connection)
+    if current == HEAD:
         return None
-    known = current is None or current in {revision.revision for revision in script.walk_revisions()}
-    return f"it is at {current or 'no revision'}, {'' if known else 'which is a newer release, '}and {head} is needed"
+    known = current is None or current in revisions()
+    return f"it is at {current or 'no revision'}, {'' if known else 'which is a newer release, '}and {HEAD} is needed"
+
+
+def revisions() -> list[str]:
+    """Return every revision, the last one first."""
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(Path(__file__).parent))
+    return [revision.revision for revision in script.walk_revisions()]
 
 
 def downgrade(connection: Connection, revision: str) -> None:
     """Take the migrations after ``revision`` back."""
+    from alembic import command
+
     command.downgrade(_config(connection), revision)
+
+
+def _current(connection: Connection) -> str | None:
+    """Return the database's revision; None where it has no tables yet."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    found = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return None if found is None else str(found)

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.models.embedding.lookup import looked_up_first
+from agentic_rag_backend.models.embedding.weights import MODEL_FILE, locate
+
+# --- the smallest model that looks words up in a quantised table, written as onnx.proto says
+
+FLOAT, INT8, INT64 = 1, 3, 7
+ROWS, COLUMNS = 5, 4
+TABLE = np.arange(-10, 10, dtype=np.int8).reshape(ROWS, COLUMNS)
+SCALES = np.array([[0.5], [0.25], [3.0], [1.7], [0.1]], dtype=np.float32)
+
+
+def number(field: int, value: int) -> bytes:
+    assert value < 128
+    return bytes([field << 3, value])
+
+
+def data(field: int, value: bytes | str) -> bytes:
+    value = value.encode() if isinstance(value, str) else value
+    size, written = len(value), b""
+    while size >= 128:
+        written += bytes([size & 127 | 128])
+        size >>= 7
+    return bytes([field << 3 | 2]) + written + bytes([size]) + value
+
+
+def node(operator: str, inputs: str, output: str, *attributes: bytes) -> bytes:
+    texts = b"".join(data(1, each) for each in inputs.split()) + data(2, output) + data(3, f"made {output}") + data(4, operator)
+    return data(1, texts + b"".join(data(5, each) for each in attributes))
+
+
+def integer_attribute(name: str, value: int) -> bytes:
+    return data(1, name) + number(3, value) + bytes([160, 1, 2])
+
+
+def tensor(name: str, values: np.ndarray, kind: int, *, packed: bool = False, more: bytes = b"") -> bytes:
+    shape = data(1, bytes(values.shape)) if packed else b"".join(number(1, size) for size in values.shape)
+    return data(5, shape + number(2, kind) + data(8, name) + data(9, values.tobytes()) + more)
+
+
+def value(field: int, name: str, kind: int, *shape: int) -> bytes:
+    sizes = b"".join(data(1, number(1, size)) for size in shape)
+    return data(field, data(1, name) + data(2, data(1, number(1, kind) + data(2, sizes))))
+
+
+CAST, SCALE, TAKE = (
+    node("Cast", "table", "numbers", integer_attribute("to", FLOAT)),
+    node("Mul", "numbers scales", "words"),
+    node("Gather", "words ids", "found", integer_attribute("axis", 0)),
+)
+
+
+def model(
+    *nodes: bytes,
+    tables: bytes = tensor("table", TABLE, INT8) + tensor("scales", SCALES, FLOAT),
+    more: bytes = b"",
+    shape: tuple[int, ...] = (2, COLUMNS),
+) -> bytes:
+    graph = b"".join(nodes) + data(2, "words") + tables + value(11, "ids", INT64, 2) + value(12, "found", FLOAT, *shape) + more
+    return number(1, 8) + data(7, graph) + data(8, data(1, "") + number(2, 17))
+
+
+def answer(serialised: bytes, name: str = "found") -> np.ndarray:
+    session = onnxruntime.InferenceSession(serialised, providers=["CPUExecutionProvider"])
+    return np.asarray(session.run([name], {"ids": np.array([3, 1], dtype=np.int64)})[0])
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("attributes", [(), (integer_attribute("axis", 0),)])
+def test_rows_are_taken_before_they_are_dequantised_and_are_the_same(packed: bool, attributes: tuple[bytes, ...]) -> None:
+    tables = tensor("table", TABLE, INT8, packed=packed) + tensor("scales", SCALES, FLOAT, packed=packed)
+    before = model(CAST, SCALE, node("Gather", "words ids", "found", *attributes), tables=tables)
+    after = looked_up_first(before)
+    assert after != before
+    np.testing.assert_array_equal(answer(after), answer(before))
+    np.testing.assert_array_equal(answer(after), (TABLE.astype(np.float32) * SCALES)[[3, 1]])
+    assert looked_up_first(after) is after
+
+
+@pytest.mark.parametrize(
+    "unlike",
+    [
+        pytest.param(model(CAST, SCALE, TAKE, more=value(12, "words", FLOAT, ROWS, COLUMNS)), id="the whole table is shown"),
+        pytest.param(
+            model(CAST, SCALE, TAKE, node("Mul", "words words", "squares"), more=value(12, "squares", FLOAT, ROWS, COLUMNS)),
+            id="the whole table is used elsewhere",
+        ),
+        pytest.param(
+            model(CAST, SCALE, node("Gather", "words ids", "found", integer_attribute("axis", 1)), shape=(ROWS, 2)),
+            id="columns are taken",
+        ),
+        pytest.param(
+            model(CAST, SCALE, TAKE, tables=tensor("table", TABLE, INT8) + tensor("scales", SCALES[:1], FLOAT)),
+            id="one scale for all",
+        ),
+        pytest.param(
+            model(CAST, SCALE, TAKE, tables=tensor("table", TABLE, INT8) + tensor("scales", SCALES[:4].T, FLOAT)),
+            id="a scale for each column",
+        ),
+    ],
+)
+def test_a_model_of_another_kind_is_left_as_it_is(unlike: bytes) -> None:
+    assert looked_up_first(unlike) is unlike
+    assert answer(unlike).size
+
+
+def test_a_model_with_weights_in_other_files_is_left_to_the_runtime() -> None:
+    elsewhere = tensor("table", TABLE, INT8, more=data(13, data(1, "location") + data(2, "w")) + number(14, 1))
+    assert looked_up_first(apart := model(CAST, SCALE, TAKE, tables=elsewhere + tensor("scales", SCALES, FLOAT))) is apart
+
+
+@given(st.binary(max_size=60))
+def test_bytes_that_are_no_model_come_back(noise: bytes) -> None:
+    assert looked_up_first(noise) is noise
+
+
+@given(st.data())
+def test_a_damaged_model_is_still_for_the_runtime_to_refuse(drawn: st.DataObject) -> None:
+    damaged = bytearray(model(CAST, SCALE, TAKE))
+    damaged[drawn.draw(st.integers(0, len(damaged) - 1))] = drawn.draw(st.integers(0, 255))
+    assert isinstance(looked_up_first(bytes(damaged)), bytes)
+
+
+def test_the_bundled_encoder_computes_the_same_bits() -> None:
+    stored = Path(locate(MODEL_FILE, None).path).read_bytes()
+    after = looked_up_first(stored)
+    assert after is not stored
+    ids = np.array([[101, 4937, 2938, 1996, 13523, 102]] * 2)
+    feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
+    one, other = (
+        onnxruntime.InferenceSession(each, providers=["CPUExecutionProvider"]).run(None, feeds)[0] for each in (stored, after)
+    )
+    np.testing.assert_array_equal(one, other)

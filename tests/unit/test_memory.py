@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from agentic_rag_backend.memory import collection_paused
+
+
+def test_collection_pauses_and_goes_on_also_after_an_error() -> None:
+    assert gc.isenabled()
+    with collection_paused():
+        assert not gc.isenabled()
+        with collection_paused():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="in the start"), collection_paused():
+        raise ValueError("in the start")
+    assert gc.isenabled()
+
+
+def test_a_start_that_is_over_leaves_what_it_made_out_of_collections() -> None:
+    # In a process of its own: what is frozen stays so.
+    code = """
+import gc
+from agentic_rag_backend.memory import collection_paused, settle
+with collection_paused():
+    made = [[] for _ in range(1000)]
+    settle()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 1000, gc.get_freeze_count()
+assert gc.isenabled()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
