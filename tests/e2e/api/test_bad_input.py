@@ -108,6 +108,8 @@ QUERIES = [
     _search("unknown fusion", "'sum'", "min_max", strategy="hybrid", options={"fusion": "sum"}),
     _search("fusion is an object", "fusion", strategy="hybrid", options={"fusion": {}}),
     _search("as_of is no time", "as_of", as_of="yesterday"),
+    Bad(id="documents key with NUL", path="/documents", method="GET", params={"key": "a\0b"}, says=("'key'", "U+0000")),
+    Bad(id="document id with NUL", path="/documents/a%00b", method="GET", status=404, says=("U+0000",)),
     Bad(id="answers unknown generator", path="/answers", json={"query": "x", "generator": "poet"}, says=("'poet'", "attributed")),
     Bad(
         id="answers unknown generator streamed",

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from starlette.types import Message, Receive
 
 from agentic_rag_backend.api.dependencies import Operator, Requires, container_of, require_operator
-from agentic_rag_backend.errors import PayloadTooLarge, RequestIncomplete
+from agentic_rag_backend.errors import InvalidRequest, NotFound, PayloadTooLarge, RequestIncomplete
 
 QUERY_BYTES = 64 * 1024
 """Largest body of a route that names no limit: questions, changes, options."""
@@ -76,6 +76,7 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             await admit(request)
+            _require_no_nul(request)
             bytes_allowed = limit(request)
             async with _place(request):
                 timeout_s = container_of(request).settings.body_timeout_s
@@ -106,6 +107,20 @@ def admission(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Any]]:
 
 async def _admit_operator(request: Request) -> None:
     await require_operator(request, None)
+
+
+def _require_no_nul(request: Request) -> None:
+    """Refuse an address with U+0000, which no id, key or name has and PostgreSQL cannot be asked for.
+
+    Raises:
+        NotFound: the path has it.
+        InvalidRequest: the query has it.
+    """
+    if "\0" in request.scope["path"]:
+        raise NotFound("nothing has the character U+0000 in its address")
+    for name, value in request.query_params.multi_items():
+        if "\0" in name + value:
+            raise InvalidRequest(f"the query parameter {name[:80]!r} must not contain U+0000")
 
 
 def _place(request: Request) -> AbstractAsyncContextManager[None]:

@@ -65,6 +65,17 @@ async def a_submission_is_recorded_with_its_job(catalogue: Catalogue) -> None:
     equal((version.blob_key, version.options, version.text), (handed_in.blob_key, handed_in.options, ""))
 
 
+async def what_contains_nul_is_nothing_or_refused(catalogue: Catalogue) -> None:
+    """No text of a database may contain U+0000 in PostgreSQL; asking for one is no fault of the catalogue."""
+    owner = await tenant(catalogue)
+    for asked in (catalogue.documents.document, catalogue.jobs.job):
+        try:
+            await asked(owner, "a\0b")
+        except (NotFound, InvalidRequest):
+            continue
+        true(False, "there is no such document or job")
+
+
 async def a_submission_is_whole_or_not_at_all(catalogue: Catalogue) -> None:
     """When the queue refuses, nothing is left of document, version or job."""
     owner = await tenant(catalogue)
@@ -428,6 +439,7 @@ async def a_partial_ingestion_is_tried_again_as_a_version(catalogue: Catalogue) 
 
 CHECKS: tuple[Check, ...] = (
     a_submission_is_recorded_with_its_job,
+    what_contains_nul_is_nothing_or_refused,
     a_submission_is_whole_or_not_at_all,
     the_same_again_is_unchanged,
     other_metadata_is_an_update,

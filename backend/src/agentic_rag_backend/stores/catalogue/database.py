@@ -22,10 +22,18 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sqlalchemy import URL, Engine, create_engine, event, make_url, text
 from sqlalchemy.dialects import registry
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, NoSuchModuleError, SQLAlchemyError, StatementError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DataError,
+    DBAPIError,
+    DisconnectionError,
+    NoSuchModuleError,
+    SQLAlchemyError,
+    StatementError,
+)
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
 from agentic_rag_backend.stores.catalogue.sqlite import DRIVER, CatalogueDialect
 from agentic_rag_backend.stores.files import require_room, sqlite_failure
@@ -237,6 +245,8 @@ class Database:
     def _translated(self, error: StatementError) -> Exception:
         if isinstance(error.orig, AgenticRagError):
             return error.orig
+        if isinstance(error, DataError) and "NUL" in str(error.orig):
+            return InvalidRequest("a text of the request contains U+0000, which the catalogue cannot hold")
         if not is_outage(error):
             return error
         if self._file is not None and isinstance(error.orig, sqlite3.Error):
