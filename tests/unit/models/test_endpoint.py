@@ -19,6 +19,7 @@ from agentic_rag_backend.models.endpoint import OUTAGES
 from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
+from agentic_rag_backend.telemetry import metrics
 from agentic_rag_backend.telemetry.metrics import REGISTRY, Outcome
 from agentic_rag_backend.testing.model_server import ModelServer
 
@@ -60,7 +61,14 @@ async def make(server: ModelServer) -> AsyncIterator[Make]:
 
 
 def ask(text: str = "Hello there", **fields: object) -> ModelRequest:
-    return ModelRequest(prompt="test@1", messages=(Message("user", text),), **fields)  # type: ignore[arg-type]
+    return ModelRequest(prompt="accounts@1", messages=(Message("user", text),), **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture(autouse=True)
+def no_names_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this test's names through: the counters are the process's, and other tests have named models before."""
+    monkeypatch.setattr(metrics, "_models", metrics._Names())
+    monkeypatch.setattr(metrics, "_purposes", metrics._Names())
 
 
 def metric(name: str, **labels: str) -> float:
@@ -87,8 +95,8 @@ async def test_replies_that_hold_to_no_schema_are_counted_with_their_tokens(make
     counted = Usage(total.prompt_tokens, total.completion_tokens, total.calls, total.calls)
     assert request.account.usage == counted
     assert total.calls == 2
-    assert metric("calls", model=fault, purpose="test", outcome="invalid") == 2
-    assert metric("tokens", model=fault, purpose="test", direction="input") == total.prompt_tokens
+    assert metric("calls", model=fault, purpose="accounts", outcome="invalid") == 2
+    assert metric("tokens", model=fault, purpose="accounts", direction="input") == total.prompt_tokens
 
 
 async def test_repeated_attempts_are_counted(make: Make, server: ModelServer) -> None:
@@ -97,8 +105,8 @@ async def test_repeated_attempts_are_counted(make: Make, server: ModelServer) ->
 
     assert (reply.usage.calls, reply.usage.failed_calls) == (server.stats().total.calls, 2) == (3, 2)
     assert reply.usage == request.account.usage
-    assert metric("calls", model="status-500x2+echo", purpose="test", outcome="unavailable") == 2
-    assert metric("calls", model="status-500x2+echo", purpose="test", outcome="ok") == 1
+    assert metric("calls", model="status-500x2+echo", purpose="accounts", outcome="unavailable") == 2
+    assert metric("calls", model="status-500x2+echo", purpose="accounts", outcome="ok") == 1
 
 
 async def test_what_is_refused_or_limited_is_counted(make: Make) -> None:
@@ -109,8 +117,8 @@ async def test_what_is_refused_or_limited_is_counted(make: Make) -> None:
         await make("rate-limited-3600s").complete(limited)
 
     assert refused.account.usage == limited.account.usage == Usage(calls=1, failed_calls=1)
-    assert metric("calls", model="status-401", purpose="test", outcome="refused") == 1
-    assert metric("calls", model="rate-limited-3600s", purpose="test", outcome="rate_limited") == 1
+    assert metric("calls", model="status-401", purpose="accounts", outcome="refused") == 1
+    assert metric("calls", model="rate-limited-3600s", purpose="accounts", outcome="rate_limited") == 1
 
 
 async def test_a_call_that_is_cancelled_or_too_late_was_paid_for(make: Make) -> None:
