@@ -67,7 +67,7 @@ def test_rows_are_documents_and_bad_ones_are_told_each(served: Any, ledger: Path
 @pytest.mark.slow
 def test_a_folder_of_small_files_needs_few_open_files(served: Any) -> None:
     folder = served.cli.folder / "small"
-    for number in range(300):
+    for number in range(FILES):
         path = folder / f"{number % 10}" / f"{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"Note {number}: the lamp of buoy {number} in the Scarrow narrows was lit.\n")
@@ -78,15 +78,15 @@ def test_a_folder_of_small_files_needs_few_open_files(served: Any) -> None:
         env=served.cli._environment(),
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=170,
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES)),
     )
     assert done.returncode == 0, done.stderr
     *items, ending = map(json.loads, done.stdout.splitlines())
-    assert {item["key"] for item in items} == {f"{number % 10}/{number}.txt" for number in range(300)}
+    assert {item["key"] for item in items} == {f"{number % 10}/{number}.txt" for number in range(FILES)}
     assert {item["state"] for item in items} == {"ready"}
-    assert ending["summary"]["documents"] == ending["summary"]["ready"] == 300
+    assert ending["summary"]["documents"] == ending["summary"]["ready"] == FILES
 
 
 def test_documents_that_say_the_same_are_told_and_taken(served: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import io
 import json
@@ -255,8 +256,9 @@ def test_a_large_original_is_refused(tmp_path: Path) -> None:
 
 
 @cache
+@functools.cache
 def packed_up() -> bytes:
-    """Return a whole archive."""
+    """Return a whole archive, the same each time: an example of hypothesis must mean the same when it is tried again."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, said in whole():
