@@ -135,9 +135,9 @@ class Run:
                 await self.look()
             return task.result()
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            # The work may have failed while the job was looked at: that error gives way, and must be taken note of.
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def cancelled() -> Stopped:
