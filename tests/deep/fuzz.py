@@ -1,8 +1,9 @@
 """Throw hostile input at a real server as one tenant, while a watchdog measures what another tenant waits for.
 
 ``python tests/deep/fuzz.py --minutes 30 [--seed 1]``: prints counts each minute and at the end, and ends with 1 if the server
-answered with a 5xx that is none of its own words, ended, or left a job that does not end. Waits are printed, with how long the
-watchdog's own few milliseconds of work took meanwhile: on a busy machine that is the machine's share.
+answered with a 5xx that is none of its own words, ended, or left a job that does not end. The other tenant's waits are printed
+twice: as a control before the attack, on the same server, and during it. With both go the machine's load and how long the
+watchdog's own few milliseconds of work took: where the control is slow, or the watchdog itself is late, the machine is busy.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ ROOT = Path(__file__).parents[2]
 KEPT_DOCUMENTS = 15
 IMPORTS_KEPT = 5
 REPORT_S = 60.0
+CONTROL_S = 60.0
+"""Seconds for which the watchdog looks on before the attack begins."""
 JOBS_END_S = 300.0
 """Seconds in which every job ends once cancelling it was requested."""
 WORK_S = 0.02
@@ -54,6 +57,8 @@ class Tally:
     late_s: float = 0.0
     over_1_s: Counter[str] = field(default_factory=Counter)
     looks: int = 0
+    control: dict[str, Any] = field(default_factory=dict)
+    """What the watchdog saw before the attack."""
     jobs: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
 
@@ -63,13 +68,20 @@ class Tally:
         self.over_1_s[what] += waited_s > 1
         self.looks += 1
 
+    def watchdog(self) -> dict[str, Any]:
+        """Return the waits for printing, with the load of the last minute."""
+        return {
+            "requests": self.looks, "longest_s": {k: round(v, 3) for k, v in self.longest_s.items()},
+            "over_1_s": dict(self.over_1_s), "own_work_late_s": round(self.late_s, 3),
+            "load_and_cores": (round(os.getloadavg()[0], 1), os.cpu_count()),
+        }  # fmt: skip
+
     def told(self) -> dict[str, Any]:
         """Return all of it for printing."""
         return {
             "sent": dict(self.sent), "total": sum(self.sent.values()),
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
-            "watchdog": {"requests": self.looks, "longest_s": {k: round(v, 3) for k, v in self.longest_s.items()},
-                         "over_1_s": dict(self.over_1_s), "own_work_late_s": round(self.late_s, 3)},
+            "watchdog": self.watchdog(), "control": self.control,
             "jobs": dict(self.jobs), "job errors": dict(self.codes), "faults": self.faults[:20],
         }  # fmt: skip
 
@@ -337,6 +349,8 @@ async def attack(minutes: float, seed: int, at_once: int) -> int:
             report = folder / "watchdog.json"
             command = [sys.executable, __file__, "--watch", base, other, str(report)]
             watchdog = subprocess.Popen(command, start_new_session=True)  # noqa: ASYNC220
+            tally.control = await _control(watchdog, report)
+            watchdog = subprocess.Popen(command, start_new_session=True)  # noqa: ASYNC220
             attackers = []
             for number in range(at_once):
                 one = Attack(http, attacker, Hostile(seed * 1_000 + number), tally)
@@ -357,6 +371,17 @@ async def attack(minutes: float, seed: int, at_once: int) -> int:
     return int(bool(tally.faults))
 
 
+async def _control(watchdog: subprocess.Popen[bytes], report: Path) -> dict[str, Any]:
+    """Return what the other tenant waits for without an attack, and end that watchdog."""
+    await asyncio.sleep(CONTROL_S)
+    watchdog.terminate()
+    watchdog.wait()
+    seen = Tally()
+    _read(report, seen)
+    report.unlink(missing_ok=True)
+    return seen.watchdog()
+
+
 async def _until(minutes: float, attackers: Any, process: Any, watchdog: Any, report: Path, tally: Tally) -> None:
     end = time.monotonic() + minutes * 60
     told = time.monotonic()
@@ -369,7 +394,7 @@ async def _until(minutes: float, attackers: Any, process: Any, watchdog: Any, re
             told = time.monotonic()
             _read(report, tally)
             line = tally.told()
-            print(json.dumps({key: line[key] for key in ("total", "statuses", "watchdog", "faults")}), flush=True)
+            print(json.dumps({key: line[key] for key in ("total", "statuses", "watchdog", "control", "faults")}), flush=True)
     if process.poll() is not None:
         tally.faults.append(f"the server ended with {process.returncode}")
 
@@ -400,7 +425,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--at-once", type=int, default=4, help="attackers; 0 shows what the watchdog waits for without any")
+    parser.add_argument("--at-once", type=int, default=4, help="attackers")
     given = parser.parse_args()
     return asyncio.run(attack(given.minutes, given.seed, given.at_once))
 

@@ -181,7 +181,7 @@ class Settings(BaseSettings):
     llm_model: str = Field("gpt-4o-mini", description="model that writes answers")
     llm_fast_model: str | None = Field(None, description="model for summaries and synthesis; unset: LLM_MODEL")
     llm_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds one model call may take, retries included")
-    llm_max_concurrency: int = Field(8, ge=1, le=256, description="model calls at once")
+    llm_max_concurrency: int = Field(8, ge=1, le=256, description="model calls at once; of one tenant, three quarters")
 
     # --- knowledge
     extraction: Literal["rules"] = Field("rules", description="how entities and relationships are found")

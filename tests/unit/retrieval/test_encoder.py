@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.retrieval.encoder import AT_ONCE, QueryEncoder
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
 
 A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
 
@@ -109,26 +109,3 @@ async def test_a_failure_that_nobody_waits_for_is_nobodys(embedder: HeldEmbedder
     del gone
     await asyncio.sleep(0)
     assert noticed == []
-
-
-async def test_the_questions_of_one_tenant_are_not_all_before_another_tenants() -> None:
-    begun: list[str] = []
-
-    class OneAtATime(HeldEmbedder):
-        turn = asyncio.Lock()
-
-        async def embed_query(self, text: str) -> NDArray[np.float32]:
-            async with self.turn:
-                begun.append(text)
-                await asyncio.sleep(0)  # as long as others may come
-                return await super().embed_query(text)
-
-    embedder = OneAtATime()
-    embedder.released.set()
-    encoder = QueryEncoder(embedder)
-    many = [asyncio.create_task(encoder.encode(A, f"of the many {number}")) for number in range(30)]
-    await asyncio.sleep(0)
-    await encoder.encode(B, "of the other")
-    assert begun.index("of the other") <= AT_ONCE
-    await asyncio.gather(*many)
-    assert len(begun) == 31

@@ -16,6 +16,7 @@ from fastapi import Depends, Header, Request
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
 from agentic_rag_backend.errors import Forbidden, InvalidRequest, Unauthenticated
+from agentic_rag_backend.fairness import act_for
 
 
 def container_of(request: Request) -> Container:
@@ -73,7 +74,7 @@ class Requires:
     async def admit(self, request: Request) -> Principal:
         """Return who is calling, from the headers alone; asked again within a request, the answer is the same.
 
-        Everything that is logged from here on carries the tenant.
+        Everything that is logged from here on carries the tenant, and what the request needs is taken from its share.
         """
         known: Principal | None = getattr(request.state, "principal", None)
         if known is not None:
@@ -81,6 +82,7 @@ class Requires:
         secret, acting_for = credential_of(request), request.headers.get("x-tenant-id")
         caller = await container_of(request).authenticator.authenticate(secret, acting_for=acting_for)
         request.state.tenant = caller.tenant.id.value
+        act_for(caller.tenant.id)
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         if not caller.may(self.scope):
             raise Forbidden(f"this needs a key with scope '{self.scope.value}'")

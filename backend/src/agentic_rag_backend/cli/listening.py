@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import ipaddress
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.errors import ConfigurationError, Conflict
+from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.memory import settle
 
 if TYPE_CHECKING:
@@ -79,6 +82,11 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
         backlog=_BACKLOG,
     )
     return Server(config)
+
+
+def share_threads() -> None:
+    """Have the running loop's own threads, which `asyncio.to_thread` uses, shared by tenants."""
+    asyncio.get_running_loop().set_default_executor(FairThreadPool(min(32, (os.cpu_count() or 1) + 4), "asyncio"))
 
 
 async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, goes_on: str) -> None:

@@ -23,7 +23,7 @@ from agentic_rag_backend.cli.address import (
 from agentic_rag_backend.cli.command import AsJson, DataDir
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
 from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, url_of
+from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import ConfigurationError, Forbidden, Unauthenticated
 from agentic_rag_backend.memory import collection_paused
@@ -68,6 +68,7 @@ async def _serve(settings: Settings, output: Output) -> None:
         )
     if not settings.worker_inline:
         require_shared(settings, "WORKER_INLINE=false, which leaves the jobs to 'agentic-rag worker',")
+    share_threads()
     listening = listen(settings.host, settings.port)
     try:
         kept = read_credentials(settings.data_dir)

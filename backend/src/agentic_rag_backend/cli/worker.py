@@ -10,7 +10,7 @@ import typer
 from agentic_rag_backend.cli.command import AsJson
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
 from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, url_of
+from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.memory import collection_paused
 
@@ -44,6 +44,7 @@ async def _work(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.container.sharing import require_shared
 
     require_shared(settings, "'agentic-rag worker'")
+    share_threads()
     listening = listen(settings.host, settings.worker_port)
     try:
         async with open_stores(settings, work=True) as container:

@@ -55,7 +55,7 @@ from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.encoder import AT_ONCE, QueryEncoder
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
@@ -310,9 +310,7 @@ def _readable(settings: Settings, adapters: Adapters) -> Stores:
         vectors=adapters.vectors,
         graph=adapters.graph,
         embedder=adapters.embedder,
-        encoder=QueryEncoder(
-            adapters.embedder, at_once=AT_ONCE if settings.embedder == "bundled" else settings.llm_max_concurrency
-        ),
+        encoder=QueryEncoder(adapters.embedder),
         leg=GraphLeg(adapters.graph_search, timeout_s=settings.graphiti_search_timeout_s),
     )
 

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
+from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.jobs.backlog import (
     APPLICATION,
     APPLICATION_VERSION,
@@ -327,6 +328,7 @@ class DbosQueue:
         task = asyncio.current_task()
         if task is None or self._stopping:
             raise asyncio.CancelledError
+        act_for(tenant, job=True)
         this, blame = workflow_id(name, job_id, attempt), self._membership.blame
         self._claims.begun(this)
         self._waiting.add(task)

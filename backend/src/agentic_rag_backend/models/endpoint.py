@@ -11,6 +11,7 @@ import contextlib
 import random
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -173,8 +174,8 @@ class Endpoint:
         return Attempt(call.model, call.purpose, call.account, self.health)
 
     @contextlib.asynccontextmanager
-    async def admitted(self, call: Call, *slots: asyncio.Semaphore) -> AsyncIterator[None]:
-        """Wait for a slot of each semaphore within the call's time; hold them meanwhile.
+    async def admitted(self, call: Call, *slots: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
+        """Wait for each of the slots within the call's time; hold them meanwhile.
 
         Raises:
             ModelUnavailable: the model was down a moment ago, or there was no slot in time.

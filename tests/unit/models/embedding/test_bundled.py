@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
+from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TEXTS,
     BATCH_TOKENS,
@@ -26,6 +28,8 @@ from agentic_rag_backend.models.embedding.bundled import (
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_FILE, locate
 from agentic_rag_backend.priority import BACKGROUND
 
+A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
+
 
 @pytest.fixture
 async def embedder() -> AsyncIterator[BundledEmbedder]:
@@ -34,6 +38,7 @@ async def embedder() -> AsyncIterator[BundledEmbedder]:
     await bundled.close()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3000))
 def test_windows_hold_every_word_piece_once(length: int) -> None:
     ids = list(range(1000, 1000 + length))
@@ -44,6 +49,7 @@ def test_windows_hold_every_word_piece_once(length: int) -> None:
     assert len(windows) == max(1, -(-length // WINDOW))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(2, 256), max_size=80))
 def test_batches_hold_every_window_once_and_stay_small(lengths: list[int]) -> None:
     windows = [Window(number, (0,) * length) for number, length in enumerate(lengths)]
@@ -135,6 +141,74 @@ def test_bundled_files_must_be_the_measured_ones(monkeypatch: pytest.MonkeyPatch
         locate(MODEL_FILE, None)
 
 
+class Steps:
+    """Lets the model run one batch at a time, and notes which thread pool and which tenant each is for."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun: list[tuple[str, TenantId | None]] = []
+        self._may_run = threading.Semaphore(0)
+        run = BundledEmbedder._sums
+
+        def stepped(embedder: BundledEmbedder, *arguments: Any) -> Any:
+            self.begun.append((threading.current_thread().name.rpartition("_")[0], self.tenants[arguments[0][0].ids]))
+            self._may_run.acquire()
+            return run(embedder, *arguments)
+
+        monkeypatch.setattr(BundledEmbedder, "_sums", stepped)
+        self.tenants: dict[tuple[int, ...], TenantId | None] = {}
+
+    def run(self, batches: int) -> None:
+        self._may_run.release(batches)
+
+
+async def _begun(steps: Steps, count: int) -> None:
+    while len(steps.begun) < count:
+        await asyncio.sleep(0.001)
+
+
+def _asked_for(embedder: BundledEmbedder, tenant: TenantId, text: str, *, job: bool = False, times: int = 1) -> asyncio.Task[Any]:
+    """Embed passages, or as a request one question, for a tenant."""
+
+    async def embed() -> Any:
+        act_for(tenant, job=job)
+        return await (embedder.embed([text] * times) if times > 1 else embedder.embed_query(text))
+
+    return asyncio.create_task(embed())
+
+
+async def test_a_question_waits_for_no_passage_of_a_job(embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+    passage, question = "stone " * 250, "Who asks?"
+    for text, tenant in ((passage, A), (question, B)):
+        steps.tenants[embedder._windows([text])[0].ids] = tenant
+    ingesting = _asked_for(embedder, A, passage, job=True, times=1_000)
+    await _begun(steps, 1)
+    asking = _asked_for(embedder, B, question)
+    while ("embed-question", B) not in steps.begun:  # none of A's batches has ended
+        await asyncio.sleep(0.001)
+    steps.run(batches=1_001)
+    await asking
+    ingesting.cancel()
+    await asyncio.gather(ingesting, return_exceptions=True)
+
+
+async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Steps(monkeypatch)
+    passage, question = "stone " * 250, "Who asks?"
+    for text, tenant in ((passage, A), (question, B)):
+        steps.tenants[embedder._windows([text])[0].ids] = tenant
+    answering = _asked_for(embedder, A, passage, times=50)
+    threads = embedder._questions._max_workers
+    await _begun(steps, threads)
+    asking = _asked_for(embedder, B, question)
+    while embedder._questions._rotation._waiting.get(B) is None:
+        await asyncio.sleep(0)
+    steps.run(batches=51)
+    await asyncio.gather(answering, asking)
+    # Of A's fifty, those that run, and at most one more that was next.
+    assert steps.begun.index(("embed-question", B)) <= threads + 1
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
 async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, int] = {}
@@ -146,5 +220,5 @@ async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder,
         return run(self, *arguments)
 
     monkeypatch.setattr(BundledEmbedder, "_sums", noted)
-    await asyncio.gather(embedder.embed(["A passage."]), embedder.embed_query("A question?"))
+    await asyncio.gather(_asked_for(embedder, A, "A passage.", job=True, times=2), _asked_for(embedder, B, "A question?"))
     assert seen == {"embed": BACKGROUND, "embed-question": os.getpriority(os.PRIO_PROCESS, 0)}

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import (
     ConfigurationError,
     ModelInputRefused,
@@ -19,6 +20,7 @@ from agentic_rag_backend.errors import (
     ModelReplyInvalid,
     ModelUnavailable,
 )
+from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.models.embedding.openai import (
     BATCH_BYTES,
     BATCH_TEXTS,
@@ -84,7 +86,12 @@ async def test_no_more_requests_at_once_than_allowed(server: ModelServer) -> Non
 
 async def test_a_question_has_a_slot_of_its_own(server: ModelServer) -> None:
     embedder = connect(server, "latency-200ms", slots=2)
-    passages = [asyncio.create_task(embedder.embed([f"text {number}"])) for number in range(4)]
+
+    async def ingest(number: int) -> None:
+        act_for(TenantId("t_" + "1" * 32), job=True)
+        await embedder.embed([f"text {number}"])
+
+    passages = [asyncio.create_task(ingest(number)) for number in range(4)]
     await asyncio.sleep(0.02)
     await embedder.embed_query("question")
     assert sum(task.done() for task in passages) <= 1

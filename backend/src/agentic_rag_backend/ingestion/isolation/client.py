@@ -6,11 +6,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
 import structlog
 
@@ -23,6 +20,7 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     UnsupportedMediaType,
 )
+from agentic_rag_backend.fairness import FairSlots
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
 from agentic_rag_backend.ingestion.isolation.limits import Limits
 from agentic_rag_backend.ingestion.isolation.workers import ServerGone, Worker, WorkerServer
@@ -71,9 +69,8 @@ class Isolation:
         self._server: WorkerServer | None = None
         self._starting = asyncio.Lock()
         self._idle: list[Worker] = []
-        self._jobs = asyncio.Semaphore(MOST_AT_ONCE)
-        self._requests = asyncio.Semaphore(MOST_AT_ONCE)
-        self._tenants: WeakValueDictionary[TenantId, asyncio.Semaphore] = WeakValueDictionary()
+        self._jobs = FairSlots(MOST_AT_ONCE, of_tenant=MOST_AT_ONCE)
+        self._requests = FairSlots(MOST_AT_ONCE, of_tenant=MOST_OF_A_TENANT)
         self._closed = False
 
     async def call(self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None) -> Any:
@@ -89,7 +86,7 @@ class Isolation:
             StoreUnavailable: no process can be started.
             WorkerFault: the code has an error.
         """
-        async with self._lane(tenant):
+        async with (self._jobs if tenant is None else self._requests).taken(tenant):
             return await self._tried(
                 packed((name, self.limits.of(size_bytes), arguments)), self.limits.of(size_bytes), size_bytes
             )
@@ -112,11 +109,6 @@ class Isolation:
             self._idle.clear()
             if self._server is not None:
                 await self._server.close()
-
-    def _lane(self, tenant: TenantId | None) -> AbstractAsyncContextManager[None]:
-        if tenant is None:
-            return _in_turn(self._jobs)
-        return _in_turn(self._tenants.setdefault(tenant, asyncio.Semaphore(MOST_OF_A_TENANT)), self._requests)
 
     async def _tried(self, request: bytes, limits: Limits, size_bytes: int) -> Any:
         for remaining in reversed(range(_TRIES)):
@@ -210,14 +202,6 @@ class Isolation:
         if worker in self._idle:
             self._idle.remove(worker)
             worker.hang_up()
-
-
-@contextlib.asynccontextmanager
-async def _in_turn(*places: asyncio.Semaphore) -> AsyncIterator[None]:
-    async with contextlib.AsyncExitStack() as stack:
-        for place in places:
-            await stack.enter_async_context(place)
-        yield
 
 
 async def _exactly(worker: Worker, count: int) -> bytearray:

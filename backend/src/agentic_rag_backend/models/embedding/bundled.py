@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
+from agentic_rag_backend.fairness import FairThreadPool, actor
 from agentic_rag_backend.memory import give_back
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
@@ -73,7 +74,9 @@ def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
 
 
 class BundledEmbedder:
-    """Embeds in this process, on threads of its own; a question has a thread that passages never occupy.
+    """Embeds in this process, on threads of its own: some for questions and passages of requests, some for those of jobs.
+
+    Both are shared by tenants in rotation, a batch at a time.
 
     Args:
         model_path: folder with ``model.onnx`` and ``tokenizer.json`` of another encoder of the same kind (mean pooling);
@@ -93,9 +96,9 @@ class BundledEmbedder:
         # A question has all cores: 3.0 ms instead of 5.2, for 54 MB of weights a second time.
         self._session, self._question_session = _sessions(model.path, cores)
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
-        # A question takes the cores from passages that are being worked on.
-        self._passages = ThreadPoolExecutor(cores, "embed", initializer=lower_thread)
-        self._questions = ThreadPoolExecutor(1, "embed-question")
+        # What a request waits for takes the cores from passages of jobs, and each batch is short: one tenant may have them all.
+        self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
+        self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
         self._dimensions = int(self._sums([Window(0, (self._begin, self._end))]).shape[1])
         self._fingerprint = f"onnx-{model.sha256[:16]}-{vocabulary.sha256[:8]}-mean-{MAX_WORD_PIECES}-{self._dimensions}"
@@ -120,8 +123,9 @@ class BundledEmbedder:
         if not texts:
             return np.empty((0, self._dimensions), dtype=np.float32)
         held = tuple(texts)
-        batches = await self._on(self._passages, lambda: batches_of(self._windows(held)))
-        sums = await asyncio.gather(*(self._on(self._passages, partial(self._timed, batch)) for batch in batches))
+        pool = self._passages if actor().job else self._questions
+        batches = await self._on(pool, lambda: batches_of(self._windows(held)))
+        sums = await asyncio.gather(*(self._on(pool, partial(self._timed, batch)) for batch in batches))
         self._clock.count(texts=len(held), windows=sum(len(batch) for batch in batches))
         return _pooled(len(held), batches, sums)
 
@@ -150,7 +154,7 @@ class BundledEmbedder:
         for pool in (self._passages, self._questions):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
-    async def _on(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    async def _on(self, pool: Executor, work: Callable[[], T]) -> T:
         try:
             future = pool.submit(work)
         except RuntimeError as error:  # the pool's way to say that it was shut down

@@ -17,6 +17,7 @@ import orjson
 from numpy.typing import NDArray
 
 from agentic_rag_backend.errors import ConfigurationError, ModelReplyInvalid
+from agentic_rag_backend.fairness import FairSlots, actor
 from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
 from agentic_rag_backend.models.endpoint import Call, Endpoint
@@ -98,9 +99,9 @@ class OpenAIEmbedder:
         self._shortened = model in _SHORTENED and dimensions not in (None, native)
         self._model = model
         self._endpoint = Endpoint("embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
-        self._slots = asyncio.Semaphore(max_concurrency)
-        # One slot, where there are several, is left to questions: they never queue behind passages.
-        self._passage_slots = asyncio.Semaphore(max(1, max_concurrency - 1))
+        self._slots = FairSlots(max_concurrency)
+        # One slot, where there are several, is left to requests: they never queue behind passages of jobs.
+        self._job_slots = FairSlots(max(1, max_concurrency - 1))
         self._clock = BusyClock()
 
     @property
@@ -145,7 +146,7 @@ class OpenAIEmbedder:
         call = self._call()
         parts = []
         for batch in batches:
-            async with self._endpoint.admitted(call, self._slots), self._endpoint.watching(call):
+            async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
                 parts.append(await self._send(call, batch))
         self._clock.count(queries=1)
         row: NDArray[np.float32] = self._pooled(1, batches, parts)[0]
@@ -169,7 +170,8 @@ class OpenAIEmbedder:
 
     async def _passages(self, batch: Sequence[Window]) -> Vectors:
         call = self._call()
-        async with self._endpoint.admitted(call, self._passage_slots), self._endpoint.admitted(call, self._slots):
+        slots = (self._job_slots, self._slots) if actor().job else (self._slots,)
+        async with self._endpoint.admitted(call, *(each.taken() for each in slots)):
             with self._clock:
                 async with self._endpoint.watching(call):
                     return await self._send(call, batch)

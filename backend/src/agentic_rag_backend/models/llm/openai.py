@@ -18,6 +18,7 @@ from openai.types.chat import ChatCompletion
 
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.fairness import FairSlots
 from agentic_rag_backend.models.endpoint import Attempt, Call, Endpoint, failure_of, reason_of
 from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
@@ -44,7 +45,7 @@ class OpenAIModel:
     def __init__(self, *, api_key: str, base_url: str | None, model: str, timeout_s: float, max_concurrency: int) -> None:
         self._endpoint = Endpoint("model", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
         self._model = model
-        self._slots = asyncio.Semaphore(max_concurrency)
+        self._slots = FairSlots(max_concurrency)
         self._refused: dict[str, set[str]] = {}
 
     @property
@@ -60,7 +61,7 @@ class OpenAIModel:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply; with a schema, a first invalid reply is shown to the model with what is wrong."""
         call = self._call(request)
-        async with self._endpoint.admitted(call, self._slots), self._endpoint.watching(call):
+        async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
             if request.schema is not None:
                 return await self._structured(call, request, request.schema)
             text, _ = await self._write(call, request, request.messages)
@@ -69,7 +70,7 @@ class OpenAIModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the reply as it is written. A failure before the first piece is retried, one after it is not."""
         call = self._call(request)
-        async with self._endpoint.admitted(call, self._slots), aclosing(self._streamed(call, request)) as deltas:
+        async with self._endpoint.admitted(call, self._slots.taken()), aclosing(self._streamed(call, request)) as deltas:
             async for delta in deltas:
                 yield delta
 

@@ -2,9 +2,9 @@
 
 A transaction is a synchronous function of a connection. It cannot await, so no model or store call can slip into it,
 and it costs one hop to a thread instead of one a statement. On SQLite a single thread writes, so writers of this
-process queue in order instead of polling for the lock; ``BEGIN IMMEDIATE`` and ``busy_timeout`` order them with the
-writers of other processes. On PostgreSQL reads and writes share one bounded pool, and nothing is waited for longer than
-`Patience` says.
+process queue, one of each tenant in turn, instead of polling for the lock; ``BEGIN IMMEDIATE`` and ``busy_timeout`` order
+them with the writers of other processes. On PostgreSQL reads and writes share one bounded pool, and nothing is waited for
+longer than `Patience` says.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import math
 import sqlite3
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -34,6 +33,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.stores.catalogue.postgres import Patience, postgres_engine, until
 from agentic_rag_backend.stores.catalogue.sqlite import DRIVER, CatalogueDialect
 from agentic_rag_backend.stores.files import require_room, sqlite_failure
@@ -155,14 +155,14 @@ class Database:
             self._engine = _sqlite_engine(parsed, "sqlite+catalogue_reading", READER_THREADS)
             self._write_engine = _sqlite_engine(parsed, "sqlite+catalogue_writing", 1)
             self.sync_engine = _sqlite_queue_engine(parsed)
-            self._readers = ThreadPoolExecutor(READER_THREADS, thread_name_prefix="catalogue-read")
-            self._writers = ThreadPoolExecutor(1, thread_name_prefix="catalogue-write")
+            self._readers = FairThreadPool(READER_THREADS, "catalogue-read")
+            self._writers = FairThreadPool(1, "catalogue-write")
             self._patience = Patience(read_s=math.inf, write_s=math.inf)
         else:
             self._patience = patience or Patience()
             self._engine = self._write_engine = postgres_engine(parsed, connections=SERVER_THREADS, patience=self._patience)
             self.sync_engine = postgres_engine(parsed, connections=QUEUE_CONNECTIONS, patience=self._patience)
-            self._readers = self._writers = ThreadPoolExecutor(SERVER_THREADS, thread_name_prefix="catalogue")
+            self._readers = self._writers = FairThreadPool(SERVER_THREADS, "catalogue")
 
         self._arriving = asyncio.Semaphore(ARRIVING_AT_ONCE if self.dialect == "sqlite" else SERVER_THREADS // 2)
 
@@ -218,7 +218,7 @@ class Database:
             call()
         return result
 
-    async def _run(self, executor: ThreadPoolExecutor, call: Callable[[], T], limit_s: float) -> T:
+    async def _run(self, executor: FairThreadPool, call: Callable[[], T], limit_s: float) -> T:
         loop = asyncio.get_running_loop()
         end = time.monotonic() + limit_s
 

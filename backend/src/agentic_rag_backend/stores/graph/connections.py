@@ -6,11 +6,11 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.fairness import FairThreadPool
 from agentic_rag_backend.stores.files import require_room, sqlite_failure
 
 T = TypeVar("T")
@@ -30,8 +30,8 @@ class SqliteConnections:
         self._local = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="graph-writer")
-        self._readers = ThreadPoolExecutor(readers, thread_name_prefix="graph-reader")
+        self._writer = FairThreadPool(1, "graph-writer")
+        self._readers = FairThreadPool(readers, "graph-reader")
         self._closed = False
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -75,7 +75,7 @@ class SqliteConnections:
             while self._opened:
                 self._opened.pop().close()
 
-    async def _run(self, pool: ThreadPoolExecutor, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run(self, pool: FairThreadPool, begin: str, work: Callable[[sqlite3.Connection], T]) -> T:
         def transaction() -> T:
             connection = self._connection()
             connection.execute(begin)
@@ -90,7 +90,7 @@ class SqliteConnections:
 
         return await self._submit(pool, transaction)
 
-    async def _submit(self, pool: ThreadPoolExecutor, work: Callable[[], T]) -> T:
+    async def _submit(self, pool: FairThreadPool, work: Callable[[], T]) -> T:
         if self._closed:
             raise StoreUnavailable("the graph store is closed")
         try:
