@@ -153,6 +153,8 @@ def test_a_repair_undoes_any_damage(opens: Opens) -> None:
                 await application.rebuilt()
             # From here on without workers, as the command line opens it: their threads roll dice of their own.
             application = await stack.enter_async_context(opens(work=False))
+            # What the update left behind may not have been taken out when its workers stopped: that is no damage.
+            assert (await application.reconciled()).left == 0
             return application, ids, await application.held(), await application.held(OTHER)
 
         application, ids, whole, others = runner.run(prepared())
