@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Iterator, Sequence
 
 import pytest
 from graph_database import empty_neo4j, neo4j_address
@@ -22,6 +23,15 @@ __all__ = [
 
 _FIRST_S = 600
 """The first test that needs a server waits until it has started."""
+
+
+@pytest.fixture(autouse=True)
+def _level_of_the_log() -> Iterator[None]:
+    """Give the root logger's level back: a command line that a test ran has set it for the whole process."""
+    root = logging.getLogger()
+    level = root.level
+    yield
+    root.setLevel(level)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:

@@ -24,7 +24,7 @@ CASES: Sequence[tuple[tuple[str, int, tuple[str | int, ...]], Any, str]] = (
     ((record_name(1), 0, ("media_type",)), "text/plain\r\nX-Evil: 1", "supported are text/plain"),
     ((record_name(1), 0, ("title",)), "x" * 600, "the limit is 512"),
     ((record_name(1), 1, ("vector",)), "AAAA", "dimensions take"),
-    (("communities.jsonl", 0, ("level",)), 7_000, "less than or equal to 20; it is 7000"),
+    (("communities.jsonl", 0, ("level",)), 7_000, "must be at most 20; it is 7000"),
 )
 
 

@@ -15,6 +15,8 @@ from agentic_rag_backend.ingestion.service import IngestionService
 
 from .conftest import BASE, Client, World
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
 
 def _under(key: str | None = None) -> dict[str, str]:
     return {"Idempotency-Key": key or f"key-{uuid4()}"}

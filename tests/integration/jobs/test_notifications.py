@@ -54,6 +54,11 @@ async def enqueue_elsewhere(url: str, *job_ids: str) -> None:
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", ENQUEUE, url, *job_ids], check=True)
 
 
+@pytest.fixture(autouse=True)
+def _every_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger=notifications.__name__)
+
+
 class Worker:
     """A process that runs jobs beside others; this one."""
 

@@ -275,6 +275,7 @@ class DbosQueue:
 
     async def _begin(self) -> None:
         """Enter, and claim from then on."""
+        self._loop = asyncio.get_running_loop()
         await self._enter(self._declared)
         with as_unavailable():
             dbos = DBOS(config=self._configuration())
@@ -318,7 +319,12 @@ class DbosQueue:
 
     def _run_as_workflow(self, name: str) -> Callable[[str, str, int], Coroutine[Any, Any, None]]:
         async def run(tenant: str, job_id: str, attempt: int) -> None:
-            await self._run(name, TenantId(tenant), job_id, attempt)
+            work = self._run(name, TenantId(tenant), job_id, attempt)
+            if asyncio.get_running_loop() is self._loop:
+                await work
+            else:
+                # DBOS takes a loop of its own while ours pauses, as between two tests; what jobs share belongs to ours.
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
         run.__qualname__ = run.__name__ = name
         return run
