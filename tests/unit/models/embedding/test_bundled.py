@@ -89,16 +89,6 @@ async def test_busy_time_is_counted_while_passages_are_in_work(embedder: Bundled
     assert (embedder.stats.texts, embedder.stats.queries) == (3, 1)
 
 
-async def test_a_question_does_not_wait_for_passages(embedder: BundledEmbedder) -> None:
-    work = asyncio.create_task(embedder.embed(["The town council met again to discuss the harbour and the railway. " * 15] * 60))
-    await asyncio.sleep(0.05)
-    await embedder.embed_query("When did the council meet?")
-    assert not work.done()
-    work.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await work
-
-
 async def test_closed_embedder_says_so() -> None:
     embedder = BundledEmbedder(threads=1)
     await embedder.close()
