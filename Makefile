@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 COVERAGE := --cov=agentic_rag_backend --cov-branch --cov-report=
+# What each test took, as JUnit XML: `$(BIN)/python infra/durations.py` lists the slowest.
+REPORTS := .reports
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -40,8 +42,8 @@ worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (se
 # What starts processes of its own or waits for time to pass is no good neighbour, and has none: it comes after the others.
 # 5: nothing was selected, which is no failure where ARGS selects.
 test: $(VENV)/.dev ## every test, in a process a core, with branch coverage
-	$(BIN)/python -m pytest -m "not alone" -n auto --dist loadfile $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
-	$(BIN)/python -m pytest -m alone $(COVERAGE) --cov-append $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m "not alone" -n auto --dist loadfile --junitxml $(REPORTS)/tests.xml $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest -m alone --junitxml $(REPORTS)/alone.xml $(COVERAGE) --cov-append $(ARGS) || [ $$? -eq 5 ]
 
 test-unit: $(VENV)/.dev ## the unit tests alone
 	$(BIN)/python -m pytest tests/unit $(ARGS)
@@ -100,4 +102,4 @@ lock: $(VENV)/.dev ## resolve the requirements again and write the lock files
 	cd backend && $(LOCK) --extra server -c requirements-dev.lock -o requirements-server.lock pyproject.toml
 
 clean: ## remove .venv, caches and the demo's data
-	rm -rf $(VENV) .demo .coverage .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache
+	rm -rf $(VENV) .demo .coverage .reports .pytest_cache .hypothesis backend/.mypy_cache backend/.ruff_cache backend/.import_linter_cache

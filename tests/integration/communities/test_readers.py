@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities import patience
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.jobs import backoff
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
 Story = Callable[[str], dict[str, list[str]]]
@@ -73,7 +73,7 @@ async def test_a_store_that_is_away_during_a_rebuild_leaves_no_gap(
     await service.rebuild(tenant, first.id, 1)
     await world.add(tenant, "Orchard", ["Bastian Krol planted the Winter Orchard with Alena Novak and Mira Voss."])
 
-    monkeypatch.setattr(patience, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     owner, name = place.split(".")
     port = {"graph": world.graph, "vectors": world.vectors, "communities": world.catalogue.communities}[owner]
     original, refused = getattr(port, name), 0
@@ -120,7 +120,7 @@ async def test_a_rebuild_that_waits_can_be_cancelled(world: Any, story: Story, m
     monkeypatch.setattr(world.graph, "write_communities", away)
     job = await service.request_rebuild(tenant)
     running = asyncio.create_task(service.rebuild(tenant, job.id, 1))
-    while not (await world.catalogue.jobs.job(tenant, job.id)).message.startswith("waiting for a store"):
+    while not (await world.catalogue.jobs.job(tenant, job.id)).message.startswith("waiting until"):
         await asyncio.sleep(0.01)
     await world.catalogue.jobs.request_cancel(tenant, job.id)
     await running
@@ -130,7 +130,7 @@ async def test_a_rebuild_that_waits_can_be_cancelled(world: Any, story: Story, m
 
 async def test_patience_ends(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant, service = await world.tenant("a"), world.service(patience_s=0.05)
-    monkeypatch.setattr(patience, "_FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     await world.add(tenant, "Tidal Array", story("")["Tidal Array"])
 
     async def away(*_: Any) -> None:
@@ -140,4 +140,7 @@ async def test_patience_ends(world: Any, story: Story, monkeypatch: pytest.Monke
     job = await service.request_rebuild(tenant)
     await service.rebuild(tenant, job.id, 1)
     ended = await world.catalogue.jobs.job(tenant, job.id)
-    assert (ended.state, ended.error) == (JobState.FAILED, {"code": "store_unavailable", "message": "the store is away"})
+    assert (ended.state, ended.error) == (
+        JobState.FAILED,
+        {"code": "store_unavailable", "message": "the store is away", "stage": "summarise"},
+    )

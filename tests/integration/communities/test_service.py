@@ -331,7 +331,7 @@ async def test_failure_before_the_flip_leaves_the_old_generation_and_nothing_new
         patched.setattr(world.vectors, "flush", broken)
         job = await rebuild(world, service, tenant)
     assert job.state is JobState.FAILED
-    assert job.error == {"code": "store_unavailable", "message": "the disk is full"}
+    assert job.error == {"code": "store_unavailable", "message": "the disk is full", "stage": "publish"}
     assert [view.id for view in await everything(service, tenant)] == [view.id for view in before]
     generation = before[0].generation
     assert await world.graph.communities(tenant, generation + 1) == []

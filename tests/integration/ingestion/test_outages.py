@@ -10,7 +10,7 @@ import pytest
 
 from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptions
 from agentic_rag_backend.domain.job import Job, JobState
-from agentic_rag_backend.ingestion import waiting
+from agentic_rag_backend.jobs import backoff
 from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
 from agentic_rag_backend.testing.model_server import ModelServer
 
@@ -64,7 +64,7 @@ async def submitted(world: World) -> Job:
 async def test_faults_that_pass_are_waited_for(
     server: ModelServer, connected: Callable[..., Awaitable[World]], monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    monkeypatch.setattr(waiting, "FIRST_PAUSE_S", 0.02)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.02)
     world = await connected(server, model, timeout_s=3)
     job = await world.ended(await submitted(world), within_s=90)
     assert job.state is JobState.SUCCEEDED, job

@@ -19,9 +19,9 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     UnsupportedMediaType,
 )
-from agentic_rag_backend.ingestion import runs, waiting
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.service import INGEST
+from agentic_rag_backend.jobs import backoff, runner
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.stores.graph.base import GraphCounts
@@ -291,7 +291,7 @@ class Unwell(BundledEmbedder):
 
 
 async def test_a_model_that_is_away_for_a_moment_is_waited_for(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr(backoff, "FIRST_PAUSE_S", 0.01)
     unwell = Unwell(2)
     world = await builder.open(embedder=unwell)
     await ready(world, JOLIOT)
@@ -359,7 +359,7 @@ async def test_a_document_deleted_while_it_is_prepared_leaves_nothing(builder: B
 
 
 async def test_cancelling_a_job_ends_it(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(runner, "PROGRESS_EVERY_S", 0.0)
     slow = Slow()
     world = await builder.open(embedder=slow)
     submitted = await world.submit(CURIE)

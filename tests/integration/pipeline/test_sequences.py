@@ -26,7 +26,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.commitment import Commitment, Written
 from agentic_rag_backend.ingestion.deletion import Deletion
-from agentic_rag_backend.ingestion.runs import Run
+from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue import chunk_rows, versions
 from agentic_rag_backend.stores.catalogue.tables import chunks, documents

@@ -11,8 +11,8 @@ import pytest
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.ingestion import runs
 from agentic_rag_backend.ingestion.commitment import Commitment
+from agentic_rag_backend.jobs import runner
 from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
@@ -73,7 +73,7 @@ async def test_cancelled_while_queued(application: Application, monkeypatch: pyt
 async def test_cancelled_while_it_is_committed(
     application: Application, monkeypatch: pytest.MonkeyPatch, owner: type, method: str
 ) -> None:
-    monkeypatch.setattr(runs, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(runner, "PROGRESS_EVERY_S", 0.0)
     with monkeypatch.context() as patch:
         gate = Gate(patch, owner, method)
         submitted = await application.submit(FIRST, key="one")
@@ -93,7 +93,7 @@ async def test_cancelled_while_it_is_committed(
 
 
 async def test_a_cancelled_update_leaves_the_version_before_it(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "PROGRESS_EVERY_S", 0.0)
+    monkeypatch.setattr(runner, "PROGRESS_EVERY_S", 0.0)
     first = await application.submit(FIRST, key="one", metadata={"shelf": 1})
     await application.ended(first.job)
     before = await application.held()

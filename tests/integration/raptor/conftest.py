@@ -39,7 +39,7 @@ class World:
         stores = RaptorStores(catalogue=self.catalogue, vectors=self.vectors, embedder=self.embedder, queue=self.queue)  # type: ignore[arg-type]
         summariser = Summariser(model or ExtractiveModel(self.embedder), prompt="tree_summary")
         shape = TreeOptions(**{"cluster_size": 4, **options})
-        return RaptorService(stores, summariser=summariser, options=shape, retire_after_s=0)
+        return RaptorService(stores, summariser=summariser, options=shape, retire_after_s=0, patience_s=0)
 
     async def tenant(self, name: str) -> TenantId:
         return (await self.catalogue.tenants.create(name)).id

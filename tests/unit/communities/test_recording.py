@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 import pytest
 
-from agentic_rag_backend.communities.recording import all_recorded
+from agentic_rag_backend.communities.recording import write_recorded
 from agentic_rag_backend.communities.writing import Written
+from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
 
 
-def written(fingerprint: str) -> Written:
+def written(fingerprint: str, failure: ModelUnavailable | None = None) -> Written:
     summary = CommunitySummary(
         fingerprint=fingerprint,
         prompt_version="p",
@@ -26,7 +29,7 @@ def written(fingerprint: str) -> Written:
         rating=1.0,
         tokens=0,
     )
-    return Written(summary)
+    return Written(summary, Usage(10, 1, 1), failure)
 
 
 class Stopped(Exception):
@@ -49,6 +52,10 @@ async def nothing() -> None:
     return None
 
 
+async def give_up(error: ModelUnavailable) -> bool:
+    return False
+
+
 async def test_the_first_is_on_record_before_the_last_is_written() -> None:
     record = Record()
 
@@ -60,9 +67,8 @@ async def test_the_first_is_on_record_before_the_last_is_written() -> None:
         assert record.saved == ["quick"]
         return written("slow")
 
-    tasks = [asyncio.ensure_future(each) for each in (slow(), quick())]
     async with asyncio.timeout(30):
-        found = await all_recorded(tasks, record.save, nothing)
+        found = await write_recorded([slow, quick], record.save, nothing, give_up)
     assert [each.summary.fingerprint for each in found] == ["slow", "quick"]
     assert record.saved == ["quick", "slow"]
 
@@ -77,25 +83,27 @@ async def test_one_that_fails_takes_no_other_with_it() -> None:
         return written("fine")
 
     with pytest.raises(ValueError, match="no"):
-        await all_recorded([asyncio.ensure_future(failing()), asyncio.ensure_future(fine())], record.save, nothing)
+        await write_recorded([failing, fine], record.save, nothing, give_up)
     assert record.saved == ["fine"]
 
 
 async def test_who_asks_to_stop_ends_what_is_under_way() -> None:
-    record = Record()
+    record, ended = Record(), asyncio.Event()
 
     async def endless() -> Written:
-        await asyncio.Event().wait()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
         raise AssertionError
 
     async def stop() -> None:
         raise Stopped
 
-    tasks = [asyncio.ensure_future(endless())]
     with pytest.raises(Stopped):
         async with asyncio.timeout(30):
-            await all_recorded(tasks, record.save, stop)
-    assert tasks[0].cancelled()
+            await write_recorded([endless], record.save, stop, give_up)
+    assert ended.is_set()
 
 
 async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +119,55 @@ async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monk
         nonlocal looks
         looks += 1
 
-    await all_recorded([asyncio.ensure_future(after(number)) for number in range(12)], record.save, look)
+    await write_recorded([partial(after, number) for number in range(12)], record.save, look, give_up)
     assert looks
     assert len(record.saved) == 12
+
+
+class Model:
+    """Fails its first calls with the given errors, then writes."""
+
+    def __init__(self, *errors: ModelUnavailable) -> None:
+        self.errors = list(errors)
+        self.calls = 0
+
+    async def write(self) -> Written:
+        self.calls += 1
+        if self.errors:
+            return written("extractive", self.errors.pop(0))
+        return written("by the model")
+
+
+async def test_a_model_that_is_away_is_asked_again_for_what_it_did_not_write() -> None:
+    record, waits = Record(), 0
+    away, fine = Model(ModelUnavailable("away"), ModelUnavailable("away")), Model()
+
+    async def wait(error: ModelUnavailable) -> bool:
+        nonlocal waits
+        waits += 1
+        assert error.message == "away"
+        return True
+
+    found = await write_recorded([away.write, fine.write], record.save, nothing, wait)
+    assert [each.summary.fingerprint for each in found] == ["by the model", "by the model"]
+    assert (away.calls, fine.calls, waits) == (3, 1, 2)
+    assert found[0].usage == Usage(30, 3, 3), "what the failed calls cost counts"
+    assert record.saved == ["by the model", "by the model"], "what will be written later is not saved"
+
+
+async def test_after_the_wait_the_extractive_summary_stays() -> None:
+    record, away = Record(), Model(ModelUnavailable("away"))
+    (found,) = await write_recorded([away.write], record.save, nothing, give_up)
+    assert found.failure is not None
+    assert record.saved == ["extractive"]
+
+
+@pytest.mark.parametrize("error", [ModelReplyInvalid("half a reply"), ModelRefused("key")])
+async def test_what_waiting_does_not_mend_is_not_asked_again(error: ModelUnavailable) -> None:
+    record, model = Record(), Model(error)
+
+    async def wait(error: ModelUnavailable) -> bool:
+        raise AssertionError
+
+    (found,) = await write_recorded([model.write], record.save, nothing, wait)
+    assert (found.failure, model.calls, record.saved) == (error, 1, ["extractive"])

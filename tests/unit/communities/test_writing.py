@@ -13,7 +13,7 @@ from agentic_rag_backend.communities.summaries import extractive_summary
 from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
-from agentic_rag_backend.errors import ModelRateLimited
+from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 
 GOOD: dict[str, Any] = {
@@ -133,14 +133,15 @@ async def test_ratings_outside_their_range_are_replaced(value: object) -> None:
 
 async def test_failure_falls_back_and_is_named() -> None:
     written = await Summariser(Model()).write(evidence(), {}, by_model=True)
-    assert written.failure == "model_rate_limited"
+    assert isinstance(written.failure, ModelRateLimited)
     assert written.summary == extractive_summary(evidence(), {})
 
 
 @pytest.mark.parametrize("reply", [{}, {**GOOD, "summary": "  "}, {**GOOD, "summary": 3}])
 async def test_reply_without_a_summary_falls_back(reply: dict[str, Any]) -> None:
     written = await Summariser(Model(reply)).write(evidence(), {}, by_model=True)
-    assert (written.failure, written.summary) == ("model_reply_invalid", extractive_summary(evidence(), {}))
+    assert isinstance(written.failure, ModelReplyInvalid)
+    assert written.summary == extractive_summary(evidence(), {})
     assert written.usage.calls == 1, "it was paid for"
 
 

@@ -23,8 +23,8 @@ from agentic_rag_backend.communities.plan import (
     previous_division,
 )
 from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
-from agentic_rag_backend.communities.recording import Tally, all_recorded, calls_and_tokens
-from agentic_rag_backend.communities.theme_index import Report
+from agentic_rag_backend.communities.recording import Tally, calls_and_tokens, write_recorded
+from agentic_rag_backend.communities.theme_index import SUMMARISE, Report
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
@@ -88,7 +88,7 @@ class Rebuilder:
         Where nothing has changed since the current generation was built, an incremental rebuild leaves it as it is.
 
         Raises:
-            Cancelled: the job was asked to stop; the old generation stays.
+            Stopped: the job was asked to stop; the old generation stays.
         """
         tally = _TimedTally()
         if options.mode == "incremental" and not options.dry_run:
@@ -186,23 +186,21 @@ class Rebuilder:
         gatherer = self._gatherer(tenant, reading)
         done = 0
         for batch in _deepest_first(missing):
-            progress = partial(report, "summarise", done, len(missing))
+            progress = partial(report, SUMMARISE, done, len(missing))
             await progress()
             evidence = await gatherer.gather(batch, _children(reading.planned, batch, summaries))
-            tasks = [
-                asyncio.ensure_future(
-                    self._summariser.write(each, reading.knowledge.term_weights, by_model=self._by_model(options, planned))
-                )
+            writers = [
+                partial(self._summariser.write, each, reading.knowledge.term_weights, by_model=self._by_model(options, planned))
                 for planned, each in zip(batch, evidence, strict=True)
             ]
             save = partial(self._catalogue.communities.save_summaries, tenant)
-            written = await all_recorded(tasks, save, progress)
+            written = await write_recorded(writers, save, progress, report.wait_for_model)
             for planned, each in zip(batch, written, strict=True):
                 tally.count(planned.id, each)
             summaries |= {each.summary.fingerprint: each.summary for each in written}
             done += len(batch)
-        await report("summarise", done, len(missing))
-        tally.stages_ms["summarise"] = _since(started)
+        await report(SUMMARISE, done, len(missing))
+        tally.stages_ms[SUMMARISE] = _since(started)
         return summaries
 
     async def _cached(self, tenant: TenantId, options: RebuildOptions, reading: _Reading) -> dict[str, CommunitySummary]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from agentic_rag_backend.communities.writing import Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
+from agentic_rag_backend.jobs.backoff import is_transient
 
 _LOOK_AGAIN_S = 0.5
 
@@ -53,16 +55,45 @@ def calls_and_tokens(usage: Usage) -> dict[str, int]:
     }
 
 
-async def all_recorded(
-    tasks: Sequence[asyncio.Future[Written]],
-    save: Callable[[list[CommunitySummary]], Awaitable[None]],
+Save = Callable[[list[CommunitySummary]], Awaitable[None]]
+
+
+async def write_recorded(
+    writers: Sequence[Callable[[], Awaitable[Written]]],
+    save: Save,
     look: Callable[[], Awaitable[None]],
+    wait_for_model: Callable[[ModelUnavailable], Awaitable[bool]],
 ) -> list[Written]:
-    """Return what every task wrote, saved as soon as it was there; whatever ends the wait ends the tasks.
+    """Return what every writer wrote, each summary saved as soon as it is there. A model that is away is asked again.
 
     Args:
-        look: called twice a second; raises where to stop.
+        look: called twice a second; what it raises ends the writers.
+        wait_for_model: pauses before the next attempt; returns False once extractive summaries have to do.
     """
+    found: dict[int, Written] = {}
+    left = list(range(len(writers)))
+    while left:
+        written = await _each_saved([asyncio.ensure_future(writers[number]()) for number in left], save, look)
+        for number, each in zip(left, written, strict=True):
+            spent = found[number].usage if number in found else Usage()
+            found[number] = replace(each, usage=spent + each.usage)
+        left = [number for number in left if _model_away(found[number])]
+        reason = found[left[0]].failure if left else None
+        if reason is None or not await wait_for_model(reason):
+            break
+    if left:
+        await save([found[number].summary for number in left])
+    return [found[number] for number in range(len(writers))]
+
+
+def _model_away(written: Written) -> bool:
+    """Return whether the model may write the summary later. An invalid reply is not asked for again: each one costs."""
+    failure = written.failure
+    return failure is not None and is_transient(failure) and not isinstance(failure, ModelReplyInvalid)
+
+
+async def _each_saved(tasks: Sequence[asyncio.Future[Written]], save: Save, look: Callable[[], Awaitable[None]]) -> list[Written]:
+    """Return what every task wrote. Whatever ends the wait cancels the tasks."""
     now = asyncio.get_running_loop().time
     looked = now()
     try:
@@ -70,7 +101,8 @@ async def all_recorded(
         while pending:
             done, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
             # One that failed takes nothing away from those that ended beside it.
-            written = [task.result().summary for task in done if task.exception() is None]
+            results = [task.result() for task in done if task.exception() is None]
+            written = [result.summary for result in results if not _model_away(result)]
             if written:
                 await save(written)
             if pending and now() - looked >= _LOOK_AGAIN_S:

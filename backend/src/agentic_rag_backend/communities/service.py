@@ -9,7 +9,6 @@ from typing import Any
 from agentic_rag_backend.communities.basis import Standing
 from agentic_rag_backend.communities.detection import DetectionOptions
 from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.patience import Patience
 from agentic_rag_backend.communities.publication import Publisher
 from agentic_rag_backend.communities.rebuild import Rebuilder, public_details
 from agentic_rag_backend.communities.restoration import Restorer
@@ -19,7 +18,9 @@ from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel
@@ -37,7 +38,7 @@ class CommunityService:
         detection: how finely graphs are divided, unless a rebuild asks otherwise.
         model_name: the model that writes summaries; None: the model's own default.
         retire_after_s: seconds the old generation stays after the flip, for readers that have begun with it.
-        patience_s: seconds for which a rebuild waits for a store that does not answer, before it fails.
+        patience_s: seconds without progress for which a rebuild waits for stores and models that do not answer.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class CommunityService:
         detection: DetectionOptions | None = None,
         model_name: str | None = None,
         retire_after_s: float = 1.0,
-        patience_s: float = 0.0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         self._communities = catalogue.communities
         self._rebuilds = Rebuilds(
@@ -61,8 +62,7 @@ class CommunityService:
             kind=JobKind.REBUILD,
             turn=Turn.REBUILD,
             workflow=WORKFLOW,
-            called="rebuild",
-            patience=Patience(patience_s),
+            runner=Runner(catalogue.jobs, patience_s),
         )
         self._reader = CommunityReader(documents=catalogue.documents, communities=catalogue.communities, graph=graph)
         self._rebuilder = Rebuilder(

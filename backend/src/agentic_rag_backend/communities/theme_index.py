@@ -7,38 +7,47 @@ old one. What it was asked stands in the job's row, so that a process that is ki
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
-import structlog
-
-from agentic_rag_backend.communities.patience import Patience
 from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks
 from agentic_rag_backend.communities.waiting import wait_for_documents
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
-from agentic_rag_backend.domain.job import Job, JobKind, JobState
+from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
+from agentic_rag_backend.jobs.backoff import Backoff
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Page
 
-Report = Callable[[str, int, int], Awaitable[None]]
-"""Records (stage, done, total); raises `Cancelled` where the job was asked to stop."""
+SUMMARISE = "summarise"
+"""The stage that writes summaries."""
+WAIT = "wait"
+"""The stage of a rebuild that waits for documents which were handed in before it."""
+
+
+class Report(Protocol):
+    """Records how far a rebuild is, and waits for models that are away."""
+
+    async def __call__(self, stage: str, done: int, total: int) -> None:
+        """Record the progress; raise `jobs.runner.Stopped` if the job was asked to stop."""
+
+    async def wait_for_model(self, error: ModelUnavailable) -> bool:
+        """Wait before the model is asked again; return False, without waiting, once the job's patience is over."""
+
+
 Work = Callable[[Mapping[str, Any], Report], Awaitable[dict[str, Any]]]
-"""A rebuild: told what the job was asked and where to report, returns the job's result."""
+"""A rebuild: takes the job's arguments and a report, returns the job's result."""
 
 MAX_LIMIT = 1_000
 _ATTEMPTS = 3
-
-_log = structlog.get_logger(__name__)
-
-
-class Cancelled(Exception):
-    """The job was asked to stop: what happened, not an error."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +55,7 @@ class Rebuilds:
     """The rebuild jobs of one index.
 
     Args:
-        called: what users read a rebuild as.
-        patience: how long a rebuild waits for a store that does not answer, before it fails.
+        runner: starts, retries and ends the jobs.
     """
 
     catalogue: Catalogue
@@ -55,8 +63,7 @@ class Rebuilds:
     kind: JobKind
     turn: Turn
     workflow: str
-    called: str
-    patience: Patience = field(default_factory=Patience)
+    runner: Runner
 
     async def request(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
         """Queue a rebuild, or join the one that has not ended; a dry run is always a job of its own."""
@@ -69,10 +76,12 @@ class Rebuilds:
     async def run(self, tenant: TenantId, job_id: str, attempt: int, work: Work) -> None:
         """Run a job when its turn comes, unless it has ended or a newer attempt has taken it."""
         async with self.queue.turn(self.turn, tenant):
-            job = await self.catalogue.jobs.start(tenant, job_id)
-            if job.state.ended or job.attempt > attempt:
+            run = await self.runner.begin(tenant, job_id, attempt)
+            if run is None:
                 return
-            await self._run(tenant, job, work)
+            result: dict[str, Any] = {}
+            if await self.runner.guarded(run, partial(self._rebuild, work, result)):
+                await self.runner.succeed(run, result)
 
     async def status(self, tenant: TenantId, pointer: Pointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return where the index stands, with those ``details`` of its generation, and the last job."""
@@ -84,46 +93,44 @@ class Rebuilds:
             "last_job": await self.catalogue.jobs.last(tenant, self.kind),
         }
 
-    async def _run(self, tenant: TenantId, job: Job, work: Work) -> None:
-        """Run the job and record how it ended: one of the three places where any exception is caught."""
-        jobs = self.catalogue.jobs
+    async def _rebuild(self, work: Work, result: dict[str, Any], run: Run) -> None:
+        """Do the work and leave its outcome in ``result``."""
+        jobs, arguments = run.jobs, run.job.arguments
 
-        async def report(stage: str, done: int, total: int, message: str = "") -> None:
-            if await jobs.progress(tenant, job.id, stage=stage, done=done, total=total, message=message):
-                raise Cancelled
+        async def say(ended: int, total: int) -> None:
+            run.stage, run.done, run.total = WAIT, ended, total
+            await run.announce(f"waiting for {total - ended} documents that were handed in before")
 
-        async def say(message: str) -> None:
-            await report("wait", 0, 1, message)
-
-        async def finish(state: JobState, **outcome: Any) -> None:
-            await self.patience.persist(lambda: jobs.finish(tenant, job.id, state, **outcome))
-
-        async def wait(done: int, total: int) -> None:
-            message = f"waiting for {total - done} documents that were handed in before"
-            await report("wait", done, total, message)
-
-        async def prepared(asked: Mapping[str, Any]) -> dict[str, Any]:
-            # An estimate is for a person who waits; it says what it leaves out.
-            if asked.get("dry_run"):
-                left = await jobs.pending_documents(tenant, queued_before=datetime.now(UTC))
-            else:
-                left = await wait_for_documents(jobs, tenant, wait)
-            return {**await work(asked, report), "documents_left_out": left}
-
-        about = {"index": self.kind.value, "tenant": str(tenant), "job_id": job.id}
-        try:
-            result = await self.patience.persist(lambda: prepared(job.arguments), say)
-        except Cancelled:
-            await finish(JobState.CANCELLED)
-        except AgenticRagError as error:
-            _log.warning("rebuild_failed", **about, code=error.code, reason=error.message)
-            await finish(JobState.FAILED, error={"code": error.code, "message": error.message})
-        except Exception:  # noqa: BLE001
-            _log.exception("rebuild_failed", **about)
-            said = f"the {self.called} failed by an error of this program; see its log"
-            await finish(JobState.FAILED, error={"code": AgenticRagError.code, "message": said})
+        # An estimate is for a person who waits; it says what it leaves out.
+        if arguments.get("dry_run"):
+            left = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
         else:
-            await finish(JobState.SUCCEEDED, result=result)
+            left = await wait_for_documents(jobs, run.tenant, say)
+        report = _RunReport(run, Backoff(self.runner.patience_s))
+        result.update(await work(arguments, report), documents_left_out=left)
+
+
+@dataclass(slots=True)
+class _RunReport:
+    """The report of a job's run."""
+
+    run: Run
+    backoff: Backoff
+    given_up: bool = False
+
+    async def __call__(self, stage: str, done: int, total: int) -> None:
+        # Summaries are on record as soon as they are written; a later attempt finds them.
+        self.run.results_saved += stage == SUMMARISE and done > 0
+        await self.run.progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
+
+    async def wait_for_model(self, error: ModelUnavailable) -> bool:
+        now = asyncio.get_running_loop().time()
+        pause_s = None if self.given_up else self.backoff.pause_s(error, now=now, progress=self.run.results_saved)
+        if pause_s is None:
+            self.given_up = True
+            return False
+        await self.run.pause(pause_s, error)
+        return True
 
 
 class Pointer(Protocol):

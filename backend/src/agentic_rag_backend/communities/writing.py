@@ -55,11 +55,11 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A summary, what it cost, and why the extractive one took the place of the model's, if it did."""
+    """A summary and what it cost. ``failure`` says why the extractive summary replaced the model's, if it did."""
 
     summary: CommunitySummary
     usage: Usage = field(default_factory=Usage)
-    failure: str | None = None
+    failure: ModelUnavailable | None = None
 
 
 class Summariser:
@@ -110,12 +110,12 @@ class Summariser:
             reply = await self._model.complete(request)
         except ModelUnavailable as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
-            return Written(plain, request.account.usage, failure=error.code)
+            return Written(plain, request.account.usage, failure=error)
         try:
             return Written(self._parse(evidence, facts, reply, plain), reply.usage)
         except ModelReplyInvalid as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
-            return Written(plain, reply.usage, failure=error.code)
+            return Written(plain, reply.usage, failure=error)
 
     def estimate(self, evidence: Evidence) -> Usage:
         """Return what writing this summary by the model would cost, without calling it."""

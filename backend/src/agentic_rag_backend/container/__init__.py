@@ -180,7 +180,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
     served = Served(
         queue=queue, jobs=jobs, tenants=tenants, ingestion=ingestion, communities=communities, graphs=graphs, erase=erase
     )
-    reconciler = make_reconciler(adapters, served, started_at)
+    reconciler = make_reconciler(adapters, served, started_at=started_at, patience_s=settings.job_patience_s)
     features = features_of(settings)
     transfer = make_transfer(settings, adapters, served, features)
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.

@@ -25,10 +25,10 @@ from agentic_rag_backend.ingestion.reconciliation.schedule import Schedule
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
-from agentic_rag_backend.ingestion.runs import Runner
 from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionService
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.raptor.schedule import TreeSchedule
@@ -68,7 +68,7 @@ class Served:
     erase: Erase
 
 
-def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> Reconciler:
+def make_reconciler(adapters: Adapters, parts: Served, *, started_at: datetime, patience_s: float) -> Reconciler:
     """Return what compares the stores with one another."""
     catalogue, queue, ingestion = adapters.catalogue, parts.queue, parts.ingestion
     stores = ReconciledStores(
@@ -93,7 +93,7 @@ def make_reconciler(adapters: Adapters, parts: Served, started_at: datetime) -> 
         on_mended=parts.graphs.read_anew,
     )
     tenants = TenantsRound(stores=stores, erase=parts.erase, delete=parts.tenants.finish_deleting)
-    runner = Runner(catalogue.jobs)
+    runner = Runner(catalogue.jobs, patience_s)
     return Reconciler(stores, services, tenants, runner=runner, started_at=started_at)
 
 

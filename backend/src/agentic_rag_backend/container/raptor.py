@@ -18,6 +18,7 @@ def make_raptor(settings: Settings, adapters: Adapters, queue: JobQueue) -> Rapt
         stores,
         summariser=Summariser(adapters.model, model_name=fast_model(settings), prompt="tree_summary"),
         options=tree_options(settings),
+        patience_s=settings.job_patience_s,
     )
     # Not among the commits: a model writing summaries must not hold up the tenant's documents.
     queue.register(WORKFLOW, QueueName.PREPARE, service.build)

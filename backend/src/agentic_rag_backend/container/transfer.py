@@ -7,7 +7,7 @@ from agentic_rag_backend.container.adapters import Adapters
 from agentic_rag_backend.container.housekeeping import Served
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.computation import Computation
-from agentic_rag_backend.ingestion.runs import Runner
+from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.exporting import Exporter, Source

@@ -16,8 +16,8 @@ from typing import Any
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.commitment import Commitment, Order, Written
-from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
 from agentic_rag_backend.jobs.recovery import Caution
+from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.jobs.slots import caution_here
 
 MOST_TOGETHER = 128

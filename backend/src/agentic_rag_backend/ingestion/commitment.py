@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
-from agentic_rag_backend.ingestion.runs import START, Run, Stopped
+from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -125,7 +125,7 @@ class Commitment:
             ending=ending if first else None,
             keep_original=self.keep_originals,
         ):
-            await run.look()
+            await run.check_cancelled()
             raise superseded(run)
         if not self.keep_originals:
             self.recorded()

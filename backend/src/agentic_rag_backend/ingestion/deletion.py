@@ -8,9 +8,8 @@ from typing import Any
 
 from agentic_rag_backend.communities.forgetting import CommunityMemory
 from agentic_rag_backend.domain.job import JobState
-from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
-from agentic_rag_backend.ingestion.runs import Run, Stopped, Unfinished
+from agentic_rag_backend.jobs.runner import Run, Unfinished
 from agentic_rag_backend.jobs.turns import confirm_turn
 from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -60,9 +59,6 @@ class Deletion:
             raise Unfinished(f"after the deletion something is left of document {document_id!r}: {dict(leftovers)}")
         receipt = {"document_id": document_id, "removed": removed, "leftovers": dict(leftovers)}
         await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
-
-    async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
-        """Leave the document hidden: its deletion is tried again with the job."""
 
     async def _inventory(self, run: Run) -> Mapping[str, Any]:
         """Count what each store holds of the document and is about to lose."""

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, NotFound, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.reading import Reader
-from agentic_rag_backend.ingestion.runs import CANCELLED, Run, Stopped
+from agentic_rag_backend.jobs.runner import CANCELLED, Run, Stopped
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, PreparedChunk
 
@@ -61,7 +61,7 @@ class Preparation:
 
     async def run(self, run: Run) -> None:
         """Prepare the job's version; what is on record, of this version or another one, is not computed again."""
-        await run.watched(self._run(run))
+        await run.until_cancelled(self._run(run))
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         """Note the error with the document; what was computed stays on record."""
@@ -139,4 +139,4 @@ class Preparation:
     async def _save(self, run: Run, prepared: Sequence[PreparedChunk], *, last: bool) -> None:
         hand_on = HandOn(run.job, self.enqueue_commit()) if last else None
         await self.documents.save_prepared(run.tenant, run.document_id, run.version, prepared, hand_on=hand_on)
-        run.gained += 1
+        run.results_saved += 1

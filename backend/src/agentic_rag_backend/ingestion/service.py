@@ -36,10 +36,10 @@ from agentic_rag_backend.ingestion.originals import Original, read_original
 from agentic_rag_backend.ingestion.parsing.registry import media_type_of
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.reading import IN_LOOP_BYTES, Reader
-from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped, end
-from agentic_rag_backend.ingestion.waiting import PATIENCE_S
+from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
 from agentic_rag_backend.jobs.outbox import Handler, Relay
+from agentic_rag_backend.jobs.runner import Run, Runner, end
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -314,7 +314,7 @@ class IngestionService:
     async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: parse, chunk, embed and extract a version, then queue its commit."""
         with self._batches.preparing():
-            await self._work_off(self._preparation, tenant, job_id, attempt)
+            await self._runner.work_off(tenant, job_id, attempt, self._preparation.run, self._preparation.failed)
 
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: write a prepared version to graph and vectors, and make it visible."""
@@ -322,7 +322,8 @@ class IngestionService:
 
     async def delete_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: remove a tombstoned document from every store."""
-        await self._work_off(self._deletion, tenant, job_id, attempt)
+        # A deletion that fails leaves the document hidden; it is tried again with the job.
+        await self._runner.work_off(tenant, job_id, attempt, self._deletion.run)
 
     async def given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         """End a job, and its document with it, that the queue will not run again.
@@ -336,16 +337,11 @@ class IngestionService:
         if job.state.ended or job.attempt != attempt:
             return
         run = Run(tenant, job, self._catalogue.jobs, stage=job.stage or "start")
-        failed = {JobKind.INGEST: self._batches.commitment.failed, JobKind.DELETE: self._deletion.failed}.get(job.kind, _nothing)
+        failed = self._batches.commitment.failed if job.kind is JobKind.INGEST else None
         # A document that kills its process again and again cannot be read here; any other job has failed.
         unreadable = job.kind is JobKind.INGEST and isinstance(error, ResourceLimit)
         ending = ResourceLimit if unreadable else AgenticRagError
         await end(run, failed, ending(f"attempt {attempt} was given up: {error}"))
-
-    async def _work_off(self, work: Preparation | Deletion, tenant: TenantId, job_id: str, attempt: int) -> None:
-        run = await self._runner.begin(tenant, job_id, attempt)
-        if run is not None:
-            await self._runner.guarded(run, work.run, work.failed)
 
     def _handed_on(self, run: Run) -> None:
         self._batches.add(run.tenant, run.job.id, run.job.attempt)
@@ -382,7 +378,3 @@ class IngestionService:
             options=upload.options,
             expected=upload.expected,
         )
-
-
-async def _nothing(run: Run, error: AgenticRagError | Stopped) -> None:
-    """End a job that has no document."""

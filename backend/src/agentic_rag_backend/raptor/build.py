@@ -13,6 +13,7 @@ from agentic_rag_backend.communities.recording import Tally, calls_and_tokens
 from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.raptor.growth import GrowingTree
 from agentic_rag_backend.raptor.insertion import Insertion, difference, searched
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
@@ -195,6 +196,9 @@ class _Clock:
     async def __call__(self, stage: str, done: int, total: int) -> None:
         self._began.append((stage, time.perf_counter()))
         await self._report(stage, done, total)
+
+    async def wait_for_model(self, error: ModelUnavailable) -> bool:
+        return await self._report.wait_for_model(error)
 
     def times(self) -> dict[str, float]:
         """Return the milliseconds of each stage until the next one began; of the last one until now."""

@@ -12,7 +12,9 @@ from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
+from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.build import TreeBuilder, public_details
@@ -44,15 +46,27 @@ class RaptorService:
         summariser: writes what nodes say.
         options: the shape of trees, unless a build asks otherwise.
         retire_after_s: seconds the old tree stays after the flip, for readers that have begun with it.
+        patience_s: seconds without progress for which a build waits for stores and models that do not answer.
     """
 
     def __init__(
-        self, stores: RaptorStores, *, summariser: Summariser, options: TreeOptions | None = None, retire_after_s: float = 1.0
+        self,
+        stores: RaptorStores,
+        *,
+        summariser: Summariser,
+        options: TreeOptions | None = None,
+        retire_after_s: float = 1.0,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         catalogue, vectors, embedder = stores.catalogue, stores.vectors, stores.embedder
         self._trees = catalogue.trees
         self._builds = Rebuilds(
-            catalogue=catalogue, queue=stores.queue, kind=JobKind.RAPTOR, turn=Turn.RAPTOR, workflow=WORKFLOW, called="build"
+            catalogue=catalogue,
+            queue=stores.queue,
+            kind=JobKind.RAPTOR,
+            turn=Turn.RAPTOR,
+            workflow=WORKFLOW,
+            runner=Runner(catalogue.jobs, patience_s),
         )
         self._reader = TreeReader(documents=catalogue.documents, trees=catalogue.trees)
         passages = PassageReader(catalogue.documents, vectors, embedder.dimensions)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from agentic_rag_backend.communities.evidence import Evidence
-from agentic_rag_backend.communities.recording import Tally, all_recorded
+from agentic_rag_backend.communities.recording import Tally, write_recorded
 from agentic_rag_backend.communities.summaries import extractive_summary
-from agentic_rag_backend.communities.theme_index import Report
+from agentic_rag_backend.communities.theme_index import SUMMARISE, Report
 from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
@@ -66,20 +66,17 @@ class NodeWriter:
         tree = {**known, **signed}
         done = 0
         for batch in _batches(missing):
-            await report("summarise", done, len(missing))
+            await report(SUMMARISE, done, len(missing))
             given = await self._given(tenant, batch, tree, weights)
-            tasks = [
-                asyncio.ensure_future(self._one(node, each, by_model=by_model)) for node, each in zip(batch, given, strict=True)
-            ]
-            written = await all_recorded(
-                tasks, partial(self.trees.save_summaries, tenant), partial(report, "summarise", done, len(missing))
-            )
+            writers = [partial(self._one, node, each, by_model=by_model) for node, each in zip(batch, given, strict=True)]
+            save, progress = partial(self.trees.save_summaries, tenant), partial(report, SUMMARISE, done, len(missing))
+            written = await write_recorded(writers, save, progress, report.wait_for_model)
             for node, each in zip(batch, written, strict=True):
                 tally.count(node.id, each)
                 signed[node.id] = tree[node.id] = _sign(node, each.summary)
                 found[node.id] = each.summary
             done += len(batch)
-        await report("summarise", done, len(missing))
+        await report(SUMMARISE, done, len(missing))
         return Signed([signed[node.id] for node in nodes], found), tally
 
     async def estimate(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: Report) -> tuple[int, Usage]:

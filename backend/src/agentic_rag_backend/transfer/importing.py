@@ -36,7 +36,7 @@ from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.reindexing import chunk_points
-from agentic_rag_backend.ingestion.runs import Run
+from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
@@ -150,7 +150,7 @@ class Filling:
         await self.destination.vectors.upsert(self.tenant, Collection.CHUNKS, chunk_points(record))
         await self.destination.nodes.write(self.tenant, knowledge)
         await self.destination.transfer.stage(self.tenant, record)
-        self.run.gained += 1
+        self.run.results_saved += 1
 
     async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
         """Take in communities; `finish` writes them, since a parent may come after its children."""

@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.limits import printable_name
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, NotFound, PayloadTooLarge
-from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import Limits, reading
@@ -151,9 +151,7 @@ class TransferService:
 
     async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: fill the tenant and show it, or leave it empty; repeatable."""
-        run = await self._runner.begin(tenant, job_id, attempt)
-        if run is not None:
-            await self._runner.guarded(run, self._fill, self._failed)
+        await self._runner.work_off(tenant, job_id, attempt, self._fill, self._failed)
 
     async def abandoned(self, tenant: TenantId, job_id: str) -> None:
         """Empty a tenant whose import has ended without it; of other jobs this knows nothing."""
@@ -225,7 +223,7 @@ class TransferService:
             await self._fetched(run, path)
             await run.progress("check", 0, 1, at_once=True)
             # Nothing is written before all of it was read once and found to be within its limits.
-            await run.watched(verify(path, self._options.limits))
+            await run.until_cancelled(verify(path, self._options.limits))
             result = await self._filled(run, path)
         await self._done(run, result)
 

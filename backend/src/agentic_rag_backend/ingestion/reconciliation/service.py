@@ -9,7 +9,6 @@ import structlog
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
-from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.reconciliation.communities import CommunitiesRound
 from agentic_rag_backend.ingestion.reconciliation.documents import DocumentsRound
 from agentic_rag_backend.ingestion.reconciliation.jobs import JobsRound
@@ -19,7 +18,7 @@ from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, Round,
 from agentic_rag_backend.ingestion.reconciliation.strangers import FactsRound, StrangersRound
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
-from agentic_rag_backend.ingestion.runs import Run, Runner, Stopped
+from agentic_rag_backend.jobs.runner import Run, Runner
 
 WORKFLOW = "reconcile_v1"
 RECORDED_WITHIN = timedelta(hours=1)
@@ -62,9 +61,7 @@ class Reconciler:
 
     async def reconcile_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: compare, mend if the job asks for it, and finish with the report; repeatable."""
-        run = await self._runner.begin(tenant, job_id, attempt)
-        if run is not None:
-            await self._runner.guarded(run, self._work, _nothing)
+        await self._runner.work_off(tenant, job_id, attempt, self._work)
 
     async def run(self, tenant: TenantId, *, repair: bool, confirmed: bool = False, progress: Progress | None = None) -> Report:
         """Compare the tenant's stores and return what was found; with ``repair``, mend it.
@@ -128,13 +125,9 @@ class Reconciler:
     async def _work(self, run: Run) -> None:
         repair = bool(run.job.arguments.get("repair"))
         confirmed = bool(run.job.arguments.get("confirm"))
-        report = await run.watched(self.run(run.tenant, repair=repair, confirmed=confirmed, progress=run.progress))
+        report = await run.until_cancelled(self.run(run.tenant, repair=repair, confirmed=confirmed, progress=run.progress))
         await run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=report.as_result())
 
 
 async def _silent(stage: str, done: int, total: int) -> None:
     """Tell nobody how far the comparison is."""
-
-
-async def _nothing(run: Run, error: AgenticRagError | Stopped) -> None:
-    """End a job that has no document."""

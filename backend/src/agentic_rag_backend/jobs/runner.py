@@ -1,11 +1,11 @@
-"""The boundary around a job's work: started, waited with where stores or models are away, and always ended with a reason."""
+"""Runs the work of a job: starts it, retries it while stores or models are away, and always records how it ended."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
@@ -15,25 +15,25 @@ import structlog
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.ingestion.waiting import PATIENCE_S, Waiting
+from agentic_rag_backend.jobs.backoff import PATIENCE_S, Backoff
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 PROGRESS_EVERY_S = 1.0
-"""Progress is written (and a request to cancel read) at most this often: a write a chunk would cost more than the chunk."""
-LOOK_EVERY_S = 0.5
-"""While nothing is written, the job's row is read this often for a request to cancel."""
+"""Seconds between two writes of progress, which also read requests to cancel. A write a chunk would cost more than the chunk."""
+CANCEL_CHECK_S = 0.5
+"""Seconds between two reads of the job's row for a request to cancel, while no progress is written."""
 
 CANCELLED = "cancelled"
 """The code of a job that its owner stopped."""
 START = "start"
-"""The stage of a job of which nothing is done."""
+"""The stage of a job that has done nothing yet."""
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 
 class Stopped(Exception):
-    """The work is of no use any more: cancelled, overtaken by a newer version, or the document was deleted."""
+    """The job's work is not needed any more: it was cancelled, a newer version replaced it, or its document was deleted."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 
 class Unfinished(AgenticRagError):
-    """The job did its work and found that something is left."""
+    """The job did its work, and something is left over."""
 
     code = "unfinished"
     title = "Unfinished"
@@ -50,7 +50,7 @@ class Unfinished(AgenticRagError):
 
 @dataclass(slots=True)
 class Run:
-    """One attempt at a job. Where it is, is kept for the error that may end it."""
+    """One attempt at a job. It knows the current stage, which an error report names."""
 
     tenant: TenantId
     job: Job
@@ -58,8 +58,8 @@ class Run:
     stage: str = START
     done: int = 0
     total: int = 0
-    gained: int = 0
-    """Counts what will not be done again, such as groups of results on record: waiting is not in vain while it grows."""
+    results_saved: int = 0
+    """Counts results on record, which a later attempt reuses. While it grows, the job's patience starts over."""
     _written: float = field(default=-1e9)
     _message: str = ""
 
@@ -74,7 +74,7 @@ class Run:
         return self.job.version or 0
 
     async def progress(self, stage: str, done: int, total: int, *, at_once: bool = False) -> None:
-        """Note how far the job is, now and then (or ``at_once``) in its row.
+        """Record how far the job is. Its row is written once in a while, or ``at_once``.
 
         Raises:
             Stopped: cancelling was requested.
@@ -83,10 +83,10 @@ class Run:
         now = time.monotonic()
         if at_once or self._message or now - self._written >= PROGRESS_EVERY_S:
             self._written = now
-            await self.say("")
+            await self.announce("")
 
-    async def say(self, message: str) -> None:
-        """Write a message beside how far the job is.
+    async def announce(self, message: str) -> None:
+        """Write a message and the progress to the job's row.
 
         Raises:
             Stopped: cancelling was requested.
@@ -98,8 +98,8 @@ class Run:
         if stop:
             raise cancelled()
 
-    async def look(self) -> None:
-        """Read whether the job is still wanted.
+    async def check_cancelled(self) -> None:
+        """Read whether cancelling was requested.
 
         Raises:
             Stopped: cancelling was requested.
@@ -108,8 +108,8 @@ class Run:
             if (await self.jobs.job(self.tenant, self.job.id)).cancel_requested:
                 raise cancelled()
 
-    async def wait(self, pause_s: float, error: AgenticRagError) -> None:
-        """Pause before another attempt; the job's row tells what is waited for, and until when.
+    async def pause(self, pause_s: float, error: AgenticRagError) -> None:
+        """Wait before another attempt. The job's row says for what, and until when.
 
         Raises:
             Stopped: cancelling was requested.
@@ -118,104 +118,115 @@ class Run:
         until = loop.time() + pause_s
         clock = datetime.now(UTC) + timedelta(seconds=pause_s)
         with contextlib.suppress(StoreUnavailable):
-            await self.say(f"waiting until {clock:%Y-%m-%dT%H:%M:%SZ} to try again: {error.message}")
+            await self.announce(f"waiting until {clock:%Y-%m-%dT%H:%M:%SZ} to try again: {error.message}")
         while (left_s := until - loop.time()) > 0:
-            await asyncio.sleep(min(LOOK_EVERY_S, left_s))
-            await self.look()
+            await asyncio.sleep(min(CANCEL_CHECK_S, left_s))
+            await self.check_cancelled()
 
-    async def watched(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what ``work`` returns; it is cancelled, calls of models with it, once the job is not wanted any more.
+    async def until_cancelled(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return what ``work`` returns. A request to cancel the job cancels it, and the model calls it waits for.
 
         Raises:
             Stopped: cancelling was requested.
         """
         task = asyncio.ensure_future(work)
         try:
-            while not (await asyncio.wait({task}, timeout=LOOK_EVERY_S))[0]:
-                await self.look()
+            while not (await asyncio.wait({task}, timeout=CANCEL_CHECK_S))[0]:
+                await self.check_cancelled()
             return task.result()
         finally:
-            # The work may have failed while the job was looked at: that error gives way, and must be taken note of.
+            # The work may have failed while the row was read. The cancellation wins, and the error must be retrieved.
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
 
 def cancelled() -> Stopped:
-    """Return what ends a job whose cancelling was requested."""
+    """Return the exception that ends a job whose cancelling was requested."""
     return Stopped(CANCELLED, "cancelling was requested")
 
 
 Step = Callable[[Run], Awaitable[None]]
-"""A part of a job's work, repeatable."""
+"""A repeatable part of a job's work."""
 Failed = Callable[[Run, AgenticRagError | Stopped], Awaitable[None]]
-"""Notes with the document that the job ends by an error."""
+"""Records the job's error with whatever the job is about, such as its document."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Begins jobs, runs their steps and ends them.
+    """Starts jobs, runs their steps and ends them.
 
     Args:
-        patience_s: seconds without progress that a job waits for stores and models that do not answer.
+        patience_s: seconds without progress for which a job waits for stores and models that do not answer.
     """
 
     jobs: JobCatalogue
     patience_s: float = PATIENCE_S
 
     async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool = False) -> Run | None:
-        """Mark the job running, unless an earlier workflow ``started`` it; None if it has ended, or is at another attempt."""
+        """Mark the job as running unless an earlier workflow ``started`` it; None if it ended or is at another attempt."""
         jobs = self.jobs
-        job = await self._persistently(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
+        job = await self._retried(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
         if started and job.state is JobState.QUEUED:  # handed back by a process that had begun it
-            job = await self._persistently(lambda: jobs.start(tenant, job_id))
+            job = await self._retried(lambda: jobs.start(tenant, job_id))
         if job.state.ended or job.attempt != attempt:
             return None
         return Run(tenant, job, jobs, _written=time.monotonic())
 
-    async def guarded(self, run: Run, step: Step, failed: Failed) -> bool:
-        """Tell whether ``step`` went well; an error ends the job and becomes its ``error {code, message, stage}``.
+    async def work_off(self, tenant: TenantId, job_id: str, attempt: int, step: Step, failed: Failed | None = None) -> None:
+        """Begin the job and run its only step; see `begin` and `guarded`."""
+        run = await self.begin(tenant, job_id, attempt)
+        if run is not None:
+            await self.guarded(run, step, failed)
 
-        Stores and models that do not answer are waited for. Being cancelled as a task (shutdown) leaves the job as it is:
-        it is taken up at the next start.
+    async def succeed(self, run: Run, result: Mapping[str, Any]) -> None:
+        """Record the result of a job whose work is done."""
+        await self._retried(lambda: run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result))
+
+    async def guarded(self, run: Run, step: Step, failed: Failed | None = None) -> bool:
+        """Run ``step`` and return whether it succeeded. An error ends the job as its ``error {code, message, stage}``.
+
+        While a store or model does not answer, the step is repeated from its beginning. Cancelling the task (shutdown)
+        leaves the job as it is; the next start resumes it.
         """
         job_id, tenant = run.job.id, str(run.tenant)
         try:
             if run.job.cancel_requested:
                 raise cancelled()
-            await self._persistently(lambda: step(run), run)
+            await self._retried(lambda: step(run), run)
         except Stopped as stop:
             ending: AgenticRagError | Stopped = stop
         except AgenticRagError as error:
             _log.warning("job failed", job=job_id, tenant=tenant, stage=run.stage, code=error.code, reason=error.message)
             ending = error
         except Exception as error:  # noqa: BLE001
-            # The boundary of a job: whatever went wrong in one document must not stop the others, nor go unseen.
+            # The boundary of a job: a fault in one document must neither stop the others nor go unseen.
             _log.exception("job failed unexpectedly", job=job_id, tenant=tenant, stage=run.stage)
             ending = AgenticRagError(f"unexpected {type(error).__name__} while at {run.stage!r}; the log has the details")
         else:
             return True
-        await self._persistently(lambda: end(run, failed, ending))
+        await self._retried(lambda: end(run, failed, ending))
         return False
 
-    async def _persistently(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
-        """Return what ``work`` returns, trying again while a store or model does not answer; ``run`` tells of it."""
-        waiting = Waiting(self.patience_s)
+    async def _retried(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
+        """Return what ``work`` returns. Repeat it while a store or model does not answer; ``run``'s row says so."""
+        backoff = Backoff(self.patience_s)
         while True:
             try:
                 return await work()
             except (StoreUnavailable, ModelUnavailable) as error:
                 now = asyncio.get_running_loop().time()
-                pause_s = waiting.after(error, now=now, progress=run.gained if run is not None else 0)
+                pause_s = backoff.pause_s(error, now=now, progress=run.results_saved if run is not None else 0)
                 if pause_s is None:
                     raise
                 reason = error
             _log.info("job_waits", pause_s=pause_s, code=reason.code, reason=reason.message, job=run and run.job.id)
-            await (run.wait(pause_s, reason) if run is not None else asyncio.sleep(pause_s))
+            await (run.pause(pause_s, reason) if run is not None else asyncio.sleep(pause_s))
 
 
-async def end(run: Run, failed: Failed, error: AgenticRagError | Stopped) -> None:
-    """Note with the document why its job ends, then with the job."""
-    await failed(run, error)
+async def end(run: Run, failed: Failed | None, error: AgenticRagError | Stopped) -> None:
+    """Record why a job ends: with what it is about, then in its own row."""
+    if failed is not None:
+        await failed(run, error)
     stopped = isinstance(error, Stopped)
     await run.jobs.progress(
         run.tenant, run.job.id, stage=run.stage, done=run.done, total=run.total, message=error.message if stopped else ""

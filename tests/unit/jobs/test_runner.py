@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion import runs
-from agentic_rag_backend.ingestion.runs import Run, Stopped
+from agentic_rag_backend.jobs import runner
+from agentic_rag_backend.jobs.runner import Run, Stopped
 
 
 class Job:
@@ -19,7 +19,7 @@ class Job:
 
 
 async def test_work_that_fails_while_the_job_is_looked_at_gives_way_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "LOOK_EVERY_S", 0.001)
+    monkeypatch.setattr(runner, "CANCEL_CHECK_S", 0.001)
     looking = asyncio.Event()
     unhandled: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
@@ -36,7 +36,7 @@ async def test_work_that_fails_while_the_job_is_looked_at_gives_way_in_silence(m
 
     run = Run(TenantId("t_" + "1" * 32), Job(), Jobs())  # type: ignore[arg-type]
     with pytest.raises(Stopped, match="cancelling was requested"):
-        await run.watched(work())
+        await run.until_cancelled(work())
     gc.collect()
     await asyncio.sleep(0)
     assert unhandled == []
