@@ -15,7 +15,7 @@ class Named:
     hits: tuple[Hit, ...] = ()
 
     async def retrieve(self, query: Query) -> Retrieval:
-        trace = Trace(strategy=self.name, methods_used=("dense", self.name), fallback_used=True, fallback_reason="why")
+        trace = Trace(strategy=self.name, methods_used=("dense", self.name), fallbacks=("why",))
         return Retrieval(hits=self.hits, relevance=0.4, trace=trace)
 
 

@@ -166,20 +166,32 @@ class ThemeHit:
 class Trace:
     """How the results came about; ``meta`` and ``trace`` of a response are made from it.
 
-    ``failures`` are the reasons among ``fallback_reason`` that a strategy made of others has to hand on: a part failed.
-    ``hidden`` are those of them that may have hidden evidence, such as a store that did not answer: a refusal would be wrong.
+    Attributes:
+        fallbacks: why the strategy took another way although nothing failed, such as an empty level.
+        failures: which parts failed. A strategy made of others passes them on.
+        hidden: the failures that may have hidden evidence, such as a store that did not answer. A refusal would be wrong then.
+        processing_time_ms: milliseconds by stage.
     """
 
     strategy: str
     methods_used: tuple[str, ...] = ()
     fusion: str | None = None
-    fallback_used: bool = False
-    fallback_reason: str | None = None
+    fallbacks: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     processing_time_ms: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def fallback_used(self) -> bool:
+        """Whether the results came about in another way than the strategy's own."""
+        return bool(self.fallbacks or self.failures)
+
+    @property
+    def fallback_reason(self) -> str | None:
+        """Why they did; None if they did not."""
+        return "; ".join((*self.fallbacks, *self.failures)) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

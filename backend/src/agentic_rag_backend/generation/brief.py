@@ -42,17 +42,7 @@ def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:
     """Return the retrieval with further reasons in its trace."""
     if not reasons:
         return retrieval
-    trace = retrieval.trace
-    told = [trace.fallback_reason] if trace.fallback_reason else []
-    return replace(
-        retrieval,
-        trace=replace(
-            trace,
-            fallback_used=True,
-            fallback_reason="; ".join([*told, *reasons]),
-            failures=(*trace.failures, *reasons),
-        ),
-    )
+    return replace(retrieval, trace=replace(retrieval.trace, failures=(*retrieval.trace.failures, *reasons)))
 
 
 def with_details(trace: Trace, **details: object) -> Trace:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Protocol
+import functools
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, cast
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -25,6 +28,22 @@ class Retriever(Protocol):
             StoreUnavailable: a store it cannot do without did not answer.
             InvalidRequest: an option is outside its limits.
         """
+
+
+Retrieve = TypeVar("Retrieve", bound=Callable[..., Coroutine[Any, Any, Retrieval]])
+
+
+def timed(retrieve: Retrieve) -> Retrieve:
+    """Decorate a retriever's method: its trace says how many milliseconds the ``retrieval`` took."""
+
+    @functools.wraps(retrieve)
+    async def measured(self: Retriever, query: Query) -> Retrieval:
+        started = time.perf_counter()
+        found = await retrieve(self, query)
+        times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
+        return replace(found, trace=replace(found.trace, processing_time_ms=times))
+
+    return cast(Retrieve, measured)
 
 
 @dataclass(frozen=True, slots=True)

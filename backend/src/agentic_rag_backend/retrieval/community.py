@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.retrieval.backing import PassagesBehind
+from agentic_rag_backend.retrieval.base import timed
 from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes import ThemeFinder, ThemeSearch
@@ -50,14 +50,13 @@ class CommunityRetriever:
         self._options = options or CommunityOptions()
         self._behind = behind
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.high_limit`` themes, none within another; none before the first generation was built."""
-        started = time.perf_counter()
         spending = Spending(int(query.options.get("max_calls", self._options.rating_calls)))
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
         found = await self._finder.find(query, search, spending)
         backing = await self._behind.find(query, found.themes) if self._behind is not None else None
-        elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             themes=found.themes,
             backing=backing,
@@ -66,10 +65,7 @@ class CommunityRetriever:
             trace=Trace(
                 strategy="community",
                 methods_used=("community",),
-                fallback_used=bool(found.failures),
-                fallback_reason="; ".join(found.failures) or None,
                 failures=found.failures,
-                processing_time_ms={"retrieval": elapsed},
                 warnings=found.warnings,
                 details={
                     **time_detail(query),

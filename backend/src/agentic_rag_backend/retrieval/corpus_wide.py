@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.words import content_forms, words
+from agentic_rag_backend.retrieval.base import timed
 from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes import ThemeFinder, ThemeSearch
@@ -45,9 +45,9 @@ class GlobalRetriever:
         self._finder = finder
         self._options = options
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.high_limit`` themes within the budget, none within another, best first."""
-        started = time.perf_counter()
         # Two are kept: for one partial answer at least, and for the answer.
         spending = Spending(max(0, int(query.options.get("max_calls", self._options.max_calls)) - 2))
         of_all = about_everything(query.text)
@@ -67,10 +67,7 @@ class GlobalRetriever:
             trace=Trace(
                 strategy="global",
                 methods_used=("community",),
-                fallback_used=bool(found.failures),
-                fallback_reason="; ".join(found.failures) or None,
                 failures=found.failures,
-                processing_time_ms={"retrieval": (time.perf_counter() - started) * 1000},
                 warnings=found.warnings,
                 details={
                     **time_detail(query),

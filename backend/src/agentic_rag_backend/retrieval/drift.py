@@ -8,7 +8,6 @@ Local searches answer them in parallel, and their passages are merged with those
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ import structlog
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.base import Retriever, timed
 from agentic_rag_backend.retrieval.community import theme_search
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 from agentic_rag_backend.retrieval.themes import FoundThemes, ThemeFinder, ThemeSearch
@@ -98,13 +97,13 @@ class Drift:
         self._calls = calls
         self._options = options
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return passages of the question and its follow-up questions, and the themes they came of.
 
         Raises:
             AgenticRagError: the search for the question itself failed.
         """
-        started = time.perf_counter()
         spending = Spending(int(query.options.get("max_calls", self._options.max_calls)))
         most = int(query.options.get("follow_ups", self._options.follow_ups))
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
@@ -133,7 +132,7 @@ class Drift:
             # A follow-up question is made of what is there: that it finds something says nothing of the question.
             relevance=max(first.relevance, max((theme.score for theme in found), default=0.0)),
             usage=spending.usage,
-            trace=replace(_trace(first, themes, primer, failures, (time.perf_counter() - started) * 1000), hidden=hidden),
+            trace=replace(_trace(first, themes, primer, failures), hidden=hidden),
         )
 
     async def _themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
@@ -218,17 +217,13 @@ def _sorted_out(texts: Sequence[str], outcomes: Sequence[Retrieval | BaseExcepti
     return answered, reasons
 
 
-def _trace(first: Retrieval, themes: FoundThemes | None, primer: Primer, failures: Sequence[str], elapsed: float) -> Trace:
+def _trace(first: Retrieval, themes: FoundThemes | None, primer: Primer, failures: Sequence[str]) -> Trace:
     own = first.trace
-    reasons = (*own.failures, *failures)
     return Trace(
         strategy="drift",
         methods_used=tuple(dict.fromkeys(("community", *own.methods_used))),
         fusion="best of question and follow-up questions",
-        fallback_used=bool(reasons),
-        fallback_reason="; ".join(reasons) or None,
-        failures=reasons,
-        processing_time_ms={"retrieval": elapsed},
+        failures=(*own.failures, *failures),
         warnings=(*own.warnings, *(themes.warnings if themes else ())),
         details={
             **own.details,

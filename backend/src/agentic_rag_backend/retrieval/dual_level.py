@@ -6,7 +6,6 @@ Either level may fail or find nothing above its floor; then the other answers al
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -17,7 +16,7 @@ from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retri
 from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.retrieval.backing import PassagesBehind
-from agentic_rag_backend.retrieval.base import Retriever
+from agentic_rag_backend.retrieval.base import Retriever, timed
 from agentic_rag_backend.retrieval.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.weights import shares
 
@@ -96,6 +95,7 @@ class DualLevel:
         self._options = options
         self._behind = behind
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks in ``hits`` and communities in ``themes``, each with its level's own score, and the weights.
 
@@ -105,7 +105,6 @@ class DualLevel:
         """
         if not query.dual_level:
             raise FeatureDisabled("dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)")
-        started = time.perf_counter()
         weights = query.weights or self._options.weights
         outcome = await asyncio.gather(self._low.retrieve(query), self._high.retrieve(query), return_exceptions=True)
         low, low_problem = self._level(outcome[0], "low", self._options.low_min_score)
@@ -120,7 +119,6 @@ class DualLevel:
         for problem in problems:
             log.info("dual_level_fallback", tenant_id=query.tenant_id.value, reason=problem)
         backing = await self._backing(query) if high is not None and low is None else None
-        elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=low.hits if low else (),
             facts=low.facts if low else (),
@@ -137,7 +135,6 @@ class DualLevel:
                     for problem, each in zip((low_problem, high_problem), outcome, strict=True)
                     if problem and isinstance(each, BaseException)
                 ),
-                elapsed,
             ),
         )
 
@@ -187,18 +184,15 @@ def _no_level_answers(failed: list[BaseException]) -> BaseException:
     return failure
 
 
-def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], failed: tuple[str, ...], elapsed: float) -> Trace:
+def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], failed: tuple[str, ...]) -> Trace:
     """Return the trace: methods of the ``levels`` that answer, warnings, details and failures of every level that ran."""
-    failures = tuple(failure for trace in traces for failure in trace.failures)
     return Trace(
         strategy="dual_level",
         methods_used=tuple(dict.fromkeys(method for level in levels for method in level.trace.methods_used)),
         fusion="weighted levels",
-        fallback_used=bool(problems or failures),
-        fallback_reason="; ".join((*problems, *failures)) or None,
-        failures=failures,
+        fallbacks=tuple(problems),
+        failures=tuple(failure for trace in traces for failure in trace.failures),
         hidden=(*failed, *(reason for trace in traces for reason in trace.hidden)),
-        processing_time_ms={"retrieval": elapsed},
         warnings=tuple(warning for trace in traces for warning in trace.warnings),
         details={key: value for trace in traces for key, value in trace.details.items()},
     )

@@ -7,7 +7,6 @@ second hop over shared entities → the chunks, each with the path that led to i
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.base import Stores, timed
 from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
@@ -129,9 +128,9 @@ class GraphRetriever:
         self._facts = Facts(stores)
         self._hybrid = hybrid
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links, or no graph is read."""
-        started = time.perf_counter()
         candidates, (graph, missing), answer = await asyncio.gather(
             chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
             shown_graph(self._graphs, query),
@@ -150,12 +149,11 @@ class GraphRetriever:
         )
         near = {item.id for item in order[:NEAR]}
         facts, left_out = await self._facts.find_or_tell(query, graph, near, reading.visible, answer)
-        elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
             facts=facts,
             relevance=relevance(reading.nearest, reading.coverage) if hits else 0.0,
-            trace=_trace(query, evidence, answer, left_out, elapsed),
+            trace=_trace(query, evidence, answer, left_out),
         )
 
     async def _second_hop(self, query: Query, graph: TenantGraph, evidence: Evidence, direct: Mapping[str, float]) -> Reading:
@@ -210,19 +208,15 @@ class GraphRetriever:
             cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
 
 
-def _trace(query: Query, evidence: Evidence, answer: LegAnswer, left_out: str | None, elapsed: float) -> Trace:
+def _trace(query: Query, evidence: Evidence, answer: LegAnswer, left_out: str | None) -> Trace:
     failures = tuple(failure for failure in (answer.failure, left_out) if failure is not None)
-    unnamed = None if evidence.linked else "the question names no entity of the graph"
-    reasons = [*failures, *([unnamed] if unnamed is not None else [])]
     return Trace(
         strategy="graph",
         methods_used=("dense", "sparse", "graph"),
         fusion="min_max × pagerank + hop",
-        fallback_used=bool(reasons),
-        fallback_reason="; ".join(reasons) or None,
+        fallbacks=() if evidence.linked else ("the question names no entity of the graph",),
         failures=failures,
         hidden=(left_out,) if left_out is not None else (),
-        processing_time_ms={"retrieval": elapsed},
         warnings=tuple(f"options.entities: the graph knows no {name!r}" for name in evidence.unknown),
         details={**time_detail(query), "linked_entities": len(evidence.linked), "graph_leg": answer.leg},
     )

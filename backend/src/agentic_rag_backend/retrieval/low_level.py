@@ -7,7 +7,6 @@ stands in passages that need not share a name: a question like that is better se
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -15,7 +14,7 @@ from typing import Literal
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.questions import Asked, asked_for
-from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.base import Retriever, Stores, timed
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hybrid import Hybrid
@@ -69,9 +68,9 @@ class HybridWithFacts:
         self._facts = Facts(stores)
         self._hybrid = hybrid
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, and facts; those are left out, and the trace says so, where no graph is read."""
-        started = time.perf_counter()
         wider = replace(query, limit=max(query.limit, NEAR))
         found, (graph, missing), answer = await asyncio.gather(
             self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.ask_leg(query)
@@ -87,11 +86,8 @@ class HybridWithFacts:
         reasons = tuple(dict.fromkeys(failures))
         trace = replace(
             found.trace,
-            fallback_used=bool(reasons),
-            fallback_reason="; ".join(reasons) or None,
             failures=reasons,
             hidden=hidden,
-            processing_time_ms={"retrieval": (time.perf_counter() - started) * 1000},
             details={**found.trace.details, "graph_leg": answer.leg},
         )
         return replace(found, hits=found.hits[: query.limit], facts=facts, trace=trace)

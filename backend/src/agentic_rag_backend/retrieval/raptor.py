@@ -7,7 +7,6 @@ passages. Either way results are passages, which answers can cite; summaries com
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +19,7 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.publication import LEVEL
 from agentic_rag_backend.raptor.views import NodeView, TreeReader
-from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.base import Stores, timed
 from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
 from agentic_rag_backend.retrieval.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
@@ -70,6 +69,9 @@ class _Found:
     representatives: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+NO_TREE = "there is no tree over the passages yet: POST /admin/raptor/rebuild"
+
+
 class RaptorRetriever:
     """Answers with passages, and with summaries of clusters of them as themes.
 
@@ -82,9 +84,9 @@ class RaptorRetriever:
         self._graphs = graphs
         self._reader = TreeReader(documents=stores.documents, trees=stores.trees)
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.limit`` passages and ``query.high_limit`` themes; without a tree, passages as `hybrid`."""
-        started = time.perf_counter()
         pointer = await self._stores.trees.pointer(query.tenant_id)
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         levels = set(query.options.get("levels", ()))
@@ -106,9 +108,7 @@ class RaptorRetriever:
                 strategy="raptor",
                 methods_used=("dense", "sparse") if missing else ("dense", "sparse", "raptor"),
                 fusion="min_max",
-                fallback_used=missing,
-                fallback_reason="there is no tree over the passages yet: POST /admin/raptor/rebuild" if missing else None,
-                processing_time_ms={"retrieval": (time.perf_counter() - started) * 1000},
+                fallbacks=(NO_TREE,) if missing else (),
                 details={
                     **time_detail(query),
                     "generation": pointer.generation,

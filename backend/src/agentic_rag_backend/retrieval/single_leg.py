@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.base import Stores, timed
 from agentic_rag_backend.retrieval.candidates import only_valid
 from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.hops import cover
@@ -33,22 +32,18 @@ class SingleLeg:
         self._dense = dense
         self.name = "dense" if dense else "sparse"
 
+    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best."""
-        started = time.perf_counter()
         found, failures = await self._fill(query)
         hits = found[: query.limit]
-        elapsed = (time.perf_counter() - started) * 1000
         return Retrieval(
             hits=hits,
             relevance=self._relevance(query, found[:MEASURED]),
             trace=Trace(
                 strategy=self.name,
                 methods_used=(self.name,),
-                fallback_used=bool(failures),
-                fallback_reason="; ".join(failures) or None,
                 failures=failures,
-                processing_time_ms={"retrieval": elapsed},
                 details=time_detail(query),
             ),
         )
