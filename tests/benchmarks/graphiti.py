@@ -39,10 +39,10 @@ from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.graph import GraphRetriever
-from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.hybrid import Hybrid
+from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
@@ -53,7 +53,7 @@ from agentic_rag_backend.stores.graph.graphiti.search import GraphitiSearch, rec
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorPoint
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures"))
 from graphiti_core import Graphiti  # isort: skip

@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.stores.vector.base import Collection, IndexState, Legs, NodeKind, VectorPoint, VectorSearch
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
-from agentic_rag_backend.stores.vector.upkeep import UpkeepOptions
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
 
 DIMENSIONS = 384
 QUERIES = 200

@@ -30,9 +30,9 @@ from agentic_rag_backend.stores.vector.base import (
     VectorSearch,
     VectorStore,
 )
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
-from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
-from agentic_rag_backend.stores.vector.qdrant_server import connect
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.stores.vector.qdrant.server import connect
+from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 from agentic_rag_backend.testing import vector_store as contract
 from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
 from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore

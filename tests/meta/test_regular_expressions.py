@@ -16,7 +16,7 @@ import agentic_rag_backend
 MADE_WHILE_RUNNING: Mapping[str, str] = {
     "agentic_rag_backend.knowledge.extraction.topics": r"(?<!\w)alpha[\W_]{1,4}beta[\W_]{1,4}gamma(?!\w)",
     "agentic_rag_backend.prompts.loader": r"<(?=\s*(?:/\s*)?(?:passage|question)\b)",
-    "agentic_rag_backend.stores.vector.qdrant_server": r"prefix_(chunks|nodes)_[0-9a-f]{16}",
+    "agentic_rag_backend.stores.vector.qdrant.server": r"prefix_(chunks|nodes)_[0-9a-f]{16}",
 }
 """By module, an example of the pattern that a function of it makes up. A new one is added here."""
 NOT_OVER_USER_TEXT = ("agentic_rag_backend.testing",)

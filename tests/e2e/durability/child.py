@@ -39,7 +39,7 @@ from agentic_rag_backend.stores.catalogue.outbox_rows import SqlOutbox
 from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 sys.path.insert(0, str(Path(__file__).parent))
 from inspection import inspected

@@ -26,7 +26,7 @@ from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.base import Submitted
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 
 @dataclass

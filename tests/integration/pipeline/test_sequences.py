@@ -31,7 +31,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue import chunk_rows, versions
 from agentic_rag_backend.stores.catalogue.tables import chunks, documents
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 _names = itertools.count()
 

@@ -15,7 +15,7 @@ from agentic_rag_backend.ingestion.commitment import Commitment
 from agentic_rag_backend.jobs import runner
 from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 if TYPE_CHECKING:
     from tests.integration.pipeline.conftest import Application

@@ -20,7 +20,7 @@ from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.testing.passages import show
 from agentic_rag_backend.testing.stand_ins import HashedWords, HeldQueue
 

@@ -20,9 +20,9 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreLocked
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.vector import folder as vector_folder
-from agentic_rag_backend.stores.vector import qdrant_server
 from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.stores.vector.edge import folder as vector_folder
+from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
 from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
 
 

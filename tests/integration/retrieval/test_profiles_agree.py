@@ -20,15 +20,15 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.retrieval.community import CommunityRetriever
-from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
-from agentic_rag_backend.retrieval.graph import GraphRetriever
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.themes import ThemeFinder
+from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
+from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
-from agentic_rag_backend.stores.vector import qdrant_server
+from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
 from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
 
 pytestmark = [

@@ -19,7 +19,7 @@ from services import Missing, free_port, postgres
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
-from agentic_rag_backend.stores.vector.qdrant_server import QdrantServer, connect
+from agentic_rag_backend.stores.vector.qdrant.server import QdrantServer, connect
 
 Answers = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 _BOLT = b"\x60\x60\xb0\x17"

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Mention, Naming, Support
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.retrieval.graph_ledger import build_tenant_graph
-from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.retrieval.tenant_graph.ledger import build_tenant_graph
 
 from .worlds import known
 

@@ -5,19 +5,19 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.auto import Auto
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.community import CommunityRetriever
-from agentic_rag_backend.retrieval.corpus_wide import GlobalRetriever
-from agentic_rag_backend.retrieval.drift import Drift
-from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
-from agentic_rag_backend.retrieval.graph import GraphRetriever
-from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
-from agentic_rag_backend.retrieval.hybrid import Hybrid
 from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
-from agentic_rag_backend.retrieval.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.strategies.auto import Auto
+from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
+from agentic_rag_backend.retrieval.strategies.drift import Drift
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.global_search import GlobalRetriever
+from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, Filed, Mention, Naming, Said, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.visible_knowledge import Knowledge
+from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Knowledge
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.graph.said import said_by
 

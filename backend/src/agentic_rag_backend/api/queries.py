@@ -15,8 +15,8 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.retrieval.defaults import Wanted
-from agentic_rag_backend.retrieval.filters import parse_filter
+from agentic_rag_backend.retrieval.queries.defaults import Wanted
+from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.registry import DUAL_LEVEL, check_options
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL as DUAL_LEVEL_FLAG
 

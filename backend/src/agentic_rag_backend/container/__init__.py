@@ -54,12 +54,12 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.raptor.service import RaptorService
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
-from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue

@@ -32,9 +32,9 @@ from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.ownership import Owner
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
-from agentic_rag_backend.stores.vector.edge import EdgeVectorStore
-from agentic_rag_backend.stores.vector.folder import lock
-from agentic_rag_backend.stores.vector.upkeep import UpkeepOptions
+from agentic_rag_backend.stores.vector.edge.folder import lock
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,8 +173,8 @@ async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Found
         raise ConfigurationError("VECTOR_STORE=qdrant needs QDRANT_URL")
     try:
         # Its client comes with an extra, which the embedded profile does without.
-        from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
-        from agentic_rag_backend.stores.vector.qdrant_server import connect
+        from agentic_rag_backend.stores.vector.qdrant.server import connect
+        from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
     except ModuleNotFoundError as error:
         raise ConfigurationError(f"VECTOR_STORE=qdrant needs the extra 'server' of agentic-rag-backend: {error}") from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None

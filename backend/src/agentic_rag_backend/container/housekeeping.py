@@ -34,7 +34,7 @@ from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.raptor.schedule import TreeSchedule
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService
-from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE, Features

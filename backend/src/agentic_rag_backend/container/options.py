@@ -13,14 +13,14 @@ from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
-from agentic_rag_backend.retrieval.community import CommunityOptions
-from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions
-from agentic_rag_backend.retrieval.defaults import RequestDefaults
-from agentic_rag_backend.retrieval.drift import DriftOptions
-from agentic_rag_backend.retrieval.dual_level import DualLevelOptions
+from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.queries.weights import normalised
 from agentic_rag_backend.retrieval.registry import ThemeOptions
+from agentic_rag_backend.retrieval.strategies.community import CommunityOptions
+from agentic_rag_backend.retrieval.strategies.drift import DriftOptions
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.weights import normalised
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.tenancy.features import (
     AUTO_WEIGHTS,

@@ -27,8 +27,8 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.awaiting import AwaitingReindex
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
-from agentic_rag_backend.stores.vector.folder import lock
-from agentic_rag_backend.stores.vector.rebuilding import open_beside, take_over
+from agentic_rag_backend.stores.vector.edge.folder import lock
+from agentic_rag_backend.stores.vector.edge.rebuilding import open_beside, take_over
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container.adapters import Foundation
@@ -154,7 +154,7 @@ async def _take_over(settings: Settings, vectors: VectorStore) -> None:
         await vectors.close()
         await asyncio.to_thread(take_over, settings.data_dir / "vectors", vectors.fingerprint)
         return
-    from agentic_rag_backend.stores.vector.qdrant import QdrantVectorStore
+    from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 
     if isinstance(vectors, QdrantVectorStore):
         await vectors.take_over()

@@ -33,9 +33,9 @@ from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.corpus_wide import about_everything
-from agentic_rag_backend.retrieval.selection import text_tokens
+from agentic_rag_backend.retrieval.strategies.global_search import about_everything
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
+from agentic_rag_backend.retrieval.themes.selection import text_tokens
 
 STAND_IN_POINTS = 8
 """Points that are the answer where the model fails to write it."""

@@ -17,7 +17,6 @@ from agentic_rag_backend.generation.citations import CitationChecker
 from agentic_rag_backend.generation.claims import MOST_MARKERS, Claim, read_claims
 from agentic_rag_backend.generation.context import Passage, theme_passages
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.selection import text_tokens
 from agentic_rag_backend.retrieval.structured_calls import (
     Spending,
     StructuredCalls,
@@ -26,6 +25,7 @@ from agentic_rag_backend.retrieval.structured_calls import (
     number_in,
     objects_in,
 )
+from agentic_rag_backend.retrieval.themes.selection import text_tokens
 
 MAP_TOKENS = 3_000
 """Of themes and passages that one call reads, unless calls are too few for all of them."""

@@ -13,8 +13,8 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import And, Filter, valid_at
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.fusion import ranked
 from agentic_rag_backend.retrieval.hydration import in_time, passes
+from agentic_rag_backend.retrieval.scoring.fusion import ranked
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
 
 LEG_LIMIT = 200

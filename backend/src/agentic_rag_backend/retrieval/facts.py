@@ -15,10 +15,10 @@ from agentic_rag_backend.domain.graph import Relationship
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.fusion import min_max
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import visible_chunks
-from agentic_rag_backend.retrieval.tenant_graph import TenantGraph
+from agentic_rag_backend.retrieval.scoring.fusion import min_max
+from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
 log = structlog.get_logger(__name__)

@@ -8,18 +8,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import LegWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.auto import Auto
-from agentic_rag_backend.retrieval.backing import PassagesBehind
 from agentic_rag_backend.retrieval.base import Retriever, Stores
-from agentic_rag_backend.retrieval.community import CommunityOptions, CommunityRetriever
-from agentic_rag_backend.retrieval.corpus_wide import GlobalOptions, GlobalRetriever
-from agentic_rag_backend.retrieval.drift import Drift, DriftOptions
-from agentic_rag_backend.retrieval.dual_level import DualLevel, DualLevelOptions
-from agentic_rag_backend.retrieval.graph import GraphRetriever
-from agentic_rag_backend.retrieval.graph_cache import TenantGraphs
-from agentic_rag_backend.retrieval.hybrid import FUSIONS, LEG_WEIGHTS, Hybrid
-from agentic_rag_backend.retrieval.low_level import HybridWithFacts, LowLevel
-from agentic_rag_backend.retrieval.options import (
+from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
     ENTITIES,
     FOLLOW_UPS,
@@ -31,11 +21,21 @@ from agentic_rag_backend.retrieval.options import (
     TREE_LEVELS,
     check_option,
 )
-from agentic_rag_backend.retrieval.raptor import ORDERS, SEARCHES, RaptorRetriever
-from agentic_rag_backend.retrieval.single_leg import SingleLeg
+from agentic_rag_backend.retrieval.strategies.auto import Auto
+from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
+from agentic_rag_backend.retrieval.strategies.drift import Drift, DriftOptions
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
+from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions, GlobalRetriever
+from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
+from agentic_rag_backend.retrieval.strategies.hybrid import FUSIONS, LEG_WEIGHTS, Hybrid
+from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, LowLevel
+from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
+from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.theme_rating import ThemeRater
-from agentic_rag_backend.retrieval.themes import ThemeFinder
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
+from agentic_rag_backend.retrieval.themes.rating import ThemeRater
 
 DUAL_LEVEL = "dual_level"
 

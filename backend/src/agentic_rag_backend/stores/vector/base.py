@@ -29,6 +29,14 @@ from agentic_rag_backend.domain.tenant import TenantId
 Vector = NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class TermWeights:
+    """A sparse vector: ids of distinct terms, and the weight of each, as many as there are ids."""
+
+    indices: Sequence[int]
+    values: Sequence[float]
+
+
 class Collection(StrEnum):
     """``chunks`` holds passages; ``nodes`` facts, communities and nodes of trees, told apart by `NodeKind`."""
 

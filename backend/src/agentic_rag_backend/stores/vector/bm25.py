@@ -8,6 +8,8 @@ from types import MappingProxyType
 
 from qdrant_edge import Bm25, Bm25Config, SparseVector, TokenizerType
 
+from agentic_rag_backend.stores.vector.base import TermWeights
+
 _TOKENIZERS = {
     "word": TokenizerType.Word,
     "whitespace": TokenizerType.Whitespace,
@@ -99,15 +101,17 @@ class Bm25Encoder:
             )
         )
 
-    def document(self, text: str | None) -> SparseVector | None:
+    def document(self, text: str | None) -> TermWeights | None:
         """Return the saturated term frequencies of ``text``, or None where it has no term."""
-        vector = self._model.embed_document(_valid(text)) if text else None
-        return vector if vector is not None and vector.indices else None
+        return _weights(self._model.embed_document(_valid(text))) if text else None
 
-    def query(self, text: str | None) -> SparseVector | None:
+    def query(self, text: str | None) -> TermWeights | None:
         """Return the distinct terms of ``text`` with weight 1 each, or None where it has none."""
-        vector = self._model.embed_query(_valid(text)) if text else None
-        return vector if vector is not None and vector.indices else None
+        return _weights(self._model.embed_query(_valid(text))) if text else None
+
+
+def _weights(vector: SparseVector) -> TermWeights | None:
+    return TermWeights(vector.indices, vector.values) if vector.indices else None
 
 
 def _valid(text: str) -> str:

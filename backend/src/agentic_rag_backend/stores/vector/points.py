@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,13 +10,16 @@ import numpy as np
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.stores.vector.base import StoredPoint, Vector, VectorPoint
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint, Vector, VectorPoint
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS
-from agentic_rag_backend.stores.vector.ranking import unit_length
-from agentic_rag_backend.stores.vector.scopes import scope_name
 from agentic_rag_backend.stores.vector.tags import tags_of
 
+DENSE = "dense"
+"""The name of a point's dense vector."""
+SPARSE = "sparse"
+"""The name of a point's BM25 vector."""
+_NAMESPACE = uuid.UUID("9b0c7a3e-6a0f-5d0b-8a53-0f6f6f0e4c55")
 _LAYOUT = "layout 1"
 """Raised when payloads change in a way that stored points would not fit."""
 MAX_LIMIT = 10_000
@@ -51,6 +55,16 @@ def check_limit(limit: int) -> None:
     """Raise `InvalidRequest` for a search's limit out of bounds."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"the limit of a search is 1 to {MAX_LIMIT}; got {limit}")
+
+
+def scope_name(tenant: TenantId, kind: NodeKind, generation: int | None) -> str:
+    """Name what a search is over: one keyword, since a conjunction of two costs the engine five times a single match."""
+    return f"{tenant.value}/{kind.value}" if generation is None else f"{tenant.value}/{kind.value}/{generation}"
+
+
+def point_id(tenant: TenantId, collection: Collection, id: str) -> str:
+    """Return the engine's id of a point; equal ids of two tenants are two points."""
+    return str(uuid.uuid5(_NAMESPACE, f"{tenant.value}/{collection}/{id}"))
 
 
 def payload_of(tenant: TenantId, point: VectorPoint, tags: Sequence[str]) -> dict[str, Any]:
@@ -92,3 +106,10 @@ def tags_of_points(points: Sequence[VectorPoint]) -> list[list[str]]:
             seen[source] = tags_of(point.fields)
         tags.append(seen[source])
     return tags
+
+
+def unit_length(vectors: Vector) -> Vector:
+    """Return ``vectors`` (rows) scaled to length 1, computed in double precision; zeros stay zeros."""
+    exact = vectors.astype(np.float64)
+    lengths = np.linalg.norm(exact, axis=1, keepdims=True)
+    return (exact / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)

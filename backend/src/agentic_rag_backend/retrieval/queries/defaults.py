@@ -1,0 +1,133 @@
+"""What a request leaves open: limits and weights, resolved once for every route, the library and the command line.
+
+A request wins over a preset, a preset over the tenant's flags, and those over the settings of the deployment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import structlog
+
+from agentic_rag_backend.domain.query import LegWeights, LevelWeights
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.retrieval.queries.weights import shares
+from agentic_rag_backend.retrieval.strategies.dual_level import AUTO, choose_weights, preset_for
+from agentic_rag_backend.retrieval.strategies.global_search import MOST_THEMES
+from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT, Features
+
+log = structlog.get_logger(__name__)
+
+DEFAULT_LIMIT = 5
+_LEVELS = ("low", "high", "preset")
+_LEGS = ("dense", "sparse")
+_WEIGHTS_OF: Mapping[str, tuple[str, ...]] = {"auto": _LEVELS, "dual_level": _LEVELS, "hybrid": _LEGS}
+_OFF = "weights have no effect: dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a request says of limits and weights; None where it says nothing.
+
+    ``limit`` bounds results and themes alike, ``low_limit`` and ``high_limit`` one of them each.
+    """
+
+    limit: int | None = None
+    low_limit: int | None = None
+    high_limit: int | None = None
+    low: float | None = None
+    high: float | None = None
+    preset: str | None = None
+    dense: float | None = None
+    sparse: float | None = None
+
+    def weights_given(self) -> tuple[str, ...]:
+        """Return the names of the weights that the request gives."""
+        return tuple(name for name in (*_LEVELS, *_LEGS) if getattr(self, name) is not None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolved:
+    """What a query is made with, and warnings about what was adjusted. ``leg_weights`` None: the deployment's."""
+
+    limit: int
+    high_limit: int
+    weights: LevelWeights
+    leg_weights: LegWeights | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class RequestDefaults:
+    """Completes requests from the settings of a deployment and the flags of a tenant.
+
+    Args:
+        features: the flags.
+        low_limit: chunks of the low level where both levels answer.
+        high_limit: themes of a strategy that returns chunks as well, and of `community`.
+        weights: of the two levels, for tenants that set none.
+    """
+
+    def __init__(self, features: Features, *, low_limit: int, high_limit: int, weights: LevelWeights) -> None:
+        self._features = features
+        self.low_limit = low_limit
+        self.high_limit = high_limit
+        self._weights = weights
+
+    def level_weights(self, flags: Mapping[str, object]) -> LevelWeights:
+        """Return the weights of a tenant's request that names none and has no form that decides them."""
+        if LOW_WEIGHT not in flags:
+            return self._weights
+        return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
+
+    def resolve(self, wanted: Wanted, *, strategy: str, question: str, flags: Mapping[str, object]) -> Resolved:
+        """Return limits and weights for a request.
+
+        Args:
+            strategy: canonical name.
+            flags: what the tenant has set.
+
+        Raises:
+            InvalidRequest: a weight is outside its limits, or is none that the strategy takes.
+        """
+        given = wanted.weights_given()
+        _check_taken(strategy, given)
+        both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
+        weights, warnings = self._level_weights(wanted, question, flags)
+        if given and strategy == "auto" and not both_levels:
+            warnings = (_OFF,)
+        legs = shares(wanted.dense, wanted.sparse, names=("weights.dense", "weights.sparse"))
+        if legs is not None and legs.warning is not None:
+            log.warning("hybrid_weights_normalised", dense=wanted.dense, sparse=wanted.sparse)
+            warnings = (legs.warning,)
+        low_limit, high_limit = self._limits(wanted, strategy, both_levels)
+        return Resolved(
+            limit=low_limit,
+            high_limit=high_limit,
+            weights=weights,
+            leg_weights=LegWeights(legs.first, legs.second) if legs is not None else None,
+            warnings=warnings,
+        )
+
+    def _limits(self, wanted: Wanted, strategy: str, both_levels: bool) -> tuple[int, int]:
+        low = wanted.low_limit or wanted.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
+        if strategy == "global":
+            # The answer is made from as many themes as the budget of tokens holds, unless the request says less.
+            return low, wanted.limit or MOST_THEMES
+        if strategy == "community":
+            return low, wanted.limit or self.high_limit
+        return low, wanted.high_limit or min(wanted.limit or self.high_limit, self.high_limit)
+
+    def _level_weights(self, wanted: Wanted, question: str, flags: Mapping[str, object]) -> tuple[LevelWeights, tuple[str, ...]]:
+        preset = wanted.preset
+        if preset == AUTO or (preset is None and self._features.enabled(AUTO_WEIGHTS, flags)):
+            preset = preset_for(question)
+        return choose_weights(wanted.low, wanted.high, preset=preset, default=self.level_weights(flags))
+
+
+def _check_taken(strategy: str, given: tuple[str, ...]) -> None:
+    taken = _WEIGHTS_OF.get(strategy, ())
+    wrong = [name for name in given if name not in taken]
+    if wrong:
+        takes = f"takes the weights {', '.join(taken)}" if taken else "takes no weights"
+        raise InvalidRequest(f"strategy {strategy!r} {takes}; got weights.{', weights.'.join(wrong)}")

@@ -1,0 +1,1 @@
+"""Plain functions from scores to scores: fusing lists, coverage of a question's words, relevance."""

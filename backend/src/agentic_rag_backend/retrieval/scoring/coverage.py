@@ -1,0 +1,56 @@
+"""Which share of a question's words a passage holds, each word weighed by how rare it is among the passages at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage(Generic[K]):
+    """Which terms of the question each passage holds, and what each term weighs (weights sum to 1)."""
+
+    held: Mapping[K, frozenset[int]]
+    weights: Mapping[int, float]
+
+    def of(self, terms: Set[int]) -> float:
+        """Return the weight of ``terms``, in [0, 1]."""
+        return sum(self.weights[term] for term in terms)
+
+    def added(self, source: K, target: K) -> float:
+        """Return the weight of the question's terms that ``target`` has and ``source`` lacks."""
+        return self.of(self.held.get(target, frozenset()) - self.held.get(source, frozenset()))
+
+    def numbered(self, numbers: Mapping[K, int]) -> Coverage[int]:
+        """Return the same under the numbers that passages have elsewhere; those without one are left out."""
+        return Coverage({numbers[key]: terms for key, terms in self.held.items() if key in numbers}, self.weights)
+
+
+def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Coverage[K]:
+    """Weigh the question's terms by how rare they are among the passages at hand.
+
+    The candidates stand in for the corpus: no vocabulary has to be kept, and a word they all share tells them apart as
+    little as a word of the whole corpus would. A term that none holds weighs most.
+    """
+    held = {passage: question & terms for passage, terms in passages.items()}
+    count = len(passages)
+    frequency = {term: sum(term in terms for terms in held.values()) for term in question}
+    raw = {term: float(np.log1p((count - df + 0.5) / (df + 0.5))) for term, df in frequency.items()}
+    total = sum(raw.values())
+    return Coverage(held, {term: weight / total for term, weight in raw.items()} if total > 0 else dict.fromkeys(raw, 0.0))
+
+
+def best_coverage(terms: Callable[[str], frozenset[int]], question: str, texts: Iterable[str]) -> float:
+    """Return the largest share of the question's term weight that one of the texts holds.
+
+    Args:
+        terms: the terms of a text, as BM25 sees them (`VectorStore.terms`).
+    """
+    passages = {number: terms(text) for number, text in enumerate(texts)}
+    coverage = cover(terms(question), passages)
+    return max((coverage.of(held) for held in coverage.held.values()), default=0.0)

@@ -1,0 +1,77 @@
+"""Community search: the themes whose summaries bear on a question, of the current generation only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.retrieval.base import timed
+from agentic_rag_backend.retrieval.hydration import time_detail
+from agentic_rag_backend.retrieval.structured_calls import Spending
+from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
+
+LOOKED_AT = 50
+"""Communities whose texts are read, however many are asked for: the question's words are weighed by them, so that no score
+moves with the limit. Relatives and hidden ones fall out of them."""
+RATED = 20
+"""The same where a model rates them: as many as one call takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommunityOptions:
+    """Defaults of a deployment: tokens of all themes together, and model calls that may rate them if asked for."""
+
+    budget_tokens: int = 4000
+    rating_calls: int = 3
+
+
+def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
+    """Return the search for the themes of a question; ``budget_tokens`` holds where the query's options name none."""
+    rated = query.options.get("rate") == "model"
+    return ThemeSearch(
+        limit=query.high_limit,
+        budget_tokens=int(query.options.get("budget_tokens", budget_tokens)),
+        looked_at=RATED if rated else LOOKED_AT,
+        rated=rated,
+    )
+
+
+class CommunityRetriever:
+    """Answers with communities; see `ThemeFinder` for what is found and `selection` for what is chosen of it.
+
+    ``behind`` finds the passages that an answer rests on; None where another level finds passages.
+    """
+
+    def __init__(
+        self, finder: ThemeFinder, options: CommunityOptions | None = None, *, behind: PassagesBehind | None = None
+    ) -> None:
+        self._finder = finder
+        self._options = options or CommunityOptions()
+        self._behind = behind
+
+    @timed
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return at most ``query.high_limit`` themes, none within another; none before the first generation was built."""
+        spending = Spending(int(query.options.get("max_calls", self._options.rating_calls)))
+        search = theme_search(query, budget_tokens=self._options.budget_tokens)
+        found = await self._finder.find(query, search, spending)
+        backing = await self._behind.find(query, found.themes) if self._behind is not None else None
+        return Retrieval(
+            themes=found.themes,
+            backing=backing,
+            relevance=max((theme.score for theme in found.themes), default=0.0),
+            usage=spending.usage,
+            trace=Trace(
+                strategy="community",
+                methods_used=("community",),
+                failures=found.failures,
+                warnings=found.warnings,
+                details={
+                    **time_detail(query),
+                    "generation": found.pointer.generation,
+                    "communities_stale": found.pointer.stale,
+                    "themes": dict(found.details),
+                },
+            ),
+        )

@@ -1,0 +1,235 @@
+"""Drift: from themes to follow-up questions to passages (after DRIFT search of Microsoft's GraphRAG).
+
+The themes of a question tell what to look for that the question does not name. A cheap model sketches an answer from them
+and asks follow-up questions, in one call; without a model the follow-up questions are the question seen from each theme.
+Local searches answer them in parallel, and their passages are merged with those of the question itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.base import Retriever, timed
+from agentic_rag_backend.retrieval.strategies.community import theme_search
+from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
+from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder, ThemeSearch
+
+log = structlog.get_logger(__name__)
+
+ASKED_WEIGHT = 0.8
+"""What a passage counts that a model's follow-up question found, beside one that the question itself found."""
+SEEN_WEIGHT = 0.5
+"""The same of the question as a theme would ask it: more pushed out passages of the question (theme questions of the
+examples, documents wanted among ten passages: .48 without, .44 to .46 at .8)."""
+KEYWORDS = 4
+READ = 5
+"""Themes that raise follow-up questions."""
+COUNTED = 20
+"""The best passages of each search, in which it is counted how many searches found a passage."""
+MOST_CHARACTERS = 400
+"""Of a follow-up question, and of the sketched answer, which are searched with."""
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string"},
+        "follow_ups": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"question": {"type": "string"}},
+                "required": ["question"],
+                "additionalProperties": False,
+            },
+        },
+    },
+    "required": ["answer", "follow_ups"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriftOptions:
+    """Defaults of a deployment: follow-up questions, tokens of the themes, and model calls (one asks, the rest may rate)."""
+
+    follow_ups: int = 3
+    budget_tokens: int = 4000
+    max_calls: int = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Primer:
+    """What to search for: ``sketch`` is the model's unchecked answer, empty where there is none; it is only searched with."""
+
+    follow_ups: tuple[str, ...]
+    sketch: str = ""
+    failure: str | None = None
+    by_model: bool = False
+    words: tuple[str, ...] = ()
+    """What themes added to the question, where they asked."""
+
+    @property
+    def weight(self) -> float:
+        """What a passage counts that one of these searches found."""
+        return ASKED_WEIGHT if self.by_model else SEEN_WEIGHT
+
+
+class Drift:
+    """See the module.
+
+    Args:
+        finder: finds the themes.
+        local: answers the question and each follow-up question with passages.
+        calls: the cheap model.
+    """
+
+    def __init__(self, finder: ThemeFinder, local: Retriever, calls: StructuredCalls, options: DriftOptions) -> None:
+        self._finder = finder
+        self._local = local
+        self._calls = calls
+        self._options = options
+
+    @timed
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return passages of the question and its follow-up questions, and the themes they came of.
+
+        Raises:
+            AgenticRagError: the search for the question itself failed.
+        """
+        spending = Spending(int(query.options.get("max_calls", self._options.max_calls)))
+        most = int(query.options.get("follow_ups", self._options.follow_ups))
+        search = theme_search(query, budget_tokens=self._options.budget_tokens)
+        # The follow-up questions do not depend on how many themes are returned.
+        search = replace(search, limit=max(search.limit, READ))
+        own = asyncio.ensure_future(self._local.retrieve(_of_local(query, query.text)))
+        try:
+            themes, problem = await self._themes(query, search, spending)
+            primer = await self._primer(query.text, themes.themes[:READ] if themes else (), most, spending)
+            texts = [*primer.follow_ups, *([primer.sketch] if primer.sketch else [])]
+            followed = await asyncio.gather(
+                *(self._local.retrieve(_of_local(query, text)) for text in texts), return_exceptions=True
+            )
+            first = await own
+        finally:
+            own.cancel()
+        answered, failed = _sorted_out(texts, followed)
+        hidden = (*first.trace.hidden, *([problem] if problem and themes is None else []), *failed)
+        failures = [each for each in (problem, primer.failure, *failed) if each]
+        hits = merged(first.hits, [each.hits for each in answered], weight=primer.weight, limit=query.limit)
+        found = themes.themes[: query.high_limit] if themes else ()
+        return Retrieval(
+            hits=hits,
+            facts=first.facts,
+            themes=found,
+            # A follow-up question is made of what is there: that it finds something says nothing of the question.
+            relevance=max(first.relevance, max((theme.score for theme in found), default=0.0)),
+            usage=spending.usage,
+            trace=replace(_trace(first, themes, primer, failures), hidden=hidden),
+        )
+
+    async def _themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
+        """Return the themes, or None and why: passages are an answer without them."""
+        if not search.rated:
+            return await self._found(query, search, spending)
+        # One call is kept for the follow-up questions.
+        spending.allowed -= 1
+        found = await self._found(query, search, spending)
+        spending.allowed += 1
+        return found
+
+    async def _found(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
+        try:
+            found = await self._finder.find(query, search, spending)
+        except AgenticRagError as error:
+            log.warning("drift_without_themes", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            return None, f"the themes failed: {error.code}"
+        return found, "; ".join(found.failures) or None
+
+    async def _primer(self, question: str, themes: Sequence[ThemeHit], most: int, spending: Spending) -> Primer:
+        if not themes or not most:
+            return Primer(())
+        plain = follow_ups_of_themes(question, themes, most)
+        if not self._calls.possible or not spending.left:
+            return plain
+        shown = "\n".join(fence("theme", f"{theme.summary}\n{_told(theme)}", attributes={"name": theme.name}) for theme in themes)
+        values = {"themes": shown, "question": fence("question", question), "most": str(most)}
+        spending.begin()
+        reply = await self._calls.ask(built_in("drift_primer"), values, _SCHEMA, max_tokens=500)
+        spending.ended(reply)
+        if reply.parsed is None:
+            return replace(plain, failure=f"follow-up questions failed: {reply.failure}")
+        asked = (line_in(item, "question", most=MOST_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
+        fresh = tuple(dict.fromkeys(text for text in asked if text and text != question))[:most]
+        return Primer(fresh, line_in(reply.parsed, "answer", most=MOST_CHARACTERS), by_model=True)
+
+
+def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -> Primer:
+    """Return the question as each of the best themes would ask it: with what the theme is about."""
+    words = tuple(dict.fromkeys(" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes))[:most]
+    return Primer(tuple(f"{question[:MOST_CHARACTERS]} {about}" for about in words), words=words)
+
+
+def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float, limit: int) -> tuple[Hit, ...]:
+    """Return the best hits of all lists, each chunk once with the best of its scores; the question's own count in full.
+
+    Passages that more searches found come before others of the same score; further ties go by id.
+    """
+    best = {hit.id: hit for hit in own}
+    times = Counter(hit.id for hits in (own, *followed) for hit in hits[:COUNTED])
+    for hits in followed:
+        for hit in hits:
+            if hit.id not in best or weight * hit.score > best[hit.id].score:
+                best[hit.id] = replace(hit, score=weight * hit.score)
+    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -times[hit.id], hit.id))[:limit])
+
+
+def _of_local(query: Query, text: str) -> Query:
+    # Options of the themes mean nothing to the local search, which finds as many as the merging counts.
+    return replace(query, text=text, options={}, limit=max(query.limit, COUNTED))
+
+
+def _told(theme: ThemeHit) -> str:
+    return "\n".join(f"- {finding.statement}" for finding in theme.findings)
+
+
+def _sorted_out(texts: Sequence[str], outcomes: Sequence[Retrieval | BaseException]) -> tuple[list[Retrieval], list[str]]:
+    """Return what the follow-up searches found, and why others did not: a leg that fails does not take the rest with it."""
+    answered: list[Retrieval] = []
+    failed: list[str] = []
+    for text, outcome in zip(texts, outcomes, strict=True):
+        if isinstance(outcome, Retrieval):
+            answered.append(outcome)
+            continue
+        if not isinstance(outcome, Exception):
+            raise outcome
+        code = outcome.code if isinstance(outcome, AgenticRagError) else type(outcome).__name__
+        log.error("drift_follow_up_failed", characters=len(text), code=code, exc_info=outcome)
+        failed.append(code)
+    reasons = [f"{failed.count(code)} of {len(texts)} follow-up searches failed: {code}" for code in dict.fromkeys(failed)]
+    return answered, reasons
+
+
+def _trace(first: Retrieval, themes: FoundThemes | None, primer: Primer, failures: Sequence[str]) -> Trace:
+    own = first.trace
+    return Trace(
+        strategy="drift",
+        methods_used=tuple(dict.fromkeys(("community", *own.methods_used))),
+        fusion="best of question and follow-up questions",
+        failures=(*own.failures, *failures),
+        warnings=(*own.warnings, *(themes.warnings if themes else ())),
+        details={
+            **own.details,
+            **({"generation": themes.pointer.generation, "communities_stale": themes.pointer.stale} if themes else {}),
+            "themes": dict(themes.details) if themes else {},
+            "follow_ups": list(primer.follow_ups if primer.by_model else primer.words),
+            "asked_by": "model" if primer.by_model else "themes",
+        },
+    )

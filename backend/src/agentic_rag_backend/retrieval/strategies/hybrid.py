@@ -1,0 +1,101 @@
+"""Hybrid search: dense and BM25 fused by weighted min-max (or weighted reciprocal ranks)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+from agentic_rag_backend.domain.query import Hit, LegWeights, Query, Retrieval, Trace
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.retrieval.base import Stores, timed
+from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
+from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks
+from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
+from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
+from agentic_rag_backend.retrieval.scoring.relevance import relevance
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.stores.vector.base import Legs
+
+LEG_WEIGHTS = LegWeights(0.7, 0.3)
+"""Best of .5 to .9 by the worse of MuSiQue and HotpotQA."""
+FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
+
+
+class Hybrid:
+    """Answers with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``.
+
+    Args:
+        weights: of the legs, where a query names none.
+    """
+
+    def __init__(self, stores: Stores, graphs: TenantGraphs, weights: LegWeights = LEG_WEIGHTS) -> None:
+        self._stores = stores
+        self._graphs = graphs
+        self.weights = weights
+
+    @timed
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the best chunks of both legs together."""
+        return await self._answer(query, lambda: shown_graph(self._graphs, query))
+
+    async def without_graph(self, query: Query, failures: tuple[str, ...]) -> Retrieval:
+        """Return the same for a strategy whose graph cannot be read, and ``failures`` as the reason."""
+
+        async def none() -> tuple[None, tuple[str, ...]]:
+            return None, failures
+
+        found = await self._answer(query, none)
+        return replace(found, trace=replace(found.trace, hidden=failures))
+
+    async def _answer(
+        self, query: Query, shown_with: Callable[[], Awaitable[tuple[TenantGraph | None, tuple[str, ...]]]]
+    ) -> Retrieval:
+        fusion = str(query.options.get("fusion", "min_max"))
+        if fusion not in FUSIONS:
+            raise InvalidRequest(f"options.fusion must be one of {', '.join(FUSIONS)}; got {fusion!r}")
+        weights = query.leg_weights or self.weights
+        found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.by_leg())
+        visible = dict(found.visible)
+        if len(visible) < query.limit and len(found.order) > FIRST:
+            visible |= await visible_chunks(self._stores.documents, query, [item.id for item in found.order[FIRST:]])
+        shown = [item for item in found.order if item.id in visible][: query.limit]
+        graph, failures = await shown_with()
+        parts = _scores_by_id(found.legs)
+        # Not what a larger limit had to look at besides: the relevance must not move with the limit.
+        measured = found.visible or visible
+        hits = tuple(
+            Hit(
+                visible=visible[item.id],
+                score=item.score,
+                scores={**parts.get(item.id, {}), "combined": item.score},
+                entities=entities_of(graph, item.id),
+            )
+            for item in shown
+        )
+        cosine = next((item.score for item in found.legs.dense if item.id in measured), 0.0)
+        coverage = best_coverage(self._stores.vectors.terms, query.text, [each.chunk.text for each in measured.values()])
+        return Retrieval(
+            hits=hits,
+            relevance=relevance(cosine, coverage) if hits else 0.0,
+            trace=Trace(
+                strategy="hybrid",
+                methods_used=("dense", "sparse"),
+                fusion=fusion,
+                failures=failures,
+                details=_details(query, weights),
+            ),
+        )
+
+
+def _details(query: Query, weights: LegWeights) -> dict[str, Any]:
+    return {**time_detail(query), "weights": weights.by_leg()}
+
+
+def _scores_by_id(legs: Legs) -> dict[str, dict[str, float]]:
+    parts: dict[str, dict[str, float]] = {}
+    for name, leg in (("dense", legs.dense), ("sparse", legs.sparse)):
+        for item in leg:
+            parts.setdefault(item.id, {})[name] = item.score
+    return parts

@@ -1,0 +1,93 @@
+"""The low level: `graph`, or `hybrid` with the same facts for a question that wants an account.
+
+A walk from the names of a question keeps near to them, which is what a question about them wants. What a theme is made of
+stands in passages that need not share a name: a question like that is better served by its words and meaning.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Literal
+
+from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.questions import Asked, asked_for
+from agentic_rag_backend.retrieval.base import Retriever, Stores, timed
+from agentic_rag_backend.retrieval.facts import NEAR, Facts
+from agentic_rag_backend.retrieval.hydration import shown_graph
+from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
+
+LowStrategy = Literal["auto", "graph", "hybrid"]
+BY_FORM: LowStrategy = "auto"
+"""In place of a strategy's name: the one that fits the question's form."""
+_OF_FORM: Mapping[Asked, LowStrategy] = MappingProxyType({Asked.THEME: "hybrid"})
+
+
+def low_strategy_for(question: str) -> LowStrategy:
+    """Return what finds passages best for a question of this form."""
+    return _OF_FORM.get(asked_for(question), "graph")
+
+
+class LowLevel:
+    """Chooses per request; ``trace.details.low_level`` says what, and by what.
+
+    ``options.low_strategy`` wins over ``default``, which may be a strategy's name, too. With ``options.entities`` to start from,
+    the form of the question is not asked.
+    """
+
+    def __init__(self, graph: Retriever, hybrid: Retriever, *, default: LowStrategy = BY_FORM) -> None:
+        self._retrievers = {"graph": graph, "hybrid": hybrid}
+        self._default = default
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return what the strategy that was chosen finds; the trace keeps its name."""
+        name, chosen_by = self._chosen(query)
+        found = await self._retrievers[name].retrieve(query)
+        details = {**found.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
+        return replace(found, trace=replace(found.trace, details=details))
+
+    def _chosen(self, query: Query) -> tuple[str, str]:
+        asked = query.options.get("low_strategy")
+        if asked is not None and asked != BY_FORM:
+            return str(asked), "request"
+        if asked is None and self._default != BY_FORM:
+            return self._default, "setting"
+        if query.options.get("entities"):
+            return "graph", "entities"
+        return low_strategy_for(query.text), "form"
+
+
+class HybridWithFacts:
+    """What `Hybrid` finds, and the relationships that bear on the question, as `graph` shows them."""
+
+    def __init__(self, stores: Stores, graphs: TenantGraphs, hybrid: Hybrid) -> None:
+        self._graphs = graphs
+        self._facts = Facts(stores)
+        self._hybrid = hybrid
+
+    @timed
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the best chunks of both legs, and facts; those are left out, and the trace says so, where no graph is read."""
+        wider = replace(query, limit=max(query.limit, NEAR))
+        found, (graph, missing), answer = await asyncio.gather(
+            self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.ask_leg(query)
+        )
+        failures = [*found.trace.failures, *([answer.failure] if answer.failure else [])]
+        facts, hidden = found.facts, missing
+        if graph is not None:
+            known = {hit.id: hit.visible for hit in found.hits}
+            near = {hit.id for hit in found.hits[:NEAR]}
+            facts, left_out = await self._facts.find_or_tell(query, graph, near, known, answer)
+            failures += [left_out] if left_out else []
+            hidden = (left_out,) if left_out else ()
+        reasons = tuple(dict.fromkeys(failures))
+        trace = replace(
+            found.trace,
+            failures=reasons,
+            hidden=hidden,
+            details={**found.trace.details, "graph_leg": answer.leg},
+        )
+        return replace(found, hits=found.hits[: query.limit], facts=facts, trace=trace)

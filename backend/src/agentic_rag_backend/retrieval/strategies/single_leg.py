@@ -1,0 +1,95 @@
+"""Dense and sparse search: one leg of the vector store, hydrated, and filled up where hydration dropped too much."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
+from agentic_rag_backend.retrieval.base import Stores, timed
+from agentic_rag_backend.retrieval.candidates import only_valid
+from agentic_rag_backend.retrieval.hydration import entities_of, in_time, passes, shown_graph, time_detail
+from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
+from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch
+
+OVER_FETCH = 10
+"""Extra candidates, for those that the catalogue no longer shows."""
+REFILL_FACTOR = 4
+MAX_LEG = 10_000
+
+
+class SingleLeg:
+    """Answers with one leg: ``dense`` (cosine of embeddings) or ``sparse`` (BM25)."""
+
+    def __init__(self, stores: Stores, graphs: TenantGraphs, *, dense: bool) -> None:
+        self._stores = stores
+        self._graphs = graphs
+        self._dense = dense
+        self.name = "dense" if dense else "sparse"
+
+    @timed
+    async def retrieve(self, query: Query) -> Retrieval:
+        """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best."""
+        found, failures = await self._fill(query)
+        hits = found[: query.limit]
+        return Retrieval(
+            hits=hits,
+            relevance=self._relevance(query, found[:MEASURED]),
+            trace=Trace(
+                strategy=self.name,
+                methods_used=(self.name,),
+                failures=failures,
+                details=time_detail(query),
+            ),
+        )
+
+    async def _fill(self, query: Query) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
+        """Return the hits, `MEASURED` of them at least where there are as many, and what they had to be shown without."""
+        most = max(query.limit, MEASURED)
+        leg, shown, visible = await self._best(query, most)
+        graph, failures = await shown_graph(self._graphs, query)
+        best = max((item.score for item in leg), default=1.0)
+        hits = tuple(
+            Hit(
+                visible=visible[item.id],
+                score=max(0.0, min(1.0, item.score if self._dense else item.score / best)),
+                scores={self.name: item.score},
+                entities=entities_of(graph, item.id),
+            )
+            for item in shown
+        )
+        return hits, failures
+
+    async def _best(self, query: Query, most: int) -> tuple[Sequence[ScoredId], Sequence[ScoredId], Mapping[str, VisibleChunk]]:
+        """Return the leg, its first ``most`` chunks that may be shown, and those chunks as they are shown."""
+        filter, wanted = query.filters, most + OVER_FETCH
+        while True:
+            leg = await self._leg(query, filter, wanted)
+            held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
+            visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
+            shown = [item for item in leg if item.id in visible][:most]
+            if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
+                filter = only_valid(query)
+            elif len(shown) == most or len(leg) < wanted or wanted == MAX_LEG:
+                return leg, shown, visible
+            else:
+                wanted = min(wanted * REFILL_FACTOR, MAX_LEG)
+
+    async def _leg(self, query: Query, filter: Filter | None, limit: int) -> Sequence[ScoredId]:
+        vector = await self._stores.encoder.encode(query.tenant_id, query.text) if self._dense else None
+        search = VectorSearch(
+            kind=NodeKind.CHUNK,
+            dense=vector,
+            text=None if self._dense else query.text,
+            limit=limit,
+            filter=filter,
+        )
+        legs = (await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
+        return legs.dense if self._dense else legs.sparse
+
+    def _relevance(self, query: Query, hits: Sequence[Hit]) -> float:
+        cosine = hits[0].scores[self.name] if self._dense and hits else 0.0
+        return relevance(cosine, best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in hits]))

@@ -1,0 +1,175 @@
+"""Tenants' graphs in memory: loaded when first needed, kept current by what changed, the least recently used dropped by bytes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from agentic_rag_backend.domain.tenant import Tenant, TenantId
+from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.retrieval.tenant_graph.ledger import GraphLedger
+from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Knowledge
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Visibility
+from agentic_rag_backend.stores.graph.base import GraphStore
+
+ANEW_SHARE = 0.5
+"""Changed documents, as a share of those held, from which reading everything costs less than reading them one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A graph with the ``state_version`` of the catalogue at which it was current."""
+
+    state_version: int
+    ledger: GraphLedger
+    graph: TenantGraph
+
+
+class TenantGraphs:
+    """The graph of a tenant at its ``state_version`` or a later one; an older one is never served.
+
+    A change of documents is applied to the graph that is held: only what the changed ones say is read. Everything is read
+    for the first question, after more changes than the catalogue has on record, and when most of the graph was replaced.
+
+    Args:
+        max_bytes: memory for all graphs; the newest is kept even if it alone is larger. Older states of a graph that
+            running questions still hold are not counted.
+    """
+
+    def __init__(self, graph: GraphStore, documents: DocumentCatalogue, *, max_bytes: int) -> None:
+        self._graph = graph
+        self._documents = documents
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[TenantId, _Held] = OrderedDict()
+        self._loading: dict[TenantId, asyncio.Task[_Held]] = {}
+        self._forgotten: dict[TenantId, datetime] = {}
+        self._outdated: set[asyncio.Task[_Held]] = set()
+
+    async def graph(self, tenant: Tenant) -> TenantGraph:
+        """Return the tenant's graph, visible knowledge only.
+
+        Raises:
+            StoreUnavailable: the graph store or the catalogue did not answer.
+        """
+        if tenant.created_at > self._forgotten.get(tenant.id, tenant.created_at):
+            del self._forgotten[tenant.id]  # made anew under the same id
+        held = self._held.get(tenant.id)
+        if held is not None and held.state_version >= tenant.state_version:
+            self._held.move_to_end(tenant.id)
+            return held.graph
+        # A load that runs may have begun before this question's state; the one after it has not.
+        loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
+        if loaded.state_version < tenant.state_version:
+            loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
+        return loaded.graph
+
+    def _begin(self, tenant: TenantId) -> asyncio.Task[_Held]:
+        task = asyncio.create_task(self._load(tenant))
+        self._loading[tenant] = task
+        task.add_done_callback(self._outdated.discard)
+        task.add_done_callback(lambda done: self._ended(tenant, done))
+        return task
+
+    def _ended(self, tenant: TenantId, task: asyncio.Task[_Held]) -> None:
+        if self._loading.get(tenant) is task:
+            del self._loading[tenant]
+        if not task.cancelled():
+            task.exception()  # Looked at, so that a failure whose askers have all gone is not reported as forgotten.
+
+    async def _load(self, tenant: TenantId) -> _Held:
+        held = self._held.get(tenant)
+        seen = await self._documents.visibility(tenant, since=held.state_version if held is not None else None)
+        changed = dict(seen.versions) if held is None else _changes(held.ledger, seen)
+        if held is not None and not changed:
+            # Something else changed (a flag, a generation of communities), or a document and back: the knowledge did not.
+            loaded = _Held(seen.state_version, held.ledger, held.graph)
+        else:
+            if held is not None and (held.ledger.worn or len(changed) > ANEW_SHARE * held.ledger.document_count):
+                held = None
+                seen = await self._documents.visibility(tenant)
+                changed = dict(seen.versions)
+            seen, knowledge = await self._read(tenant, seen, changed, everything=held is None)
+            loaded = await self._applied(tenant, held, knowledge, seen.state_version)
+        self._keep(tenant, loaded)
+        return loaded
+
+    async def _read(
+        self, tenant: TenantId, seen: Visibility, changed: Mapping[str, int], *, everything: bool
+    ) -> tuple[Visibility, Knowledge]:
+        """Read what the changed documents say, and again of those that changed while they were read.
+
+        A version's knowledge is whole for as long as the version is visible, so what was read of one that was visible
+        before and after is whole.
+        """
+        knowledge = Knowledge(changed)
+        ids = None if everything else [id for id, version in changed.items() if version]
+        while True:
+            async for said in self._graph.all_said(tenant, ids):
+                # Beside the loop: a batch of everything is some ms of work.
+                await asyncio.to_thread(knowledge.add, said)
+            later = await self._documents.visibility(tenant, since=seen.state_version)
+            meanwhile = _differing(knowledge.versions, later)
+            seen = later
+            if not meanwhile:
+                return seen, knowledge
+            knowledge.forget(meanwhile)
+            ids = [id for id, version in meanwhile.items() if version]
+
+    async def _applied(self, tenant: TenantId, held: _Held | None, knowledge: Knowledge, state_version: int) -> _Held:
+        ledger = GraphLedger() if held is None else held.ledger
+
+        def work() -> TenantGraph:
+            ledger.apply(knowledge)
+            return ledger.graph()
+
+        try:
+            graph = await asyncio.to_thread(work)
+        except BaseException:
+            # What is half applied must not be built on.
+            if held is not None and self._held.get(tenant) is held:
+                del self._held[tenant]
+            raise
+        return _Held(state_version, ledger, graph)
+
+    def _keep(self, tenant: TenantId, loaded: _Held) -> None:
+        if tenant in self._forgotten or asyncio.current_task() in self._outdated:
+            return
+        self._held[tenant] = loaded
+        self._held.move_to_end(tenant)
+        while len(self._held) > 1 and self.size_bytes > self._max_bytes:
+            self._held.popitem(last=False)
+
+    def read_anew(self, tenant: TenantId) -> None:
+        """Read everything for the next question: the stores were mended underneath what is held or being loaded."""
+        self._held.pop(tenant, None)
+        if (loading := self._loading.pop(tenant, None)) is not None:
+            self._outdated.add(loading)
+
+    def forget(self, tenant: TenantId) -> None:
+        """Drop a deleted tenant's graph; one that is being loaded, or asked for by a late question, is not kept either."""
+        self._forgotten[tenant] = datetime.now(UTC)
+        self._held.pop(tenant, None)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held by all graphs."""
+        return sum(held.graph.size_bytes for held in self._held.values())
+
+
+def _changes(ledger: GraphLedger, seen: Visibility) -> dict[str, int]:
+    """Return the documents whose visible version is another one than the ledger's, with it; 0 where there is none now."""
+    changed = {id: version for id, version in seen.versions.items() if ledger.version(id) != version}
+    if seen.whole:
+        changed |= {id: 0 for id in ledger.document_ids if id not in seen.versions}
+    return changed
+
+
+def _differing(read: Mapping[str, int], later: Visibility) -> dict[str, int]:
+    """Return the documents that changed after they were read, or that changed since and were not, with what is visible now."""
+    changed = {id: version for id, version in later.versions.items() if read.get(id) != version}
+    if later.whole:
+        changed |= {id: 0 for id, version in read.items() if version and id not in later.versions}
+    return changed

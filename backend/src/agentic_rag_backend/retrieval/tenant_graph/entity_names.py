@@ -1,0 +1,186 @@
+"""What visible documents call each entity: which name is shown, and which entities a name means."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.retrieval.tenant_graph.graph import EntityTexts, Names
+from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
+from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Filings, Knowledge, Namings
+
+NONE = -1
+_TEXT_BYTES = 40
+"""Of one name beside its text: pointers and the four numbers below."""
+_POSTING_BYTES = 250
+"""Of one normalised name: its text, its place in a dictionary and the tuple of its entities."""
+_CHANGED_SHARE = 8
+_NO_NAMES: set[str] = set()
+_NO_ENTITIES: set[int] = set()
+_CHANGED_MINIMUM = 1000
+
+
+class EntityNames:
+    """Names by entity number, each with how many visible documents use it.
+
+    An entity is shown under the name that the graph store files it under if a visible document uses that, else under the
+    first of those in use: a function of what is visible, which the purge of a hidden document does not change.
+    """
+
+    def __init__(self, entity_ids: Sequence[str]) -> None:
+        self._entity_ids = entity_ids
+        self._texts: list[str] = []
+        self._types: list[str] = []
+        self._type_numbers: dict[str, int] = {}
+        # By name: its entity, how many documents use it, and the next name of the same entity.
+        self._entity_of, self._uses, self._next = array("i"), array("i"), array("i")
+        # By entity: its first name, the one it is filed under, the one shown, and its type.
+        self._first, self._filed, self._shown, self._type = array("i"), array("i"), array("i"), array("i")
+        self._settled: dict[str, tuple[int, ...]] = {}
+        self._changed: dict[str, tuple[int, ...]] = {}
+        self._text_bytes = 0
+
+    def grow(self, entities: int) -> None:
+        """Have places for at least that many entities."""
+        new = [NONE] * (entities - len(self._first))
+        for column in (self._first, self._filed, self._shown):
+            column.extend(new)
+        self._type.extend([0] * len(new))
+
+    def use(self, namings: Namings, knowledge: Knowledge) -> Ints:
+        """Count the documents that call entities so; return the names' numbers.
+
+        Args:
+            namings: entities by their number here; texts are those of ``knowledge``.
+        """
+        texts = list(knowledge.names)
+        pairs, inverse, counts = np.unique(
+            namings.entities.astype(np.int64) * len(texts) + namings.names, return_inverse=True, return_counts=True
+        )
+        used = zip((pairs // len(texts)).tolist(), (pairs % len(texts)).tolist(), strict=True) if texts else ()
+        numbers = np.fromiter((self._number(entity, texts[place]) for entity, place in used), dtype=np.int32, count=len(pairs))
+        _view(self._uses)[numbers] += counts
+        return np.asarray(numbers[inverse])
+
+    def file(self, filings: Filings, knowledge: Knowledge) -> None:
+        """Note what entities are filed under.
+
+        Args:
+            filings: entities by their number here; texts are those of ``knowledge``.
+        """
+        texts, types = list(knowledge.names), list(knowledge.types)
+        # What was read last is the newest.
+        entities, place = np.unique(filings.entities[::-1], return_index=True)
+        names, kinds = filings.names[::-1][place], filings.types[::-1][place]
+        for entity, text in zip(entities.tolist(), names.tolist(), strict=True):
+            self._filed[entity] = self._number(entity, texts[text])
+        for type_ in types:
+            if type_ not in self._type_numbers:
+                self._type_numbers[type_] = len(self._types)
+                self._types.append(type_)
+        known = np.array([self._type_numbers[type_] for type_ in types], dtype=np.int32)
+        _view(self._type)[entities] = known[kinds]
+
+    def drop(self, numbers: Ints) -> None:
+        """Count a document less that uses each of the names."""
+        np.subtract.at(_view(self._uses), numbers, 1)
+
+    def entities_of(self, numbers: Ints) -> Ints:
+        """Return the entities of names."""
+        return np.asarray(_view(self._entity_of)[numbers])
+
+    def _number(self, entity: int, text: str) -> int:
+        number = self._first[entity]
+        while number != NONE:
+            if self._texts[number] == text:
+                return number
+            number = self._next[number]
+        number = len(self._texts)
+        self._texts.append(text)
+        self._text_bytes += sys.getsizeof(text)
+        self._entity_of.append(entity)
+        self._uses.append(0)
+        self._next.append(self._first[entity])
+        self._first[entity] = number
+        return number
+
+    def _used(self, entity: int) -> list[int]:
+        found, number = [], self._first[entity]
+        while number != NONE:
+            if self._uses[number]:
+                found.append(number)
+            number = self._next[number]
+        return found
+
+    def settle(self, entities: Ints) -> None:
+        """Decide which names are shown: call it with the entities whose names are used by others than before."""
+        filed = _view(self._filed)[entities]
+        used = filed != NONE
+        used[used] = _view(self._uses)[filed[used]] > 0
+        _view(self._shown)[entities[used]] = filed[used]
+        for entity in entities[~used].tolist():
+            self._shown[entity] = min(self._used(entity), key=lambda number: self._texts[number], default=NONE)
+
+    def normalised(self, entity: int) -> set[str]:
+        """Return the names in use, in the form in which questions are compared."""
+        return {normalise_name(self._texts[number]) for number in self._used(entity)} - {""}
+
+    def link(self, before: Mapping[int, set[str]], after: Iterable[tuple[int, set[str]]]) -> None:
+        """Let names mean other entities: ``before`` and ``after`` are the names by which each entity is found, if any."""
+        removed: dict[str, set[int]] = {}
+        added: dict[str, list[int]] = {}
+        unseen = dict(before)
+        for entity, names in after:
+            held = unseen.pop(entity, _NO_NAMES)
+            for name in held - names:
+                removed.setdefault(name, set()).add(entity)
+            for name in names - held:
+                added.setdefault(name, []).append(entity)
+        for entity, held in unseen.items():
+            for name in held:
+                removed.setdefault(name, set()).add(entity)
+        known = self.names()
+        changed = dict(self._changed)
+        for name in {**removed, **added}:
+            gone = removed.get(name, _NO_ENTITIES)
+            entities = [*(entity for entity in known.get(name, ()) if entity not in gone), *added.get(name, ())]
+            if len(entities) > 1:
+                entities.sort(key=self._entity_ids.__getitem__)
+            changed[name] = tuple(entities)
+        if len(changed) > max(_CHANGED_MINIMUM, len(self._settled) // _CHANGED_SHARE):
+            # Made anew once that many have changed, which costs a constant for each of them.
+            self._settled = {name: entities for name, entities in {**self._settled, **changed}.items() if entities}
+            changed = {}
+        self._changed = changed
+
+    def names(self) -> Names:
+        """Return the entities by normalised name, for good."""
+        return Names(self._settled, self._changed)
+
+    def texts(self) -> EntityTexts:
+        """Return what entities are called and of what type, for good."""
+        return EntityTexts(self._entity_ids, self._texts, self._types, _copied(self._shown), _copied(self._type))
+
+    @property
+    def worn(self) -> bool:
+        """Whether most names are in use no more."""
+        return len(self._uses) > 2 * int(np.count_nonzero(_copied(self._uses))) + _CHANGED_MINIMUM
+
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of the memory held."""
+        postings = _POSTING_BYTES * (len(self._settled) + len(self._changed))
+        return self._text_bytes + _TEXT_BYTES * len(self._texts) + 16 * len(self._first) + postings
+
+
+def _view(column: array[int]) -> Ints:
+    """Return what may be read and assigned to, and has to go before the column can grow."""
+    return np.frombuffer(column, dtype=np.int32) if column else np.zeros(0, dtype=np.int32)
+
+
+def _copied(column: Iterable[int]) -> Ints:
+    return np.array(column, dtype=np.int32)

@@ -1,0 +1,138 @@
+"""The second hop: from the best passages over what they name to the passages that answer the rest of the question.
+
+A two-hop question names the first passage and describes the second: "Who was the first president of the association which
+published X?" finds X by its name; what X says leads to the association. A candidate is good if a strong passage names what
+the candidate is about, if it is near the question, and if it covers words of the question that the first passage does not.
+
+Prototyped and measured on MuSiQue and HotpotQA (`docs/reference/benchmarks.md`); the constants sit on a plateau of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.retrieval.scoring.coverage import Coverage
+from agentic_rag_backend.retrieval.tenant_graph.graph import Floats, Ints, TenantGraph
+
+BEAM = 15
+"""Passages that are expanded."""
+CANDIDATES = 64
+"""Linked passages that are looked at closely; the rest is dropped by the cheap part of the score."""
+HUB_SHARE = 0.01
+HUB_MINIMUM = 20
+HUB_MAXIMUM = 500
+"""Entities in more chunks than HUB_SHARE of all (within the two bounds) lead everywhere and so nowhere: not followed."""
+HALF_LINK = 6.0
+"""Shared idf mass at which a link counts half."""
+COVERAGE_WEIGHT = 1.0
+HOP_WEIGHT = 0.5
+"""Share of the best hop relative to the best direct passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A way from a passage of the beam to a candidate: both chunk numbers, the idf mass they share and its strongest entity."""
+
+    source: int
+    target: int
+    mass: float
+    entity: int
+
+
+def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> list[Link]:
+    """Return the links that leave the chunks of ``beam``, one per (source, target), entities in ``without`` not followed.
+
+    The mass of a link is the idf of the shared entities, doubled where the target is *about* the entity.
+    """
+    limit = min(max(HUB_MINIMUM, HUB_SHARE * graph.chunk_count), HUB_MAXIMUM)
+    sources: list[int] = []
+    entities: list[int] = []
+    for chunk in beam:
+        for entity in graph.entities_of(chunk).tolist():
+            if entity not in without and graph.document_frequency[entity] <= limit:
+                sources.append(chunk)
+                entities.append(entity)
+    if not entities:
+        return []
+    rows = np.array(entities, dtype=np.int32)
+    position, targets, weights = graph.links.gather(rows)
+    return _merge(graph, np.array(sources, dtype=np.int64), rows, (position, targets, weights))
+
+
+def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered: tuple[Ints, Ints, Floats]) -> list[Link]:
+    position, targets, weights = gathered
+    source, entity = sources[position], rows[position]
+    mass = weights * graph.idf[entity]
+    other = source != targets
+    source, targets, entity, mass = source[other], targets[other], entity[other], mass[other]
+    if not len(source):
+        return []
+    width = graph.chunk_places
+    key = source * width + targets
+    # Heaviest first within a key, so that the first of each run names the entity that matters most; what is equal comes in
+    # the order of the nodes' keys, since numbers tell when a node came.
+    keys, entity_keys = graph.chunk_keys, graph.entity_keys
+    order = np.lexsort((entity_keys[entity], -mass, key, keys[targets], keys[source]))
+    key, entity, mass = key[order], entity[order], mass[order]
+    first = np.flatnonzero(np.r_[True, key[1:] != key[:-1]])
+    total = np.add.reduceat(mass, first)
+    ends = key[first]
+    return [
+        Link(int(pair // width), int(pair % width), float(weight), int(strongest))
+        for pair, weight, strongest in zip(ends, total, entity[first], strict=True)
+    ]
+
+
+def strength(link: Link) -> float:
+    """Return how much a link counts, in [0, 1)."""
+    return link.mass / (link.mass + HALF_LINK)
+
+
+def prune(links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
+    """Keep the links to the `CANDIDATES` best targets by what is known without looking at their text; the first of equals.
+
+    Args:
+        direct: score of the beam's passages, best 1.0.
+        similarity: cosine with the question where a leg found the chunk; elsewhere it is at most ``floor``.
+    """
+
+    def promise(link: Link) -> float:
+        return float(direct[link.source] ** 0.5 * strength(link) * (similarity.get(link.target, floor) + COVERAGE_WEIGHT / 2))
+
+    best: dict[int, float] = {}
+    for link in links:
+        best[link.target] = max(best.get(link.target, 0.0), promise(link))
+    kept = set(sorted(best, key=lambda target: -best[target])[:CANDIDATES])
+    return [link for link in links if link.target in kept]
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """A candidate's best link and its score."""
+
+    link: Link
+    score: float
+
+
+def score_hops(
+    links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], coverage: Coverage[int]
+) -> dict[int, Hop]:
+    """Return each target's best hop; the best of all scores 1.0.
+
+    ``direct^½ × strength × (cosine with the question + newly covered share of the question)``.
+    """
+    hops: dict[int, Hop] = {}
+    for link in links:
+        relevance = max(similarity.get(link.target, 0.0), 0.0) + COVERAGE_WEIGHT * coverage.added(link.source, link.target)
+        score = direct[link.source] ** 0.5 * strength(link) * relevance
+        held = hops.get(link.target)
+        if held is None or score > held.score:
+            hops[link.target] = Hop(link, score)
+    best = max((hop.score for hop in hops.values()), default=0.0)
+    if best <= 0:
+        return {}
+    return {target: Hop(hop.link, hop.score / best) for target, hop in hops.items()}

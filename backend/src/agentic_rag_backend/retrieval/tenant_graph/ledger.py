@@ -1,0 +1,242 @@
+"""What a tenant's graph is made of, document by document, so that a change of some costs what those say.
+
+Proportional to what is held are only copies of a few arrays with one number a chunk or entity; see `row_pool`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.retrieval.tenant_graph.entity_names import EntityNames
+from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph, inverse_frequencies
+from agentic_rag_backend.retrieval.tenant_graph.numbering import Keys, Numbered, Numbers
+from agentic_rag_backend.retrieval.tenant_graph.pagerank import DENSE_BELOW
+from agentic_rag_backend.retrieval.tenant_graph.row_pool import Column, Ints, RowPool
+from agentic_rag_backend.retrieval.tenant_graph.transitions import Edges, Transitions
+from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Filings, Knowledge, Namings, Texts
+
+WORN_MINIMUM = 1000
+"""Numbers out of use that are never too many."""
+_DENSE_EDGE_BYTES = 24
+"""Of one edge in the two matrices that a small graph is walked by."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """New edges, distinct, by chunk and then by the entity's key, and the document of each; in the ledger's numbers."""
+
+    documents: Ints
+    chunks: Ints
+    entities: Ints
+    about: Ints
+
+
+class GraphLedger:
+    """The one who brings a graph up to date; not for two at once. What `graph` returned before never changes.
+
+    A failure in `apply` leaves it useless.
+    """
+
+    def __init__(self) -> None:
+        self._documents, self._chunks, self._entities = Numbers(), Numbers(), Numbers()
+        self._versions = Column(np.int32)
+        self._chunks_of, self._namings_of = RowPool(), RowPool()
+        self._mentions, self._links = RowPool(), RowPool()
+        self._about = Column(np.int32)
+        self._names = EntityNames(self._entities.ids)
+
+    def version(self, document_id: str) -> int:
+        """Return the visible version of a document, 0 if there is none."""
+        number = self._documents.index.get(document_id)
+        return 0 if number is None else int(self._versions.view[number])
+
+    @property
+    def document_ids(self) -> Iterable[str]:
+        """The visible documents."""
+        return (self._documents.ids[number] for number in np.flatnonzero(self._versions.view).tolist())
+
+    @property
+    def document_count(self) -> int:
+        """How many documents are visible."""
+        return int(np.count_nonzero(self._versions.view))
+
+    def apply(self, knowledge: Knowledge) -> None:
+        """Let the documents it is about say this, and nothing that they said before."""
+        known = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
+        self._documents.add(known)
+        documents = self._documents.numbers(known)
+        for rows in (self._chunks_of, self._namings_of, self._versions):
+            rows.grow(len(self._documents))
+        _, gone = self._chunks_of.now().gather(documents)
+        _, unnamed = self._namings_of.now().gather(documents)
+        _, left = self._mentions.now().gather(gone)
+        namings = self._number_namings(knowledge)
+        said = self._number_mentions(knowledge)
+        linked = np.unique(np.concatenate([left >> 1, said.entities]))
+        touched = np.unique(np.concatenate([linked, namings.entities, self._names.entities_of(unnamed)]))
+        before = dict(self._found_by(touched))
+        self._names.drop(unnamed)
+        _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
+        self._names.file(self._number_filings(knowledge), knowledge)
+        self._names.settle(touched)
+        self._put_chunks(documents, gone, said)
+        self._put_links(linked, gone, said)
+        self._versions.view[documents] = list(known.values())
+        self._names.link(before, self._found_by(touched))
+
+    def _number_namings(self, knowledge: Knowledge) -> Namings:
+        """Return the namings with the numbers that documents and entities have here; texts keep theirs."""
+        namings = knowledge.namings
+        entities = _numbered(self._entities, knowledge.entities, namings.entities)
+        for column in (self._links, self._about, self._names):
+            column.grow(len(self._entities))
+        return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
+
+    def _number_filings(self, knowledge: Knowledge) -> Filings:
+        """Return what entities that have a number here are filed under; the others are of no visible document."""
+        filings = knowledge.filings
+        index = self._entities.index
+        numbers = np.fromiter((index.get(id, -1) for id in knowledge.entities), dtype=np.int32, count=len(knowledge.entities))
+        entities = numbers[filings.entities]
+        known = entities >= 0
+        return Filings(entities[known], filings.names[known], filings.types[known])
+
+    def _number_mentions(self, knowledge: Knowledge) -> _Said:
+        mentions = knowledge.mentions
+        chunks = _numbered(self._chunks, knowledge.chunks, mentions.chunks)
+        self._mentions.grow(len(self._chunks))
+        entities = _numbered(self._entities, knowledge.entities, mentions.entities)
+        # An entity can be both mentioned in a chunk and what it is about: the stronger edge counts.
+        order = np.lexsort((-mentions.about, entities, self._entities.keys[entities], chunks))
+        pairs = np.stack([chunks[order], entities[order]])
+        order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
+        documents = _numbered(self._documents, knowledge.documents, mentions.documents[order])
+        return _Said(documents, chunks[order], entities[order], mentions.about[order])
+
+    def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
+        """Yield the names by which questions find entities; those that no chunk mentions are not found."""
+        mentioned = entities[self._links.now().lengths[entities] > 0]
+        return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
+
+    def _put_chunks(self, documents: Ints, gone: Ints, said: _Said) -> None:
+        chunks, first, lengths = np.unique(said.chunks, return_index=True, return_counts=True)
+        _put_groups(self._chunks_of, documents, said.documents[first], chunks)
+        _empty(self._mentions, np.unique(gone))
+        self._mentions.replace(chunks, lengths, said.entities * 2 + said.about)
+
+    def _put_links(self, entities: Ints, gone: Ints, said: _Said) -> None:
+        position, values = self._links.now().gather(entities)
+        is_gone = np.zeros(len(self._chunks), dtype=bool)
+        is_gone[gone] = True
+        stays = ~is_gone[values >> 1]
+        position, values = position[stays], values[stays]
+        keys = self._chunks.keys
+        row, chunks = np.searchsorted(entities, said.entities), said.chunks
+        order = np.lexsort((keys[chunks], row))
+        row, chunks, about = row[order], chunks[order], said.about[order]
+        at = _places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
+        position, values = np.insert(position, at, row), np.insert(values, at, chunks * 2 + about)
+        self._links.replace(entities, np.bincount(position, minlength=len(entities)), values)
+        self._about.view[entities] = np.bincount(position, weights=values & 1, minlength=len(entities))
+
+    def graph(self) -> TenantGraph:
+        """Return the graph as it is now."""
+        mentions, links, texts = self._mentions.snapshot(), self._links.snapshot(), self._names.texts()
+        chunk_index = Numbered(self._chunks, mentions.lengths > 0)
+        entity_index = Numbered(self._entities, texts.name_of >= 0)
+        idf = inverse_frequencies(len(chunk_index), links.lengths)
+        by_chunk, by_entity = Edges(mentions), Edges(links)
+        chunk_keys, entity_keys = self._chunks.keys, self._entities.keys
+        transitions = Transitions(
+            by_chunk, by_entity, idf=idf, totals=links.lengths + self._about.view * 1.0, keys=(chunk_keys, entity_keys)
+        )
+        arrays: tuple[NDArray[np.generic], ...] = (idf, texts.name_of, texts.type_of)
+        small = len(chunk_index) + len(entity_index) <= DENSE_BELOW
+        return TenantGraph(
+            chunk_ids=self._chunks.ids,
+            chunk_index=chunk_index,
+            entity_index=entity_index,
+            entity_texts=texts,
+            names=self._names.names(),
+            idf=idf,
+            document_frequency=links.lengths,
+            about=self._about.view > 0,
+            mentions=by_chunk,
+            links=by_entity,
+            chunk_keys=chunk_keys,
+            entity_keys=entity_keys,
+            transitions=transitions,
+            size_bytes=self.size_bytes
+            + mentions.size_bytes
+            + links.size_bytes
+            + sum(array.nbytes for array in arrays)
+            + transitions.size_bytes
+            + (_DENSE_EDGE_BYTES * int(links.lengths.sum()) if small else 0),
+        )
+
+    @property
+    def worn(self) -> bool:
+        """Whether most numbers are out of use, so that making the graph anew would pay."""
+        used = (
+            (self._documents, np.count_nonzero(self._versions.view)),
+            (self._chunks, np.count_nonzero(self._mentions.now().lengths)),
+        )
+        return self._names.worn or any(len(numbers) > 2 * count + WORN_MINIMUM for numbers, count in used)
+
+    @property
+    def size_bytes(self) -> int:
+        """An estimate of the memory held."""
+        tables = self._documents.size_bytes + self._chunks.size_bytes + self._entities.size_bytes + self._names.size_bytes
+        pools = (self._chunks_of, self._namings_of, self._mentions, self._links)
+        return tables + self._versions.size_bytes + self._about.size_bytes + sum(pool.size_bytes for pool in pools)
+
+
+def _empty(pool: RowPool, rows: Ints) -> None:
+    pool.replace(rows, np.zeros(len(rows), dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+
+def _put_groups(pool: RowPool, rows: Ints, of: Ints, values: Ints) -> None:
+    """Give each of ``rows`` those values that are ``of`` it, and nothing where there are none."""
+    _empty(pool, rows)
+    order = np.argsort(of, kind="stable")
+    groups, lengths = np.unique(of, return_counts=True)
+    pool.replace(groups, lengths, values[order])
+
+
+def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
+    """Return where new values go among rows that lie behind each other, each sorted by its keys.
+
+    Args:
+        lengths: of the rows; ``keys`` are those of their values.
+        row: of each new value, ascending; ``new`` is its key, ascending within a row.
+    """
+    starts = np.cumsum(lengths) - lengths
+    at = starts[row]
+    groups, first, counts = np.unique(row, return_index=True, return_counts=True)
+    grown = lengths[groups] > 0
+    for number, begin, count in zip(groups[grown].tolist(), first[grown].tolist(), counts[grown].tolist(), strict=True):
+        held = keys[starts[number] : starts[number] + lengths[number]]
+        at[begin : begin + count] += np.searchsorted(held, new[begin : begin + count])
+    return at
+
+
+def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
+    """Return the ``numbers`` of ids, given as places in ``texts``; new ones get the next."""
+    places = np.unique(used)
+    ids = list(texts)
+    held = [ids[place] for place in places.tolist()]
+    numbers.add(held)
+    found = np.zeros(len(ids), dtype=np.int32)
+    found[places] = numbers.numbers(held)
+    return np.asarray(found[used])
+
+
+def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:
+    """Return the graph of what documents say."""
+    ledger = GraphLedger()
+    ledger.apply(knowledge)
+    return ledger.graph()

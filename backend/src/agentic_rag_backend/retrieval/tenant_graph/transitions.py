@@ -1,0 +1,118 @@
+"""One step of the walk over the chunk–entity graph, either way; the same bits whatever order the graph grew in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.retrieval.tenant_graph.numbering import Keys
+from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints, Rows
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Floats = NDArray[np.float64]
+
+
+class Edges:
+    """Weighted rows: a value is a number, doubled, plus 1 where the edge is an *about* edge, which counts twice.
+
+    Values of a row come in the order of their numbers' keys, so that its sums do not depend on the numbers.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+
+    def gather(self, rows: NDArray[np.integer]) -> tuple[Ints, Ints, Floats]:
+        """Return (position in ``rows``, column, weight) of every edge of the given rows, concatenated."""
+        position, values = self.rows.gather(rows)
+        return position, values >> 1, (1 + (values & 1)).astype(np.float64)
+
+    def of(self, row: int) -> Ints:
+        """Return the columns of one row."""
+        return self.rows.row(row) >> 1
+
+
+class Transitions:
+    """Steps from chunks to entities and back, each node's mass shared among its edges.
+
+    From a chunk by weight × inverse document frequency, from an entity by weight.
+    """
+
+    __slots__ = ("_by_chunk", "_by_entity", "_idf", "_keys", "_matrices", "_named", "_totals")
+
+    def __init__(self, by_chunk: Edges, by_entity: Edges, *, idf: Floats, totals: Floats, keys: tuple[Keys, Keys]) -> None:
+        """``totals`` are the entities' sums of weights; ``keys`` those of chunks and of entities."""
+        self._by_chunk = by_chunk
+        self._by_entity = by_entity
+        self._idf = idf
+        self._totals = np.maximum(totals, 1.0)
+        self._keys = keys
+        # Each chunk's sum of weight × idf, made where a walk comes by: all of them change with every chunk that comes.
+        self._named = np.full(len(by_chunk.rows.lengths), np.nan)
+        self._matrices: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
+
+    def to_chunks(self, entities: Floats, floor: float) -> Floats:
+        """Return what ``entities`` pass on to chunks; those holding no more than ``floor`` pass nothing on."""
+        if floor <= 0:
+            return np.asarray(self._dense()[0] @ entities)
+        rows = _active(entities, floor, self._keys[1])
+        position, chunks, weights = self._by_entity.gather(rows)
+        shares = entities[rows] / self._totals[rows]
+        return _added(chunks, weights * shares[position], len(self._named))
+
+    def to_entities(self, chunks: Floats, floor: float) -> Floats:
+        """Return what ``chunks`` pass on to entities; those holding no more than ``floor`` pass nothing on."""
+        if floor <= 0:
+            return np.asarray(self._dense()[1] @ chunks)
+        rows = _active(chunks, floor, self._keys[0])
+        position, entities, weights = self._by_chunk.gather(rows)
+        unknown = np.isnan(self._named[rows])
+        if unknown.any():
+            self._name(rows[unknown])
+        shares = chunks[rows] / self._named[rows]
+        return self._idf * _added(entities, weights * shares[position], len(self._idf))
+
+    def _name(self, chunks: NDArray[np.integer]) -> None:
+        position, entities, weights = self._by_chunk.gather(chunks)
+        sums = _added(position, weights * self._idf[entities], len(chunks))
+        self._named[chunks] = np.where(sums > 0, sums, 1.0)
+
+    def _dense(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
+        """Return both directions as matrices, by chunk and by entity: for graphs that are small enough to walk whole."""
+        if self._matrices is None:
+            self._name(np.arange(len(self._named)))
+            self._matrices = (
+                _matrix(self._by_chunk, np.ones(len(self._named)), self._totals),
+                _matrix(self._by_entity, self._idf, self._named),
+            )
+        return self._matrices
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory held, without the matrices."""
+        return int(self._totals.nbytes + self._named.nbytes)
+
+
+def _active(mass: Floats, floor: float, keys: Keys) -> NDArray[np.int64]:
+    rows = np.flatnonzero(mass > floor)
+    # Numbers of one load ascend with their keys, so this is nearly sorted, and cheap.
+    return rows[np.argsort(keys[rows], kind="stable")]
+
+
+def _added(places: Ints, values: Floats, size: int) -> Floats:
+    return np.bincount(places, weights=values, minlength=size).astype(np.float64, copy=False)
+
+
+def _matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:
+    """Return the weights as a matrix, each multiplied with its row's gain and divided by its column's sum."""
+    from scipy import sparse  # 14 MB that a process does without until a graph is walked
+
+    position, columns, weights = edges.gather(np.arange(len(gains)))
+    starts = np.concatenate([[0], np.cumsum(edges.rows.lengths, dtype=np.int64)])
+    shares = gains[position] * weights / sums[columns]
+    return sparse.csr_matrix((shares, columns, starts), shape=(len(gains), len(sums)), copy=False)

@@ -1,0 +1,48 @@
+"""The passages behind themes: what an answer rests on where no passage was found otherwise.
+
+A theme's own score says how near its summary is to a question, which is less than how near its best passage is. Whether the
+documents answer is therefore asked of the passages, by the measure that other searches use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentic_rag_backend.domain.query import Backing, Hit, Query, ThemeHit
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.hydration import visible_chunks
+from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
+from agentic_rag_backend.retrieval.scoring.fusion import ranked
+from agentic_rag_backend.retrieval.scoring.relevance import relevance
+from agentic_rag_backend.stores.vector.base import Collection
+
+LOOKED_AT = 200
+"""Passages whose vectors are compared with the question, those of the best themes first."""
+NEAREST = 10
+"""Passages that an answer may rest on."""
+
+
+class PassagesBehind:
+    """Finds the passages that the findings of themes rest on and that are nearest to a question."""
+
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
+
+    async def find(self, query: Query, themes: Sequence[ThemeHit]) -> Backing | None:
+        """Return the nearest passages that may be shown, or None where there is none."""
+        sources = (source.chunk_id for theme in themes for finding in theme.findings for source in finding.sources)
+        ids = list(dict.fromkeys(sources))[:LOOKED_AT]
+        if not ids:
+            return None
+        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, ids)
+        order = ranked((id, float(held @ vector)) for id, held in vectors.items())
+        visible = await visible_chunks(self._stores.documents, query, [item.id for item in order])
+        nearest = [item for item in order if item.id in visible][:NEAREST]
+        if not nearest:
+            return None
+        hits = tuple(
+            Hit(visible=visible[item.id], score=max(0.0, min(1.0, item.score)), scores={"dense": item.score}) for item in nearest
+        )
+        coverage = best_coverage(self._stores.vectors.terms, query.text, [hit.visible.chunk.text for hit in hits])
+        return Backing(hits=hits, relevance=relevance(nearest[0].score, coverage))

@@ -1,0 +1,228 @@
+"""Find themes: communities of the current generation by vector and BM25 at every level, chosen over the hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from agentic_rag_backend.communities.views import CommunityReader, CommunityView
+from agentic_rag_backend.domain.graph import Community, community_point_id
+from agentic_rag_backend.domain.query import Query, ThemeHit
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.hydration import passes
+from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover
+from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.structured_calls import Spending
+from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
+from agentic_rag_backend.retrieval.themes.selection import Selection, ThemeCandidate, select_themes, text_tokens
+from agentic_rag_backend.stores.catalogue.base import CommunityPointer
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
+
+WEIGHTS = {"dense": 0.7, "sparse": 0.3}
+COSINE_SHARE = 0.8
+"""Share of the cosine in a theme's score; the rest is how much of the question its text covers. Both mean the same for
+every question, so that a floor can be set."""
+BEST_RATING = 10.0
+NO_MODEL = "options.rate: no language model is configured; themes are chosen by score"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThemeSearch:
+    """How much is looked at and brought back.
+
+    Args:
+        limit: themes.
+        budget_tokens: of their texts together, estimated.
+        leg_limit: communities that each leg finds.
+        looked_at: of these, those whose texts are read.
+        rated: whether the model says which of them bear on the question.
+        rating_share: share in [0, 1] of how well documented a theme is, beside how near it is.
+    """
+
+    limit: int
+    budget_tokens: int
+    leg_limit: int = 50
+    looked_at: int = 20
+    rated: bool = False
+    rating_share: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundThemes:
+    """Themes, best first, and how they were chosen: ``details`` are for the trace, ``failures`` parts of it that failed."""
+
+    themes: tuple[ThemeHit, ...]
+    pointer: CommunityPointer
+    details: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """What search found, hydrated; ``cosine`` by community."""
+
+    views: Sequence[CommunityView]
+    parents: Mapping[str, str | None]
+    cosine: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _Tree:
+    themes: Mapping[str, ThemeHit]
+    parents: Mapping[str, str | None]
+
+
+class ThemeFinder:
+    """Searches communities and chooses among them. ``options.level`` keeps one level of the hierarchy (0: the coarsest).
+
+    Under filters or a time, prose and findings are shown only where every passage behind them passes.
+    """
+
+    def __init__(self, stores: Stores, rater: ThemeRater | None = None) -> None:
+        self._stores = stores
+        self._rater = rater
+        self._reader = CommunityReader(documents=stores.documents, communities=stores.communities, graph=stores.graph)
+
+    async def find(self, query: Query, search: ThemeSearch, spending: Spending | None = None) -> FoundThemes:
+        """Return the themes chosen; none before the first generation was built."""
+        pointer = await self._stores.communities.pointer(query.tenant_id)
+        if pointer.generation == 0:
+            return FoundThemes((), pointer)
+        found = await self._candidates(query, search, pointer)
+        themes = {theme.id: theme for theme in self._scored(query, found, search)}
+        warnings: tuple[str, ...] = ()
+        details: dict[str, Any] = {"chosen_by": "score"}
+        failures: tuple[str, ...] = ()
+        if search.rated and (self._rater is None or not self._rater.possible):
+            warnings = (NO_MODEL,)
+        elif search.rated and self._rater is not None and spending is not None:
+            before = len(spending.failures)
+            themes, details = await self._rated(self._rater, query.text, _Tree(themes, found.parents), spending)
+            failures = tuple(f"rating of themes failed: {code}" for code in dict.fromkeys(spending.failures[before:]))
+        candidates = [ThemeCandidate(theme.id, theme.score, theme_tokens(theme)) for theme in themes.values()]
+        chosen = select_themes(candidates, found.parents, budget_tokens=search.budget_tokens, limit=search.limit)
+        return FoundThemes(
+            tuple(themes[id] for id in chosen.ids),
+            pointer,
+            {**details, "looked_at": len(found.views), **_described(chosen, themes, search)},
+            warnings,
+            failures,
+        )
+
+    async def _candidates(self, query: Query, search: ThemeSearch, pointer: CommunityPointer) -> _Candidates:
+        generation = pointer.generation
+        vector = await self._stores.encoder.encode(query.tenant_id, query.text)
+        asked = VectorSearch(
+            kind=NodeKind.COMMUNITY, dense=vector, text=query.text, limit=search.leg_limit, generation=generation
+        )
+        legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [asked]))[0]
+        order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
+        # Where much may be left out, all are looked at.
+        narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
+        best = order if narrowed else order[: search.looked_at]
+        ids = [community_point_id(item.id, generation) for item in best]
+        if not ids:
+            return _Candidates((), {}, {})
+        communities = await self._stores.graph.communities(query.tenant_id, generation, ids=ids)
+        if "level" in query.options:
+            communities = [community for community in communities if community.level == query.options["level"]]
+        parents = await self._parents(query, generation, communities)
+        views = await self._reader.views(query.tenant_id, pointer, communities, passes=partial(passes, query))
+        # A community of which nothing may be shown but its name is not evidence.
+        tellable = [view for view in views if view.summary or view.findings]
+        cosine = {community_point_id(item.id, generation): item.score for item in legs.dense}
+        cosine |= await self._exact_cosines(query, generation, vector, [view.id for view in tellable if view.id not in cosine])
+        return _Candidates(tellable, parents, cosine)
+
+    async def _parents(self, query: Query, generation: int, communities: Sequence[Community]) -> dict[str, str | None]:
+        """Return what is above each community, as far up as another one could be a relative."""
+        known = {each.id: each for each in communities}
+        coarsest = min((each.level for each in communities), default=0)
+        while True:
+            wanted = {
+                each.parent_id
+                for each in known.values()
+                if each.parent_id is not None and each.parent_id not in known and each.level - 1 > coarsest
+            }
+            found = await self._stores.graph.communities(query.tenant_id, generation, ids=sorted(wanted)) if wanted else []
+            if not found:
+                return {each.id: each.parent_id for each in known.values()}
+            known |= {each.id: each for each in found}
+
+    async def _exact_cosines(self, query: Query, generation: int, question: Vector, ids: Sequence[str]) -> dict[str, float]:
+        """Return the cosines of communities that only their words found."""
+        if not ids:
+            return {}
+        points = {community_point_id(id, generation): id for id in ids}
+        vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.NODES, list(points))
+        return {points[point]: float(vector @ question) for point, vector in vectors.items()}
+
+    def _scored(self, query: Query, found: _Candidates, search: ThemeSearch) -> list[ThemeHit]:
+        terms = self._stores.vectors.terms
+        coverage = cover(terms(query.text), {number: terms(_text(view)) for number, view in enumerate(found.views)})
+        return [
+            _theme(view, _score(coverage, number, found.cosine.get(view.id, 0.0), view.rating, search.rating_share))
+            for number, view in enumerate(found.views)
+        ]
+
+    async def _rated(
+        self, rater: ThemeRater, question: str, found: _Tree, spending: Spending
+    ) -> tuple[dict[str, ThemeHit], dict[str, Any]]:
+        themes = found.themes
+        shown = [RatedTheme(theme.id, theme.name, theme.summary, theme.score) for theme in themes.values()]
+        begun = spending.begun
+        ratings = await rater.rate(question, shown, found.parents, spending)
+        details = {
+            "chosen_by": "model",
+            "rating_calls": spending.begun - begun,
+            "dropped_by_rating": ratings.dropped,
+            "unrated": ratings.unrated,
+        }
+        return {id: replace(themes[id], score=score) for id, score in ratings.scores.items()}, details
+
+
+def theme_tokens(theme: ThemeHit) -> int:
+    """Return the tokens of what a prompt may show of a theme, estimated."""
+    return text_tokens([theme.name, theme.summary, *(finding.statement for finding in theme.findings)])
+
+
+def _described(chosen: Selection, themes: Mapping[str, ThemeHit], search: ThemeSearch) -> dict[str, Any]:
+    levels: dict[str, int] = {}
+    for id in chosen.ids:
+        levels[str(themes[id].level)] = levels.get(str(themes[id].level), 0) + 1
+    return {
+        "chosen": len(chosen.ids),
+        "levels": dict(sorted(levels.items())),
+        "tokens": chosen.tokens,
+        "budget_tokens": search.budget_tokens,
+        "gave_way": chosen.related,
+        "too_large": chosen.too_large,
+    }
+
+
+def _text(view: CommunityView) -> str:
+    findings = " ".join(finding.statement for finding in view.findings)
+    return f"{view.name}. {view.summary} {' '.join(view.keywords)} {findings}"
+
+
+def _score(coverage: Coverage[int], number: int, cosine: float, rating: float, rating_share: float) -> float:
+    near = COSINE_SHARE * max(cosine, 0.0) + (1 - COSINE_SHARE) * coverage.of(coverage.held[number])
+    return max(0.0, min(1.0, (1 - rating_share) * near + rating_share * rating / BEST_RATING))
+
+
+def _theme(view: CommunityView, score: float) -> ThemeHit:
+    return ThemeHit(
+        id=view.id,
+        name=view.name,
+        summary=view.summary,
+        keywords=view.keywords,
+        entity_count=view.entity_count,
+        level=view.level,
+        generation=view.generation,
+        score=score,
+        findings=view.findings,
+        rating=view.rating,
+    )

@@ -1,0 +1,137 @@
+"""Have a cheap model say which themes bear on a question, from the roots of the hierarchy down.
+
+A branch whose root has nothing to do with the question is not descended into (dynamic community selection, as GraphRAG's
+authors describe it). Only what search found is rated, so the number of calls does not grow with the corpus.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.structured_calls import (
+    Spending,
+    StructuredCalls,
+    StructuredReply,
+    number_in,
+    objects_in,
+)
+from agentic_rag_backend.retrieval.themes.selection import ancestors
+
+MOST_A_CALL = 20
+"""Themes rated by one call."""
+BEST = 5.0
+OWN_SHARE = 0.3
+"""Share of search's own score beside the rating: it orders what the model rates alike."""
+UNRATED_SHARE = 0.5
+"""What the score of a theme counts that no call was left for, so that rated ones come first."""
+_SUMMARY_CHARACTERS = 400
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "ratings": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {"theme": {"type": "integer"}, "relevance": {"type": "number"}},
+                "required": ["theme", "relevance"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["ratings"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RatedTheme:
+    """A theme as it is shown to the model; ``score`` in [0, 1] is search's."""
+
+    id: str
+    name: str
+    summary: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """Scores in [0, 1] of the themes that stay, and how many the model dropped or did not see."""
+
+    scores: Mapping[str, float]
+    dropped: int = 0
+    unrated: int = 0
+
+
+class ThemeRater:
+    """Rates themes by a language model."""
+
+    def __init__(self, calls: StructuredCalls) -> None:
+        self._calls = calls
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a model that can be asked."""
+        return self._calls.possible
+
+    async def rate(
+        self, question: str, themes: Sequence[RatedTheme], parents: Mapping[str, str | None], spending: Spending
+    ) -> Ratings:
+        """Rate roots first, then what is below those that help; what is below the others is dropped with them."""
+        below = _nearest_below(themes, parents)
+        by_id = {theme.id: theme for theme in themes}
+        relevance: dict[str, float] = {}
+        frontier = below[None]
+        while frontier and spending.left:
+            asked = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MOST_A_CALL * spending.left]
+            relevance |= await self._rated(question, [by_id[id] for id in asked], spending)
+            # A theme whose call failed may be of use, and so may what is below it.
+            frontier = [id for above in asked if relevance.get(above, 1.0) > 0 for id in below[above]]
+        useless = {id for id, value in relevance.items() if value == 0}
+        kept = [theme for theme in themes if useless.isdisjoint((theme.id, *ancestors(theme.id, parents)))]
+        scores = {theme.id: _combined(theme.score, relevance.get(theme.id)) for theme in kept}
+        return Ratings(scores, len(themes) - len(kept), sum(theme.id not in relevance for theme in kept))
+
+    async def _rated(self, question: str, themes: Sequence[RatedTheme], spending: Spending) -> dict[str, float]:
+        batches = [themes[start : start + MOST_A_CALL] for start in range(0, len(themes), MOST_A_CALL)]
+        spending.begin(len(batches))
+        replies = await asyncio.gather(*(self._ask(question, batch) for batch in batches))
+        found: dict[str, float] = {}
+        for batch, reply in zip(batches, replies, strict=True):
+            spending.ended(reply)
+            found |= _ratings_in(reply, batch)
+        return found
+
+    async def _ask(self, question: str, batch: Sequence[RatedTheme]) -> StructuredReply:
+        themes = "\n".join(
+            fence("theme", theme.summary[:_SUMMARY_CHARACTERS], attributes={"id": number, "name": theme.name})
+            for number, theme in enumerate(batch, 1)
+        )
+        values = {"themes": themes, "question": fence("question", question)}
+        return await self._calls.ask(built_in("theme_relevance"), values, _SCHEMA)
+
+
+def _combined(score: float, relevance: float | None) -> float:
+    return UNRATED_SHARE * score if relevance is None else OWN_SHARE * score + (1 - OWN_SHARE) * relevance / BEST
+
+
+def _ratings_in(reply: StructuredReply, batch: Sequence[RatedTheme]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for item in objects_in(reply.parsed or {}, "ratings"):
+        number, relevance = number_in(item, "theme", low=0, high=len(batch) + 1), number_in(item, "relevance", low=0, high=BEST)
+        if number is not None and relevance is not None and 1 <= number <= len(batch):
+            found[batch[int(number) - 1].id] = relevance
+    return found
+
+
+def _nearest_below(themes: Sequence[RatedTheme], parents: Mapping[str, str | None]) -> defaultdict[str | None, list[str]]:
+    """Return the themes under the nearest one above them that is among them; under None those that have none."""
+    known = {theme.id for theme in themes}
+    below: defaultdict[str | None, list[str]] = defaultdict(list)
+    for theme in themes:
+        below[next((id for id in ancestors(theme.id, parents) if id in known), None)].append(theme.id)
+    return below

@@ -1,0 +1,1 @@
+"""The embedded vector store: the Qdrant engine in this process."""

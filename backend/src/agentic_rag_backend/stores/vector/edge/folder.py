@@ -1,0 +1,277 @@
+"""The embedded store's folder: one owner at a time, one subfolder per fingerprint, one shard in use a collection.
+
+::
+
+    <folder>/.lock
+    <folder>/<hash of the fingerprint>/fingerprint.json
+                                       shards.json          which folder below is each collection's; none says: its name
+                                       chunks/  nodes/      as made
+                                       chunks.<8 hex>/      prepared by index upkeep
+    <folder>/<hash of another fingerprint>.building/        what `rebuilding` is at
+
+A subfolder is made under another name and renamed when complete, and a shard takes another's place by the atomic
+replacement of ``shards.json``, so that a process killed on the way leaves what was in use before or what is in use after.
+Shards that ``shards.json`` does not name are removed at the next opening.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from qdrant_edge import CountRequest, EdgeShard, UpdateOperation
+
+from agentic_rag_backend.errors import ReindexRequired, StorageFull, StoreDamaged, StoreLocked, StoreUnavailable
+from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors, field_indexes
+from agentic_rag_backend.stores.vector.edge.files import sync
+from agentic_rag_backend.stores.vector.edge.shard import Shard
+
+_RECORD = "fingerprint.json"
+_POINTER = "shards.json"
+_BUILDING = ".building"
+
+
+@dataclass(frozen=True, slots=True)
+class InUse:
+    """Which folder of a home holds a collection, and how many of its points were written since the index was built.
+
+    ``written`` was recorded when there were ``points``; without a record no index was ever built.
+    """
+
+    name: str
+    points: int = 0
+    written: int = 0
+
+
+def lock(folder: Path) -> int:
+    """Take the folder, making it if need be, and return the lock's file descriptor; closing it gives the folder back.
+
+    Raises:
+        StoreLocked: it is open already, here or in another process.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.read(descriptor, 32).decode("ascii", "replace").strip()
+        os.close(descriptor)
+        raise StoreLocked(
+            f"the vector store in {folder} is in use by process {owner or 'unknown'}; one process at a time can open it"
+        ) from error
+    os.ftruncate(descriptor, 0)
+    os.write(descriptor, str(os.getpid()).encode())
+    return descriptor
+
+
+def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: bool = False) -> dict[Collection, Shard]:
+    """Open the collections of ``fingerprint``, making them where they are not; the caller holds the lock.
+
+    Args:
+        building: open those that are built beside the ones in use.
+
+    Raises:
+        ReindexRequired: the folder holds points of another fingerprint.
+        StoreUnavailable: the files cannot be read.
+    """
+    home = _home(folder, fingerprint)
+    if building:
+        home = home.with_suffix(_BUILDING)
+    else:
+        _refuse_other_fingerprints(folder, home, fingerprint)
+    if not home.exists():
+        _make(home, fingerprint, layout)
+    places = read_pointer(home)
+    _remove_leftovers(home, places)
+    shards: dict[Collection, Shard] = {}
+    try:
+        for collection, place in places.items():
+            path = home / place.name
+            engine = _load(path, layout)
+            shard = shards[collection] = Shard(engine, path)
+            # The record of a process that was killed is older than its last points.
+            shard.written = place.written + max(0, shard.points - place.points)
+    except StoreUnavailable:
+        for shard in shards.values():
+            shard.engine.close()
+        raise
+    return shards
+
+
+def _load(path: Path, layout: Layout) -> EdgeShard:
+    try:
+        with engine_errors("opening"):
+            return EdgeShard.load(str(path), layout.config())
+    except StorageFull:
+        raise
+    except StoreUnavailable as error:
+        raise _damaged(path, error.message) from error
+
+
+def take_place(folder: Path, fingerprint: str) -> None:
+    """Put what was built of ``fingerprint`` into use, in one step, and remove the others; repeatable.
+
+    The caller holds the lock.
+    """
+    home = _home(folder, fingerprint)
+    built = home.with_suffix(_BUILDING)
+    if built.exists():
+        others = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
+        told = {"fingerprint": fingerprint, "replaces": sorted(set(others) - {home.name})}
+        unfinished = built / f"{_RECORD}.new"
+        unfinished.write_text(json.dumps(told, indent=2) + "\n")
+        sync(unfinished)
+        unfinished.replace(built / _RECORD)
+        shutil.rmtree(home, ignore_errors=True)  # of the same fingerprint, so empty: it would have been in use
+        built.rename(home)
+        sync(folder)
+    _remove_replaced(folder, home)
+
+
+def _home(folder: Path, fingerprint: str) -> Path:
+    return folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
+
+
+def _recorded(record: Path) -> dict[str, Any]:
+    """Return what a ``fingerprint.json`` says.
+
+    Raises:
+        StoreDamaged: it is not what was written.
+    """
+    try:
+        told = json.loads(record.read_text(encoding="utf-8"))
+    except ValueError as error:  # of JSON, or of text
+        raise _damaged(record, str(error)) from error
+    if not isinstance(told, dict) or not isinstance(told.get("fingerprint"), str):
+        raise _damaged(record, "it names no fingerprint")
+    return told
+
+
+def _damaged(path: Path, reason: str) -> StoreDamaged:
+    home = next((each for each in path.parents if each.parent.name == "vectors"), path.parent)
+    return StoreDamaged(
+        f"{path} is damaged: {reason}. Restore it from a backup, or stop the server, remove {home} and run "
+        "'agentic-rag reindex', which writes the vectors again"
+    )
+
+
+def _remove_replaced(folder: Path, home: Path) -> None:
+    """Remove what ``home`` says that it took the place of."""
+    if not (home / _RECORD).exists():
+        return
+    for name in _recorded(home / _RECORD).get("replaces", ()):
+        if re.fullmatch("[0-9a-f]{16}", str(name)):
+            shutil.rmtree(folder / name, ignore_errors=True)
+
+
+def read_pointer(home: Path) -> dict[Collection, InUse]:
+    """Return what is in use in ``home``.
+
+    Raises:
+        StoreUnavailable: ``shards.json`` is not what was written.
+    """
+    try:
+        told = json.loads((home / _POINTER).read_text())
+        return {collection: InUse(**told[collection]) for collection in Collection}
+    except FileNotFoundError:
+        return {collection: InUse(str(collection)) for collection in Collection}
+    except (ValueError, KeyError, TypeError) as error:
+        raise _damaged(home / _POINTER, repr(error)) from error
+
+
+def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
+    """Put ``places`` into effect at once: before it returns, or not at all where it raises OSError.
+
+    Against a power loss it is durable after `sync` of ``home``.
+    """
+    told = {collection.value: asdict(place) for collection, place in places.items()}
+    unfinished = home / f"{_POINTER}.new"
+    unfinished.write_text(json.dumps(told, indent=2) + "\n")
+    sync(unfinished)
+    unfinished.replace(home / _POINTER)
+
+
+def in_use(shards: Mapping[Collection, Shard]) -> dict[Collection, InUse]:
+    """Describe what is open."""
+    return {name: InUse(shard.folder.name, shard.points, shard.written) for name, shard in shards.items()}
+
+
+def close_shards(shards: Mapping[Collection, Shard]) -> None:
+    """Flush and close, and keep how much was written since an index was built."""
+    (home,) = {shard.folder.parent for shard in shards.values()}
+    if (home / _POINTER).exists():
+        # Losing it costs nothing but a new index too early or too late.
+        with suppress(OSError):
+            write_pointer(home, in_use(shards))
+    for shard in shards.values():
+        with engine_errors("closing"):
+            shard.flush()
+            shard.engine.close()
+
+
+def new_folder(home: Path, collection: Collection) -> Path:
+    """Return where another shard of ``collection`` can be prepared: never a name used before, whatever is left there."""
+    return home / f"{collection.value}.{secrets.token_hex(4)}"
+
+
+def collection_of(folder: Path) -> Collection:
+    """Return whose shard is in a folder of a home."""
+    return Collection(folder.name.partition(".")[0])
+
+
+def _remove_leftovers(home: Path, places: Mapping[Collection, InUse]) -> None:
+    kept = {place.name for place in places.values()}
+    for path in home.iterdir():
+        if path.is_dir() and path.name not in kept:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _refuse_other_fingerprints(folder: Path, home: Path, fingerprint: str) -> None:
+    _remove_replaced(folder, home)
+    for record in sorted(folder.glob(f"*/{_RECORD}")):
+        if record.parent == home or record.parent.suffix or _holds_nothing(record.parent):
+            continue
+        held = _recorded(record).get("fingerprint")
+        raise ReindexRequired(
+            f"the vectors in {folder} were made with [{held}], but [{fingerprint}] is configured: "
+            "run 'agentic-rag reindex', or configure what they were made with",
+            made_with=str(held),
+        )
+
+
+def _holds_nothing(home: Path) -> bool:
+    for place in read_pointer(home).values():
+        with engine_errors(f"opening {home / place.name}"):
+            shard = EdgeShard.load(str(home / place.name))
+            count = shard.count(CountRequest(exact=True))
+            shard.close()
+        if count:
+            return False
+    return True
+
+
+def _make(home: Path, fingerprint: str, layout: Layout) -> None:
+    unfinished = home.with_suffix(".new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    (unfinished / _RECORD).write_text(json.dumps({"fingerprint": fingerprint}, indent=2) + "\n")
+    for collection in Collection:
+        with engine_errors(f"making {home / collection}"):
+            (unfinished / collection).mkdir()
+            shard = EdgeShard.create(str(unfinished / collection), layout.config(new=True))
+            for field, schema in field_indexes(collection).items():
+                shard.update(UpdateOperation.create_field_index(field, schema))
+            shard.flush()
+            shard.close()
+    unfinished.rename(home)

@@ -1,0 +1,47 @@
+"""Legs in the embedded engine's words; which hits are the best, and their scores, is decided in `exact_ranking`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from qdrant_edge import EdgeShard, HasIdCondition, Query, QueryBatchRequest, QueryRequest, SearchParams, SparseVector
+from qdrant_edge import Filter as EngineFilter
+
+from agentic_rag_backend.stores.vector.base import ScoredId, TermWeights, Vector
+from agentic_rag_backend.stores.vector.exact_ranking import Ask, settle
+from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One ranked list to be found: ``query`` is a dense vector, or the distinct terms of a question."""
+
+    query: Vector | TermWeights
+    limit: int
+    filter: EngineFilter
+    params: SearchParams
+
+
+def run_legs(shard: EdgeShard, legs: Sequence[Leg]) -> list[tuple[ScoredId, ...]]:
+    """Return the best points of every leg, best first and ties by id."""
+    settling = settle(legs)
+    try:
+        asked = next(settling)
+        while True:
+            asked = settling.send(shard.query_batch(QueryBatchRequest([_request(ask) for ask in asked])))
+    except StopIteration as finished:
+        found: list[tuple[ScoredId, ...]] = finished.value
+        return found
+
+
+def _request(ask: Ask[Leg]) -> QueryRequest:
+    leg, query = ask.leg, ask.query
+    if isinstance(query, TermWeights):
+        nearest = Query.Nearest(SparseVector(list(query.indices), list(query.values)), using=SPARSE)
+    else:
+        nearest = Query.Nearest(query.tolist(), using=DENSE)
+    if ask.term is None:
+        return QueryRequest(limit=ask.limit, query=nearest, filter=leg.filter, params=leg.params, with_payload=["id"])
+    only = EngineFilter(must=[leg.filter, HasIdCondition(set(ask.among))])
+    return QueryRequest(limit=ask.limit, query=nearest, filter=only, params=leg.params)

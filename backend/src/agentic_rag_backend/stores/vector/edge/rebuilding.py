@@ -1,0 +1,53 @@
+"""The embedded store built beside the one in use, for another fingerprint, and put in its place.
+
+What is built is in ``<hash>.building`` and goes on there after an interruption; nobody else opens it. `take_over` names in
+it what it replaces and renames it to ``<hash>``: from then on it is in use, and the others are removed, now or at the next
+opening.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
+from agentic_rag_backend.stores.vector.edge.engine import Layout
+from agentic_rag_backend.stores.vector.edge.folder import lock, open_shards, take_place
+from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
+from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep
+from agentic_rag_backend.stores.vector.points import fingerprint_of
+
+
+async def open_beside(
+    folder: Path, *, dimensions: int, embedder_fingerprint: str, bm25: Bm25Parameters | None = None
+) -> EdgeVectorStore:
+    """Open what is being built in ``folder``, making it if nothing is.
+
+    Raises:
+        StoreLocked: the folder is open already, here or in another process.
+        StoreUnavailable: its files cannot be read.
+    """
+    parameters = bm25 or Bm25Parameters()
+    fingerprint = fingerprint_of(embedder_fingerprint, dimensions, parameters)
+    descriptor = lock(folder)
+    try:
+        layout = Layout(dimensions)
+        shards = open_shards(folder, fingerprint, layout, building=True)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    upkeep = IndexUpkeep(shards, layout, NO_UPKEEP)
+    return EdgeVectorStore(shards, upkeep, lock_descriptor=descriptor, encoder=Bm25Encoder(parameters), fingerprint=fingerprint)
+
+
+def take_over(folder: Path, fingerprint: str) -> None:
+    """Put what was built, and closed, in the place of whatever else the folder holds.
+
+    Raises:
+        StoreLocked: the folder is open.
+    """
+    descriptor = lock(folder)
+    try:
+        take_place(folder, fingerprint)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,193 @@
+"""One collection's shard, which another can replace while it is in use.
+
+Reads go to `Shard.engine` and are done before anything else of this event loop runs. Writes go through the shard: they
+wait at `writable` while files are copied, and are journalled while a copy is being prepared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from qdrant_edge import CountRequest, EdgeShard, Point, ScrollRequest, UpdateOperation
+from qdrant_edge import Filter as EngineFilter
+
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.files import require_room
+from agentic_rag_backend.stores.vector.edge.engine import engine_errors
+from agentic_rag_backend.stores.vector.edge.files import sync_tree
+
+FLUSHED_AFTER = 5_000
+"""Points written, changed or removed from which on more than the log is made durable: what only the log is known to have is
+read again when a shard is opened that was not closed, some 10,000 points a second, and the log takes 1 to 3 kB for each."""
+_LOG = "wal"
+_LEAST_FREE_BYTES = 64 * 1024 * 1024
+"""Twice a file of the log, which the engine makes as a whole."""
+_PAGE_POINTS = 10_000
+_MAX_JOURNAL = 500_000
+"""Some 70 MB; an upkeep that more than this passes by is given up."""
+
+
+class Shard:
+    """The points of a collection.
+
+    Args:
+        engine: open on ``folder``.
+        written: points written since the index was built, a rewritten one counted again.
+    """
+
+    def __init__(self, engine: EdgeShard, folder: Path, *, written: int = 0) -> None:
+        self.engine = engine
+        self.folder = folder
+        self.written = written
+        self.on_write: Callable[[], None] | None = None
+        self._open = asyncio.Event()
+        self._open.set()
+        self._journal: set[str] | None = None
+        self._unflushed = 0
+
+    @property
+    def points(self) -> int:
+        """How many points there are."""
+        with engine_errors("counting"):
+            return self.engine.info().points_count
+
+    def count(self, filter: EngineFilter) -> int:
+        """Count points exactly."""
+        with engine_errors("counting"):
+            return self.engine.count(CountRequest(exact=True, filter=filter))
+
+    async def writable(self) -> None:
+        """Wait until writes are let through; they are until the caller next awaits anything."""
+        while not self._open.is_set():
+            await self._open.wait()
+
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Keep writers waiting; readers go on."""
+        self._open.clear()
+        try:
+            yield
+        finally:
+            self._open.set()
+
+    def upsert(self, points: Sequence[Point]) -> None:
+        """Write ``points`` whole."""
+        self._note(str(point.id) for point in points)
+        self._update(UpdateOperation.upsert_points(list(points)), len(points))
+
+    def set_payload(self, chosen: EngineFilter, payload: Mapping[str, Any]) -> None:
+        """Replace fields of the payload of the chosen points; the engine moves those out of the index."""
+        self._update(UpdateOperation.set_payload_by_filter(chosen, dict(payload)), self._touched(chosen))
+
+    def delete(self, doomed: EngineFilter) -> int:
+        """Remove points and return how many existed."""
+        existing = self._touched(doomed)
+        if existing:
+            self._update(UpdateOperation.delete_points_by_filter(doomed), 0, removed=existing)
+        return existing
+
+    async def secure(self) -> None:
+        """Make what was written durable against a power loss, in the engine's log at least, which is read again at opening.
+
+        The log is written to the disk in a thread. A flush writes every file and holds the process while it does, 10 to 250
+        ms, so it is left for when much has come together. What the files then have of later points does no harm: the log
+        says it again.
+        """
+        if self._unflushed >= FLUSHED_AFTER:
+            self.flush()
+            return
+        while True:
+            folder = self.folder
+            try:
+                await asyncio.to_thread(sync_tree, folder / _LOG)
+            except OSError as error:
+                if folder != self.folder:  # another shard has taken over, which was flushed
+                    return
+                if not isinstance(error, FileNotFoundError) or not (folder / _LOG).exists():
+                    raise StoreUnavailable(f"the vector store's log could not be written to the disk: {error}") from error
+                # A part of the log that has ended since it was listed.
+            else:
+                return
+
+    def flush(self) -> None:
+        """Make what was written durable against a power loss, in all files."""
+        unflushed, self._unflushed = self._unflushed, 0
+        try:
+            with engine_errors("flushing"):
+                self.engine.flush()
+        except BaseException:
+            self._unflushed = unflushed
+            raise
+
+    # --- for upkeep
+
+    def begin_journal(self) -> None:
+        """Note the ids of points written, changed or removed from now on."""
+        self._journal = set()
+
+    def end_journal(self) -> None:
+        """Note no longer."""
+        self._journal = None
+
+    @property
+    def journalled(self) -> int:
+        """How many ids are noted and not taken."""
+        return len(self._journal or ())
+
+    @property
+    def overflowing(self) -> bool:
+        """Whether more was touched than is held; the rest was not noted."""
+        return self.journalled > _MAX_JOURNAL
+
+    def take(self, limit: int) -> list[str]:
+        """Return up to ``limit`` noted ids, which are then noted no longer."""
+        journal = self._journal or set()
+        return [journal.pop() for _ in range(min(limit, len(journal)))]
+
+    def replace(self, engine: EdgeShard, folder: Path, *, written: int) -> EdgeShard:
+        """Let ``engine``, which holds the same points, take over; return the one before."""
+        before, self.engine = self.engine, engine
+        self.folder = folder
+        self.written = written
+        self._unflushed = 0
+        return before
+
+    def _touched(self, chosen: EngineFilter) -> int:
+        if self._journal is None:
+            return self.count(chosen)
+        ids = self._ids(chosen)
+        self._note(ids)
+        return len(ids)
+
+    def _ids(self, chosen: EngineFilter) -> list[str]:
+        ids: list[str] = []
+        offset = None
+        while True:
+            with engine_errors("listing"):
+                request = ScrollRequest(offset=offset, limit=_PAGE_POINTS, filter=chosen, with_payload=False)
+                records, offset = self.engine.scroll(request)
+            ids.extend(str(record.id) for record in records)
+            if offset is None:
+                return ids
+
+    def _note(self, ids: Iterable[str]) -> None:
+        # Before the write, so that one which fails halfway is looked at again.
+        if self._journal is not None and not self.overflowing:
+            self._journal.update(ids)
+
+    def require_room(self) -> None:
+        """Raise `StorageFull` where the engine has no room: it writes through mappings, which may end the process."""
+        require_room(self.folder, "the vector store", _LEAST_FREE_BYTES)
+
+    def _update(self, operation: UpdateOperation, written: int, *, removed: int = 0) -> None:
+        self.require_room()
+        self._unflushed += written + removed
+        with engine_errors("writing"):
+            self.engine.update(operation)
+        self.written += written
+        if self.on_write is not None:
+            self.on_write()

@@ -1,0 +1,190 @@
+"""Index upkeep: a search graph for tenants too big to be scanned, built when enough was written (`replacement`).
+
+It also takes points out of memory: the engine holds those outside the index there, 2 to 3 kB each, and reads the others from
+files.
+
+It looks after writes, at most every few seconds, and once after opening. A run that fails changes nothing; the next waits, each
+time twice as long.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+from qdrant_edge import FacetRequest, HasVectorCondition
+from qdrant_edge import Filter as EngineFilter
+
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.vector.base import Collection, IndexState, IndexStatus, IndexUpkeepRun
+from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
+from agentic_rag_backend.stores.vector.edge.replacement import Replacement
+from agentic_rag_backend.stores.vector.edge.shard import Shard
+from agentic_rag_backend.stores.vector.points import DENSE
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpkeepOptions:
+    """When an index is built.
+
+    Args:
+        min_points: points of one scope above which it is searched by graph and no longer scanned; 0 never builds.
+        unindexed_share: of a collection's points, in (0, 1], above which a new index is worth its time.
+        most_held: points outside the index above which it is built, for the memory they take, even if no scope is large.
+        first_look_s: seconds from opening to the first look; a command that is done sooner never looks.
+        pause_s: seconds between looks, at least.
+        retry_s: seconds until a failed run is tried again; doubles with each failure up to ``max_retry_s``.
+        time_limit_s: seconds that building may take.
+    """
+
+    min_points: int = 20_000
+    unindexed_share: float = 0.2
+    most_held: int = 50_000
+    first_look_s: float = 15.0
+    pause_s: float = 10.0
+    retry_s: float = 60.0
+    max_retry_s: float = 6 * 3600.0
+    time_limit_s: float = 3 * 3600.0
+
+
+NO_UPKEEP = UpkeepOptions(min_points=0)
+
+
+def index_due(points: int, written: int, largest_scope: int, options: UpkeepOptions) -> bool:
+    """Tell whether building is worth it: enough is not in the index, and someone is too big to be scanned, or memory is."""
+    if options.min_points == 0 or written <= options.unindexed_share * points:
+        return False
+    return largest_scope > options.min_points or min(written, points) > options.most_held
+
+
+def retry_pause(failures: int, options: UpkeepOptions) -> float:
+    """Return the seconds to wait after ``failures`` ≥ 1 in a row."""
+    return float(min(options.retry_s * 2.0 ** min(failures - 1, 30), options.max_retry_s))
+
+
+class IndexUpkeep:
+    """Looks after the collections of one open store, one at a time.
+
+    Args:
+        layout: what the shards were opened with.
+    """
+
+    def __init__(self, shards: Mapping[Collection, Shard], layout: Layout, options: UpkeepOptions) -> None:
+        self._shards = shards
+        self.layout = layout
+        self._options = options
+        self._states = dict.fromkeys(shards, IndexState.IDLE)
+        self._last: dict[Collection, IndexUpkeepRun] = {}
+        self._failures = dict.fromkeys(shards, 0)
+        self._not_before = dict.fromkeys(shards, 0.0)
+        self._written = asyncio.Event()
+        self._one = asyncio.Lock()
+        self._watching: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look by itself from now on."""
+        if self._options.min_points == 0:
+            return
+        for shard in self._shards.values():
+            shard.on_write = self._written.set
+        self._watching = asyncio.create_task(self._watch(), name="index upkeep")
+
+    async def stop(self) -> None:
+        """End a run in progress without a trace, and look no more."""
+        watching, self._watching = self._watching, None
+        if watching is not None:
+            watching.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await watching
+
+    def status(self) -> list[IndexStatus]:
+        """Describe every collection."""
+        return [self._status(collection, shard) for collection, shard in self._shards.items()]
+
+    def due(self, collection: Collection) -> bool:
+        """Tell whether a run is worth it now; costs .1 ms while too little was written."""
+        shard = self._shards[collection]
+        points = shard.points
+        # No scope is larger than all: most looks end here.
+        if not index_due(points, shard.written, points, self._options):
+            return False
+        return index_due(points, shard.written, _largest_scope(shard), self._options)
+
+    async def run(self, collection: Collection) -> IndexUpkeepRun:
+        """Build and swap now, due or not; a failure is told in what is returned, logged and shown."""
+
+        def enter(state: IndexState) -> None:
+            self._states[collection] = state
+
+        async with self._one:
+            shard, started = self._shards[collection], time.perf_counter()
+            reason = f"{min(shard.written, shard.points):,} of {shard.points:,} points were not in the index"
+            replacement = Replacement(self._shards, collection, self.layout, on_state=enter)
+            failure = None
+            try:
+                await replacement.carry_out(time_limit_s=self._options.time_limit_s)
+            except (StoreUnavailable, OSError) as error:
+                failure = str(error)
+            finally:
+                enter(IndexState.IDLE)
+            run = IndexUpkeepRun(
+                finished_at=datetime.now(UTC),
+                seconds=time.perf_counter() - started,
+                gap_s=replacement.longest_s,
+                reason=reason,
+                failure=failure,
+            )
+            self._conclude(collection, run)
+            return run
+
+    async def _watch(self) -> None:
+        await asyncio.sleep(self._options.first_look_s)
+        while True:
+            self._written.clear()
+            for collection in self._shards:
+                try:
+                    if time.monotonic() >= self._not_before[collection] and self.due(collection):
+                        await self.run(collection)
+                except StoreUnavailable as error:
+                    _log.warning("vector_index_look_failed", collection=collection.value, reason=error.message)
+            await asyncio.sleep(self._options.pause_s)
+            if not any(self._failures.values()):
+                await self._written.wait()
+
+    def _conclude(self, collection: Collection, run: IndexUpkeepRun) -> None:
+        self._last[collection] = run
+        told = {"collection": collection.value, "seconds": round(run.seconds, 3), "gap_s": round(run.gap_s, 3)}
+        if run.failure is None:
+            self._failures[collection] = 0
+            _log.info("vector_index_built", reason=run.reason, **told)
+            return
+        self._failures[collection] += 1
+        pause_s = retry_pause(self._failures[collection], self._options)
+        self._not_before[collection] = time.monotonic() + pause_s
+        self._states[collection] = IndexState.FAILED
+        _log.warning("vector_index_failed", failure=run.failure, retry_in_s=pause_s, **told)
+
+    def _status(self, collection: Collection, shard: Shard) -> IndexStatus:
+        points = shard.points
+        return IndexStatus(
+            collection=collection,
+            points=points,
+            indexed_share=max(0.0, 1 - shard.written / points) if points else 0.0,
+            state=self._states[collection],
+            last=self._last.get(collection),
+        )
+
+
+def _largest_scope(shard: Shard) -> int:
+    """Return how many points with a dense vector the largest scope has, about."""
+    request = FacetRequest(key="scope", limit=1, filter=EngineFilter(must=[HasVectorCondition(DENSE)]))
+    with engine_errors("counting"):
+        hits = shard.engine.facet(request).hits
+    return hits[0].count if hits else 0

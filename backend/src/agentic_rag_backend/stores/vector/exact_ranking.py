@@ -1,0 +1,137 @@
+"""Which points are certainly the best of a leg, and their scores, whatever engine ranks them; decided here, asked elsewhere.
+
+Two things in the engine would make order and scores depend on more than the tenant's own points. It cuts a list at its
+limit among equals in the order of its segments: more is asked for until whatever was left out is certainly worse, then
+equals are ordered by id. And it adds up the terms of a BM25 score in an order that depends on which terms were written
+first, by any tenant, so that the last bits of the sum (never more than `_error`) differ between two stores with the same
+content. So BM25 scores are reported to 12 binary digits; where the last bits could turn the rounding, the score is added
+up again here, exactly, from the engine's scores of the single terms, which have no order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from agentic_rag_backend.stores.vector.base import ScoredId, TermWeights, Vector
+
+_OVER_FETCH = 16
+_DIGITS = 1 << 12
+_UNIT_ROUNDOFF = 2.0**-24
+
+
+class Ranked(Protocol):
+    """One ranked list to be found: ``query`` is a dense vector, or the distinct terms of a question."""
+
+    @property
+    def query(self) -> Vector | TermWeights: ...
+    @property
+    def limit(self) -> int: ...
+
+
+class Hit(Protocol):
+    """A point as an engine returns it; its payload holds ``id``, unless only its score was asked for."""
+
+    @property
+    def id(self) -> Any: ...
+    @property
+    def score(self) -> float: ...
+    @property
+    def payload(self) -> Mapping[str, Any] | None: ...
+
+
+LegT = TypeVar("LegT", bound=Ranked)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[LegT]):
+    """What to ask the engine: the best ``limit`` points of a leg with the payload's ``id``.
+
+    With ``among``, only the score of each of those for one ``term`` (id and weight).
+    """
+
+    leg: LegT
+    limit: int
+    term: tuple[int, float] | None = None
+    among: tuple[Any, ...] = ()
+
+    @property
+    def query(self) -> Vector | TermWeights:
+        """The vector to rank by."""
+        return self.leg.query if self.term is None else TermWeights([self.term[0]], [self.term[1]])
+
+
+Settling = Generator[list[Ask[LegT]], Sequence[Sequence[Hit]], list[tuple[ScoredId, ...]]]
+"""Yields what to ask in one batch, is sent the lists of hits in order, returns the best points of every leg."""
+
+
+def settle(legs: Sequence[LegT]) -> Settling[LegT]:
+    """Return the best points of every leg, best first and ties by id."""
+    settled: dict[int, Sequence[Hit]] = {}
+    pending = {number: leg.limit + _OVER_FETCH for number, leg in enumerate(legs)}
+    while pending:
+        answers = yield [Ask(legs[number], fetch) for number, fetch in pending.items()]
+        unsettled = {}
+        for (number, fetch), hits in zip(pending.items(), answers, strict=True):
+            if len(hits) < fetch or _is_settled(legs[number], hits):
+                settled[number] = hits
+            else:
+                unsettled[number] = fetch * 4
+        pending = unsettled
+    summed = yield from _summed({number: (legs[number], hits) for number, hits in settled.items()})
+    return [_ranked(leg, settled[number], summed.get(number, {})) for number, leg in enumerate(legs)]
+
+
+def _error(leg: Ranked, score: float) -> float:
+    """Bound how far the engine's score is from the exact sum of its n terms: (n - 1) unit roundoffs of it to the first order.
+
+    Higham, "Accuracy and Stability of Numerical Algorithms" (2002), section 4.2; terms are positive. The n-th covers the
+    higher orders up to 2,900 terms, more than a query of 8,000 characters holds.
+    """
+    return len(leg.query.indices) * _UNIT_ROUNDOFF * score if isinstance(leg.query, TermWeights) else 0.0
+
+
+def _is_settled(leg: Ranked, hits: Sequence[Hit]) -> bool:
+    """Tell whether the worst hit fetched, and so anything not fetched, is certainly worse than the last one wanted."""
+    last, wanted = hits[-1].score, hits[leg.limit - 1].score
+    return _rounded(leg, last + _error(leg, last)) < _rounded(leg, wanted - _error(leg, wanted))
+
+
+def _rounded(leg: Ranked, score: float) -> float:
+    if not isinstance(leg.query, TermWeights):
+        return score
+    mantissa, exponent = math.frexp(score)
+    return math.ldexp(round(mantissa * _DIGITS) / _DIGITS, exponent)
+
+
+def _is_ambiguous(leg: Ranked, score: float) -> bool:
+    error = _error(leg, score)
+    return _rounded(leg, score - error) != _rounded(leg, score + error)
+
+
+def _summed(
+    settled: Mapping[int, tuple[LegT, Sequence[Hit]]],
+) -> Generator[list[Ask[LegT]], Sequence[Sequence[Hit]], dict[int, dict[Any, float]]]:
+    """Return the exact sums of the scores of single terms for the hits, by number of leg, whose rounding is in doubt."""
+    asked: list[tuple[int, Ask[LegT]]] = []
+    for number, (leg, hits) in settled.items():
+        doubtful = tuple(hit.id for hit in hits if _is_ambiguous(leg, hit.score))
+        if doubtful and isinstance(leg.query, TermWeights):
+            terms = zip(leg.query.indices, leg.query.values, strict=True)
+            asked.extend((number, Ask(leg, len(doubtful), term, doubtful)) for term in terms)
+    if not asked:
+        return {}
+    answers = yield [ask for _, ask in asked]
+    parts: dict[int, dict[Any, list[float]]] = {}
+    for (number, _), hits in zip(asked, answers, strict=True):
+        for hit in hits:
+            parts.setdefault(number, {}).setdefault(hit.id, []).append(hit.score)
+    return {number: {id: math.fsum(scores) for id, scores in sums.items()} for number, sums in parts.items()}
+
+
+def _ranked(leg: Ranked, hits: Sequence[Hit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
+    found = [ScoredId(str((hit.payload or {})["id"]), _rounded(leg, sums.get(hit.id, hit.score))) for hit in hits]
+    found.sort(key=lambda scored: (-scored.score, scored.id))
+    return tuple(found[: leg.limit])

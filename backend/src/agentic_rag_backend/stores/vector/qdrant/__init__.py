@@ -1,0 +1,1 @@
+"""The vector store of the server profile: a Qdrant server."""

@@ -1,0 +1,58 @@
+"""Whose collections those on a Qdrant server are: the deployment's id in each collection's metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Collection as Some
+from typing import Any
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.ownership import Owner
+from agentic_rag_backend.stores.vector.qdrant.server import QdrantServer, collections_of, metadata_of
+
+_LISTED_TENANTS = 100_000
+_WAY_OUT = (
+    "Give this deployment a name of its own in DEPLOYMENT (then 'agentic-rag reindex' writes its vectors there), "
+    "or, if the other one is gone for good, delete those collections and run 'agentic-rag reindex'"
+)
+
+
+async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
+    """Mark the collections under ``prefix`` that have no owner as the deployment's; repeatable.
+
+    Raises:
+        ConfigurationError: they are another deployment's, or an earlier release's and hold none of this catalogue's tenants.
+        StoreUnavailable: the server does not answer.
+    """
+    unmarked: dict[str, dict[str, Any]] = {}
+    for name in await collections_of(server, prefix):
+        held = await metadata_of(server, name)
+        if not owner.owns(_described(name), held, way_out=_WAY_OUT):
+            unmarked[name] = held
+    if not unmarked:
+        return
+    tenants = sorted({tenant for name in unmarked for tenant in await _tenants(server, name)})
+    await owner.require_adoptable(_described(*sorted(unmarked)), tenants, way_out=_WAY_OUT)
+    for name, held in unmarked.items():
+        marked = {**held, **owner.mark()}
+        await server.call("marking a collection", server.client.update_collection, name, metadata=marked)
+    # Of two deployments that adopt at once, the one whose mark was overwritten finds out here.
+    await require_owned(server, unmarked, owner)
+
+
+async def require_owned(server: QdrantServer, names: Some[str], owner: Owner) -> None:
+    """Refuse to go on with collections that are not, or no longer, the deployment's.
+
+    Raises:
+        ConfigurationError: one is another deployment's.
+    """
+    for name in sorted(names):
+        owner.owns(_described(name), await metadata_of(server, name), way_out=_WAY_OUT)
+
+
+def _described(*names: str) -> str:
+    return f"the Qdrant {'collections' if len(names) > 1 else 'collection'} {', '.join(names)}"
+
+
+async def _tenants(server: QdrantServer, name: str) -> list[TenantId]:
+    answer = await server.call("listing tenants", server.client.facet, name, "tenant", limit=_LISTED_TENANTS, exact=True)
+    return [TenantId(str(hit.value)) for hit in answer.hits if hit.count]

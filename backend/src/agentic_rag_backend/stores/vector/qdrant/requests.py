@@ -1,0 +1,136 @@
+"""Points, filters and legs in the words of the Qdrant server. Every filter made here names the tenant, and none is empty."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qdrant_client import models
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind, TermWeights, Vector, VectorPoint
+from agentic_rag_backend.stores.vector.conditions import TAGS, All, Condition, Some, Tagged
+from agentic_rag_backend.stores.vector.exact_ranking import Ask
+from agentic_rag_backend.stores.vector.points import DENSE, SPARSE, payload_of, point_id, scope_name
+
+_BYTES_PER_NUMBER = 25
+"""The longest JSON text of a float32, with its comma: -1.1754943508222875e-38."""
+_BYTES_PER_TERM = _BYTES_PER_NUMBER + 11
+_BYTES_PER_POINT = 160
+"""Id, names of fields and brackets."""
+
+
+def within(tenant: TenantId, *conditions: models.Condition) -> models.Filter:
+    """Return the filter of everything but searches: the tenant always, and whatever else."""
+    return models.Filter(must=[match("tenant", tenant.value), *conditions])
+
+
+def match(field: str, value: str) -> models.FieldCondition:
+    """Return the condition that ``field`` is, or holds, ``value``."""
+    return models.FieldCondition(key=field, match=models.MatchValue(value=value))
+
+
+def match_any(field: str, values: Sequence[str]) -> models.FieldCondition:
+    """Return the condition that ``field`` is, or holds, one of ``values``."""
+    return models.FieldCondition(key=field, match=models.MatchAny(any=list(values)))
+
+
+def having_ids(tenant: TenantId, collection: Collection, ids: Iterable[str]) -> models.HasIdCondition:
+    """Return the condition that a point is one of the tenant's ``ids``."""
+    return models.HasIdCondition(has_id=sorted({point_id(tenant, collection, id) for id in ids}))
+
+
+def scope_of(tenant: TenantId, kind: NodeKind, generation: int | None) -> models.Filter:
+    """Return the filter of what a search is over; its one keyword names the tenant."""
+    return models.Filter(must=[match("scope", scope_name(tenant, kind, generation))])
+
+
+def condition_filter(condition: Condition) -> models.Filter:
+    """Return ``condition`` as a filter; to be used beside one that names the tenant."""
+    if isinstance(condition, Tagged):
+        one = len(condition.tags) == 1
+        return models.Filter(must=[match(TAGS, condition.tags[0]) if one else match_any(TAGS, condition.tags)])
+    if isinstance(condition, All):
+        return models.Filter(must=[condition_filter(part) for part in condition.parts])
+    if isinstance(condition, Some):
+        return models.Filter(should=[condition_filter(part) for part in condition.parts])
+    return models.Filter(must_not=[condition_filter(condition.part)])
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One ranked list to be found within ``filter``.
+
+    ``corpus`` is what document frequencies are counted over: without it one tenant's words would change another's ranking.
+    """
+
+    query: Vector | TermWeights
+    limit: int
+    filter: models.Filter
+    corpus: models.Filter
+
+
+def query_request(ask: Ask[Leg]) -> models.QueryRequest:
+    """Return the request for ``ask``; a query of its own, since the server ignores the corpus of an outer stage."""
+    leg, query = ask.leg, ask.query
+    only = [models.HasIdCondition(has_id=list(ask.among))] if ask.among else []
+    filter = models.Filter(must=[leg.filter, *only]) if only else leg.filter
+    if not isinstance(query, TermWeights):
+        return models.QueryRequest(
+            query=models.NearestQuery(nearest=query.tolist()), using=DENSE, filter=filter, limit=ask.limit, with_payload=["id"]
+        )
+    return models.QueryRequest(
+        query=models.NearestQuery(nearest=_sparse(query)),
+        using=SPARSE,
+        filter=filter,
+        params=models.SearchParams(idf=models.IdfCorpusParams(corpus=leg.corpus)),
+        limit=ask.limit,
+        with_payload=["id"] if ask.term is None else False,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A point whose vectors are checked and computed."""
+
+    point: VectorPoint
+    dense: Vector | None
+    sparse: TermWeights | None
+    tags: Sequence[str]
+
+    def struct(self, tenant: TenantId, collection: Collection) -> models.PointStruct:
+        """Return what is sent."""
+        vectors: dict[str, Any] = {}
+        if self.dense is not None:
+            vectors[DENSE] = self.dense.tolist()
+        if self.sparse is not None:
+            vectors[SPARSE] = _sparse(self.sparse)
+        payload = payload_of(tenant, self.point, self.tags)
+        return models.PointStruct(id=point_id(tenant, collection, self.point.id), vector=vectors, payload=payload)
+
+    def size_bytes(self, tenant: TenantId) -> int:
+        """Bound the length of the point's JSON text from above."""
+        numbers = 0 if self.dense is None else len(self.dense) * _BYTES_PER_NUMBER
+        terms = 0 if self.sparse is None else len(self.sparse.indices) * _BYTES_PER_TERM
+        return _BYTES_PER_POINT + numbers + terms + len(json.dumps(payload_of(tenant, self.point, self.tags)))
+
+
+def batches(points: Iterable[Prepared], tenant: TenantId, *, max_points: int, max_bytes: int) -> Iterator[list[Prepared]]:
+    """Divide ``points``, in order, into lists of at most ``max_points`` and ``max_bytes``; one larger than that stands alone."""
+    batch: list[Prepared] = []
+    held = 0
+    for point in points:
+        size = point.size_bytes(tenant)
+        if batch and (len(batch) == max_points or held + size > max_bytes):
+            yield batch
+            batch, held = [], 0
+        batch.append(point)
+        held += size
+    if batch:
+        yield batch
+
+
+def _sparse(vector: TermWeights) -> models.SparseVector:
+    return models.SparseVector(indices=list(vector.indices), values=list(vector.values))

@@ -1,0 +1,348 @@
+"""A Qdrant server as we use it: how long we wait for it, which failures we try again, and how our collections are laid out.
+
+Every request we send has the same effect when sent twice, but for the creation of a collection, which is sent once and
+then looked at. So whatever is transient is tried again within the time of the call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import re
+import ssl
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+from urllib.parse import urlsplit
+
+import grpc
+import httpx
+import structlog
+from pydantic import ValidationError
+from qdrant_client import AsyncQdrantClient, models
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+
+from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, StoreUnavailable
+from agentic_rag_backend.stores.vector.base import Collection
+from agentic_rag_backend.stores.vector.conditions import TAGS
+from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
+
+OLDEST_SERVER = (1, 19)
+"""The first that counts document frequencies within a corpus; older ones ignore the parameter without a word."""
+_ATTEMPTS = 4
+_FIRST_PAUSE_S = 0.1
+_TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+_TRANSIENT_CODES = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        grpc.StatusCode.ABORTED,
+        grpc.StatusCode.INTERNAL,
+    }
+)
+_BYTES_PER_NUMBER = 4
+_SCANNED_POINTS = 20_000
+"""Points of one scope up to which a search scans them, which is exact, instead of walking a graph."""
+_FINGERPRINT, _BUILDING, _REPLACES = "fingerprint", "building", "replaces"
+_log = structlog.get_logger(__name__)
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def connect(
+    url: str,
+    *,
+    api_key: str | None = None,
+    prefer_grpc: bool = False,
+    grpc_port: int = 6334,
+    timeout_s: float = 10.0,
+    ca_file: Path | None = None,
+) -> AsyncQdrantClient:
+    """Return a client of the server at ``url`` (``https`` for TLS, in gRPC too; port 6333 unless given); sends nothing yet.
+
+    Args:
+        timeout_s: how long one request may take.
+        ca_file: certificates that the server's is checked against; None: the system's.
+
+    Raises:
+        ConfigurationError: the URL is none of ``http`` or ``https``, or ``ca_file`` cannot be used.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ConfigurationError("QDRANT_URL is http:// or https://, a host and optionally a port")
+    with warnings.catch_warnings():
+        # A key over plain HTTP is what a private network between containers has; the guide says when it is not enough.
+        warnings.filterwarnings("ignore", message="Api key is used with an insecure connection", category=UserWarning)
+        return AsyncQdrantClient(
+            url=url,
+            api_key=api_key,
+            prefer_grpc=prefer_grpc,
+            grpc_port=grpc_port,
+            timeout=ceil(timeout_s),
+            check_compatibility=False,
+            **_trusting(parts.scheme, ca_file, prefer_grpc=prefer_grpc),
+        )
+
+
+def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
+    """Return what has the client check the server's certificate against ``ca_file``."""
+    if ca_file is None:
+        return {}
+    if scheme != "https":
+        raise ConfigurationError("QDRANT_CA_FILE needs an https:// QDRANT_URL")
+    if prefer_grpc:
+        raise ConfigurationError("gRPC reads its certificates from GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, not from QDRANT_CA_FILE")
+    try:
+        return {"verify": ssl.create_default_context(cafile=ca_file)}
+    except OSError as error:  # no such file, or nothing in it that is a certificate
+        raise ConfigurationError(f"QDRANT_CA_FILE={ca_file} cannot be read: {error.strerror or error}") from error
+
+
+class Unfinished(Exception):
+    """The server took a write, but did not say that it is applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What one failed attempt says; ``transient``: another may succeed."""
+
+    reason: str
+    transient: bool
+
+
+def failure_of(error: Exception) -> Failure:
+    """Return what ``error``, one of `_OF_THE_SERVER`, says of the server."""
+    if isinstance(error, ResponseHandlingException):
+        if isinstance(error.source, httpx.TransportError):
+            return Failure(f"no answer ({type(error.source).__name__})", transient=True)
+        return Failure("an answer that the client cannot read", transient=False)
+    if isinstance(error, UnexpectedResponse):
+        return Failure(f"HTTP status {error.status_code}", error.status_code in _TRANSIENT_STATUS)
+    if isinstance(error, grpc.aio.AioRpcError):
+        return Failure(f"gRPC status {error.code().name}", error.code() in _TRANSIENT_CODES)
+    if isinstance(error, ResourceExhaustedResponse):
+        return Failure("too many requests", transient=True)
+    if isinstance(error, ValidationError):
+        return Failure("an answer that the client cannot read", transient=False)
+    return Failure("the write was not finished in time", transient=True)
+
+
+_OF_THE_SERVER = (
+    ResponseHandlingException,
+    UnexpectedResponse,
+    ResourceExhaustedResponse,
+    grpc.aio.AioRpcError,
+    ValidationError,
+    Unfinished,
+)
+
+
+class QdrantServer:
+    """A client, and our patience with it.
+
+    Args:
+        timeout_s: seconds a call may take in all, further attempts included.
+    """
+
+    def __init__(self, client: AsyncQdrantClient, *, timeout_s: float) -> None:
+        self.client = client
+        self._timeout_s = timeout_s
+        self._closed = False
+
+    async def call(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+        """Return what ``method`` of `client` answers; it has the same effect when it is called again.
+
+        Args:
+            doing: what for, as in "failed searching".
+
+        Raises:
+            StoreUnavailable: the server refused, or did not answer in time.
+        """
+        return await self._timed(doing, lambda: method(*args, **named), _ATTEMPTS)
+
+    async def call_once(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
+        """Do as `call` does, but never send it a second time."""
+        return await self._timed(doing, lambda: method(*args, **named), 1)
+
+    async def write(
+        self, doing: str, method: Callable[P, Awaitable[models.UpdateResult]], *args: P.args, **named: P.kwargs
+    ) -> None:
+        """Have ``method`` applied: then it is seen by every reader, and survives a power loss.
+
+        Raises:
+            StoreUnavailable: the server refused, or did not say in time that it is applied; it may be, or come to be.
+        """
+
+        async def applied() -> None:
+            if (await method(*args, **named)).status is not models.UpdateStatus.COMPLETED:
+                raise Unfinished
+
+        await self._timed(doing, applied, _ATTEMPTS)
+
+    async def close(self) -> None:
+        """Let go of the connections; further calls fail."""
+        if not self._closed:
+            self._closed = True
+            await self.client.close()
+
+    async def _timed(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._attempted(doing, request, attempts)
+        except TimeoutError:
+            raise StoreUnavailable(f"the vector store did not answer within {self._timeout_s:g} s {doing}") from None
+
+    async def _attempted(self, doing: str, request: Callable[[], Awaitable[T]], attempts: int) -> T:
+        attempt = 1
+        while not self._closed:
+            try:
+                return await request()
+            except _OF_THE_SERVER as error:
+                failure = failure_of(error)
+                _log.warning("qdrant_failed", doing=doing, attempt=attempt, reason=failure.reason, said=str(error)[:200])
+                if not failure.transient or attempt == attempts:
+                    raise StoreUnavailable(f"the vector store failed {doing}: {failure.reason}") from error
+            await asyncio.sleep(_FIRST_PAUSE_S * 4 ** (attempt - 1) * random.uniform(0.5, 1))  # noqa: S311 - spreads load
+            attempt += 1
+        raise StoreUnavailable("the vector store is closed")
+
+
+def collection_name(prefix: str, collection: Collection, fingerprint: str) -> str:
+    """Return the name of a collection whose points are of one fingerprint."""
+    return f"{prefix}_{collection.value}_{hashlib.sha256(fingerprint.encode()).hexdigest()[:16]}"
+
+
+async def open_collections(
+    server: QdrantServer, prefix: str, mark: Mapping[str, str], *, fingerprint: str, dimensions: int, building: bool = False
+) -> dict[Collection, str]:
+    """Return the names of the collections of ``fingerprint``, making what is not there; another process may do so at once.
+
+    Args:
+        mark: written beside the points of a new collection (see `ownership`).
+        building: they are built beside those in use, and not in use before `take_place`.
+
+    Raises:
+        ReindexRequired: there are points of another fingerprint.
+        StoreUnavailable: the server does not answer.
+    """
+    names = {collection: collection_name(prefix, collection, fingerprint) for collection in Collection}
+    if not building:
+        await _refuse_other_fingerprints(server, prefix, fingerprint, set(names.values()))
+    for name in names.values():
+        await _make(server, name, {**mark, _FINGERPRINT: fingerprint, _BUILDING: building}, dimensions)
+    return names
+
+
+async def take_place(server: QdrantServer, prefix: str, fingerprint: str) -> None:
+    """Put the collections of ``fingerprint`` into use, and remove those of other fingerprints; repeatable.
+
+    What they replace is written with them first, so that one that is still there afterwards is in nobody's way.
+    """
+    ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
+    others = [name for name in await collections_of(server, prefix) if name not in ours]
+    for name in sorted(ours):
+        told = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
+        await server.call("naming what is replaced", server.client.update_collection, name, metadata=told)
+    for name in others:
+        await server.call("removing a collection", server.client.delete_collection, name)
+
+
+async def require_supported(server: QdrantServer) -> None:
+    """Raise `ConfigurationError` where the server is too old."""
+    told = (await server.call("telling its version", server.client.info)).version
+    found = re.match(r"(\d+)\.(\d+)", told)
+    if found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
+        oldest = ".".join(map(str, OLDEST_SERVER))
+        raise ConfigurationError(f"the Qdrant server is version {told}; {oldest} or newer is needed for scores of one tenant")
+
+
+async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerprint: str, ours: set[str]) -> None:
+    listed = await collections_of(server, prefix)
+    replaced: set[str] = set()
+    for name in sorted(ours & set(listed)):
+        replaced |= set((await metadata_of(server, name)).get(_REPLACES, ()))
+    for name in listed:
+        if name in ours or name in replaced:
+            continue
+        held = await server.call("counting", server.client.count, name, exact=True)
+        if held.count:
+            told = await metadata_of(server, name)
+            if told.get(_BUILDING):
+                continue
+            made_with = told.get(_FINGERPRINT, "something else")
+            raise ReindexRequired(
+                f"the vectors in collection {name} were made with [{made_with}], but [{fingerprint}] is configured: "
+                "run 'agentic-rag reindex', or configure what they were made with",
+                made_with=str(made_with),
+            )
+
+
+async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
+    """Return the names of all collections under ``prefix``, of whatever fingerprint."""
+    pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
+    listed = await server.call("listing collections", server.client.get_collections)
+    return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
+
+
+async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
+    """Return what is written beside a collection's points."""
+    about = await server.call("reading its collections", server.client.get_collection, name)
+    return dict(about.config.metadata or {})
+
+
+async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
+    """Make what is missing of a collection; every step may have been done by another process a moment ago."""
+
+    async def exists() -> bool:
+        return await server.call("looking for a collection", server.client.collection_exists, name)
+
+    if not await exists():
+        try:
+            await server.call_once("making a collection", _create, server.client, name, metadata, dimensions)
+        except StoreUnavailable:
+            # Another process was faster, or the answer was lost on the way.
+            if not await exists():
+                raise
+    about = await server.call("reading its collections", server.client.get_collection, name)
+    for field, schema in field_indexes().items():
+        if field not in about.payload_schema:
+            await server.write(
+                "indexing a field", server.client.create_payload_index, name, field, field_schema=schema, wait=True
+            )
+
+
+async def _create(client: AsyncQdrantClient, name: str, metadata: dict[str, Any], dimensions: int) -> bool:
+    scanned_kb = -(-_SCANNED_POINTS * dimensions * _BYTES_PER_NUMBER // 1024)
+    return await client.create_collection(
+        name,
+        vectors_config={
+            DENSE: models.VectorParams(size=dimensions, distance=models.Distance.COSINE, datatype=models.Datatype.FLOAT32)
+        },
+        sparse_vectors_config={SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
+        # No graph over everybody's points, one for each tenant's: links never lead into another tenant.
+        hnsw_config=models.HnswConfigDiff(m=0, payload_m=16, ef_construct=128, full_scan_threshold=scanned_kb),
+        # The server counts document frequencies within a shard: a tenant's points have to be in one.
+        shard_number=1,
+        metadata=metadata,
+    )
+
+
+def field_indexes() -> dict[str, models.KeywordIndexParams | models.IntegerIndexParams]:
+    """Return the payload fields that are indexed, and how."""
+    keyword = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, enable_hnsw=False)
+    integer = models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=True, range=True, enable_hnsw=False)
+    return {
+        # A search is over one scope, which names the tenant: its points get graph links among themselves.
+        "scope": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True, enable_hnsw=True),
+        "tenant": keyword,
+        "document_id": keyword,
+        TAGS: keyword,
+        "version": integer,
+        "generation": integer,
+    }

@@ -1,0 +1,397 @@
+"""The vector store of the server profile: a Qdrant server, two collections, all tenants in each, any number of processes.
+
+The points are those of the embedded store: same ids, payloads, vectors and scopes, so that ranks are equal. What differs:
+
+- A write returns when it is applied (``wait``): the server has then also written its log to the disk, so `flush` has
+  nothing left to do, and any process reads what was written.
+- The values that comparisons by order or substring are decided on are asked from the server for each search that has one,
+  since other processes write them too: one request, whose answer grows with the tenant's distinct values.
+- Several searches are one request; a second one follows only where ties or last bits are in doubt (`exact_ranking`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from qdrant_client import AsyncQdrantClient, models
+
+from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.stores.ownership import Owner
+from agentic_rag_backend.stores.vector.base import (
+    Collection,
+    IndexState,
+    IndexStatus,
+    Legs,
+    NodeKind,
+    ScoredId,
+    StoredPoint,
+    Vector,
+    VectorPoint,
+    VectorSearch,
+    filterable,
+)
+from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
+from agentic_rag_backend.stores.vector.conditions import TAGS, reads_values, select
+from agentic_rag_backend.stores.vector.exact_ranking import settle
+from agentic_rag_backend.stores.vector.points import (
+    DENSE,
+    DESCRIBED,
+    SPARSE,
+    check_limit,
+    checked_vectors,
+    described,
+    fingerprint_of,
+    point_id,
+    scope_name,
+    tags_of_points,
+)
+from agentic_rag_backend.stores.vector.qdrant.ownership import claim, require_owned
+from agentic_rag_backend.stores.vector.qdrant.requests import (
+    Leg,
+    Prepared,
+    batches,
+    condition_filter,
+    having_ids,
+    match,
+    match_any,
+    query_request,
+    scope_of,
+    within,
+)
+from agentic_rag_backend.stores.vector.qdrant.server import QdrantServer, open_collections, require_supported, take_place
+from agentic_rag_backend.stores.vector.tags import read_tag, tags_of
+from agentic_rag_backend.stores.vector.vocabulary import FieldValues
+
+_BATCH_BYTES = 8_000_000
+"""The server refuses bodies over 32 MB."""
+_BATCH_POINTS = 64
+"""Some 25 ms of making the request at 384 dimensions, all of which holds the loop."""
+_LISTED_POINTS = 500
+_READ_VECTORS = 500
+_NAMED_IDS = 10_000
+_FIRST_VALUES = 10_000
+_OF_NOBODY = "agentic_rag"
+
+
+class QdrantVectorStore:
+    """`VectorStore` on a Qdrant server; made by `open`, used from one event loop."""
+
+    def __init__(
+        self,
+        server: QdrantServer,
+        names: Mapping[Collection, str],
+        *,
+        encoder: Bm25Encoder,
+        fingerprint: str,
+        dimensions: int,
+        owner: Owner | None = None,
+    ) -> None:
+        self._server = server
+        self._owner = owner
+        self._client = server.client
+        self._names = names
+        self._encoder = encoder
+        self._fingerprint = fingerprint
+        self._dimensions = dimensions
+
+    @classmethod
+    async def open(
+        cls,
+        client: AsyncQdrantClient,
+        *,
+        dimensions: int,
+        embedder_fingerprint: str,
+        bm25: Bm25Parameters | None = None,
+        owner: Owner | None = None,
+        timeout_s: float = 10.0,
+        building: bool = False,
+    ) -> QdrantVectorStore:
+        """Open the collections of this fingerprint, making them if they are not there; the client is closed with the store.
+
+        Args:
+            client: see `qdrant_server.connect`.
+            dimensions: of the dense vectors.
+            embedder_fingerprint: names what makes them; stored with them.
+            bm25: what makes the sparse ones.
+            owner: the deployment that the collections must belong to, whose name begins theirs; None: of nobody.
+            timeout_s: seconds a call may take, further attempts included; a write of many points is many calls.
+            building: open what is built beside the collections in use (see `take_over`).
+
+        Raises:
+            ReindexRequired: the server holds vectors of another embedder, dimension, datatype or BM25 parameters.
+            ConfigurationError: the server is too old, or the collections are another deployment's.
+            StoreUnavailable: it does not answer.
+        """
+        parameters = bm25 or Bm25Parameters()
+        fingerprint = fingerprint_of(embedder_fingerprint, dimensions, parameters)
+        server = QdrantServer(client, timeout_s=timeout_s)
+        try:
+            encoder = Bm25Encoder(parameters)
+            await require_supported(server)
+            if owner is not None:  # before anything is made, or taken for vectors of ours
+                await claim(server, _prefix(owner), owner)
+            mark = owner.mark() if owner is not None else {}
+            names = await open_collections(
+                server, _prefix(owner), mark, fingerprint=fingerprint, dimensions=dimensions, building=building
+            )
+            if owner is not None:  # another deployment may have made them a moment ago
+                await require_owned(server, names.values(), owner)
+        except BaseException:
+            await server.close()
+            raise
+        return cls(server, names, encoder=encoder, fingerprint=fingerprint, dimensions=dimensions, owner=owner)
+
+    async def take_over(self) -> None:
+        """Put what was built into use, and remove the collections of other fingerprints; repeatable."""
+        if self._owner is not None:
+            await claim(self._server, _prefix(self._owner), self._owner)
+        await take_place(self._server, _prefix(self._owner), self._fingerprint)
+
+    @property
+    def fingerprint(self) -> str:
+        return self._fingerprint
+
+    def terms(self, text: str) -> frozenset[int]:
+        vector = self._encoder.query(text)
+        return frozenset(vector.indices) if vector is not None else frozenset()
+
+    async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
+        tenant = require_tenant(tenant)
+        latest = list({point.id: point for point in points}.values())
+        dense = checked_vectors([point.dense for point in latest], self._dimensions)
+        tags = tags_of_points(latest)
+        prepared = (
+            Prepared(point=point, dense=vector, sparse=self._encoder.document(point.text), tags=of_point)
+            for point, vector, of_point in zip(latest, dense, tags, strict=True)
+        )
+        name = self._names[Collection(collection)]
+        for batch in batches(prepared, tenant, max_points=_BATCH_POINTS, max_bytes=_BATCH_BYTES):
+            structs = [each.struct(tenant, collection) for each in batch]
+            await self._server.write("writing", self._client.upsert, name, structs, wait=True)
+
+    async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
+        tenant = require_tenant(tenant)
+        values: FieldValues = {}
+        if any(search.filter is not None and reads_values(search.filter) for search in searches):
+            values = await self._values(tenant, collection)
+        legs: dict[tuple[int, str], Leg] = {}
+        for number, search in enumerate(searches):
+            legs.update(((number, name), leg) for name, leg in self._legs(tenant, search, values))
+        found = dict(zip(legs, await self._ranked(collection, list(legs.values())), strict=True))
+        return [
+            Legs(dense=found.get((number, DENSE), ()), sparse=found.get((number, SPARSE), ())) for number in range(len(searches))
+        ]
+
+    async def vectors(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> dict[str, Vector]:
+        tenant = require_tenant(tenant)
+        wanted = {point_id(tenant, collection, id): id for id in ids}
+        found: dict[str, Vector] = {}
+        for some in _paged(list(wanted.values()), _READ_VECTORS):
+            chosen = within(tenant, having_ids(tenant, collection, some))
+            records, _ = await self._scrolled(collection, chosen, limit=len(some), vectors=[DENSE])
+            for record in records:
+                if isinstance(record.vector, dict) and DENSE in record.vector:
+                    found[wanted[str(record.id)]] = np.asarray(record.vector[DENSE], dtype=np.float32)
+        return found
+
+    async def update_metadata(
+        self, tenant: TenantId, document_id: str, metadata: Mapping[str, Any], *, title: str, key: str | None
+    ) -> None:
+        tenant = require_tenant(tenant)
+        tags = tags_of(filterable(metadata, document_id=document_id, key=key, title=title))
+        chunks = within(tenant, match("document_id", document_id))
+        name = self._names[Collection.CHUNKS]
+        await self._server.write("writing", self._client.set_payload, name, {TAGS: tags}, points=chunks, wait=True)
+
+    async def delete(self, tenant: TenantId, collection: Collection, ids: Sequence[str]) -> int:
+        tenant = require_tenant(tenant)
+        deleted = 0
+        for some in _paged(list(dict.fromkeys(ids)), _NAMED_IDS):
+            deleted += await self._deleted(collection, within(tenant, having_ids(tenant, collection, some)))
+        return deleted
+
+    async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, keep: Sequence[str] = ()) -> int:
+        tenant = require_tenant(tenant)
+        older = models.FieldCondition(key="version", range=models.Range(lte=up_to_version))
+        doomed = within(tenant, match("document_id", document_id), older)
+        if keep:
+            doomed.must_not = [having_ids(tenant, Collection.CHUNKS, keep)]
+        return await self._deleted(Collection.CHUNKS, doomed)
+
+    async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
+        tenant = require_tenant(tenant)
+        communities = match("scope", scope_name(tenant, NodeKind.COMMUNITY, None))
+        older = models.FieldCondition(key="generation", range=models.Range(lt=below))
+        return await self._deleted(Collection.NODES, within(tenant, communities, older))
+
+    async def delete_tenant(self, tenant: TenantId) -> int:
+        tenant = require_tenant(tenant)
+        return sum([await self._deleted(collection, within(tenant)) for collection in Collection])
+
+    async def count(self, tenant: TenantId, collection: Collection, *, document_id: str | None = None) -> int:
+        tenant = require_tenant(tenant)
+        condition = [match("document_id", document_id)] if document_id is not None else []
+        return await self._counted(collection, within(tenant, *condition))
+
+    def points(
+        self,
+        tenant: TenantId,
+        collection: Collection,
+        *,
+        kind: NodeKind | None = None,
+        document_ids: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+    ) -> AsyncIterator[list[StoredPoint]]:
+        tenant = require_tenant(tenant)
+        conditions: list[models.Condition] = []
+        if kind is not None:
+            conditions.append(match("scope", scope_name(tenant, kind, None)))
+        if document_ids is not None:
+            conditions.append(match_any("document_id", document_ids))
+        if ids is not None:
+            conditions.append(having_ids(tenant, collection, ids))
+        nothing = (document_ids is not None and not document_ids) or (ids is not None and not ids)
+        return self._pages(collection, None if nothing else within(tenant, *conditions))
+
+    async def tenants(self) -> list[TenantId]:
+        if self._owner is not None:  # what this lists may be removed as nobody's
+            await require_owned(self._server, self._names.values(), self._owner)
+        found: set[TenantId] = set()
+        for collection in Collection:
+            found.update(TenantId(value) for value in await self._distinct(collection, "tenant", None))
+        return sorted(found)
+
+    async def indexes(self) -> list[IndexStatus]:
+        return [_status(collection, await self._about(collection)) for collection in Collection]
+
+    async def flush(self) -> None:
+        """Make sure that the server is there: what it said to be written is on its disk."""
+        await self.ping()
+
+    async def ping(self) -> None:
+        for collection in Collection:
+            if (await self._about(collection)).status is models.CollectionStatus.RED:
+                raise StoreUnavailable(f"the vector store's collection {self._names[collection]} is damaged")
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    # --- internals
+
+    def _legs(self, tenant: TenantId, search: VectorSearch, values: FieldValues) -> Iterator[tuple[str, Leg]]:
+        check_limit(search.limit)
+        (dense,) = checked_vectors([search.dense], self._dimensions)
+        sparse = self._encoder.query(search.text)
+        corpus = scope_of(tenant, search.kind, search.generation)
+        scope = corpus
+        if search.filter is not None:
+            selection = select(search.filter, lambda: values)
+            if selection is False:
+                return
+            if not isinstance(selection, bool):
+                scope = models.Filter(must=[corpus, condition_filter(selection)])
+        if dense is not None:
+            yield DENSE, Leg(dense, search.limit, scope, corpus)
+        if sparse is not None:
+            yield SPARSE, Leg(sparse, search.limit, scope, corpus)
+
+    async def _ranked(self, collection: Collection, legs: Sequence[Leg]) -> list[tuple[ScoredId, ...]]:
+        name = self._names[Collection(collection)]
+        settling = settle(legs)
+        try:
+            asked = next(settling)
+            while True:
+                requests = [query_request(ask) for ask in asked]
+                answers = await self._server.call("searching", self._client.query_batch_points, name, requests)
+                asked = settling.send([_single_precision(answer.points) for answer in answers])
+        except StopIteration as finished:
+            found: list[tuple[ScoredId, ...]] = finished.value
+            return found
+
+    async def _values(self, tenant: TenantId, collection: Collection) -> FieldValues:
+        values: dict[str, dict[str, Any]] = {}
+        for tag in await self._distinct(collection, TAGS, within(tenant)):
+            field, held = read_tag(tag)
+            if held:
+                values.setdefault(field, {})[tag] = held[0]
+        return values
+
+    async def _distinct(self, collection: Collection, field: str, filter: models.Filter | None) -> list[str]:
+        """Return every value of a field that a point has."""
+        name = self._names[collection]
+        limit = _FIRST_VALUES
+        while True:
+            answer = await self._server.call(
+                "listing values", self._client.facet, name, field, facet_filter=filter, limit=limit, exact=True
+            )
+            if len(answer.hits) < limit:
+                return [str(hit.value) for hit in answer.hits if hit.count]
+            limit *= 8
+
+    async def _about(self, collection: Collection) -> models.CollectionInfo:
+        name = self._names[collection]
+        return await self._server.call("answering", self._client.get_collection, name)
+
+    async def _counted(self, collection: Collection, filter: models.Filter) -> int:
+        name = self._names[Collection(collection)]
+        return (await self._server.call("counting", self._client.count, name, filter, exact=True)).count
+
+    async def _deleted(self, collection: Collection, doomed: models.Filter) -> int:
+        existing = await self._counted(collection, doomed)
+        if existing:
+            name = self._names[Collection(collection)]
+            await self._server.write("deleting", self._client.delete, name, doomed, wait=True)
+        return existing
+
+    async def _scrolled(
+        self, collection: Collection, filter: models.Filter, *, limit: int, vectors: Sequence[str] = (), offset: Any = None
+    ) -> tuple[list[models.Record], Any]:
+        name = self._names[Collection(collection)]
+        return await self._server.call(
+            "reading",
+            self._client.scroll,
+            name,
+            filter,
+            limit=limit,
+            offset=offset,
+            with_payload=False if vectors else DESCRIBED,
+            with_vectors=list(vectors) if vectors else False,
+        )
+
+    async def _pages(self, collection: Collection, filter: models.Filter | None) -> AsyncIterator[list[StoredPoint]]:
+        offset = None
+        while filter is not None:
+            records, offset = await self._scrolled(collection, filter, limit=_LISTED_POINTS, offset=offset)
+            if records:
+                yield [described(record.payload or {}) for record in records]
+            if offset is None:
+                return
+
+
+def _single_precision(points: list[models.ScoredPoint]) -> list[models.ScoredPoint]:
+    """Read scores as the server has them: 32-bit floats, which REST writes with as few digits as tell them apart."""
+    for point in points:
+        point.score = float(np.float32(point.score))
+    return points
+
+
+def _prefix(owner: Owner | None) -> str:
+    return owner.deployment.name if owner is not None else _OF_NOBODY
+
+
+def _paged(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
+    return (ids[start : start + size] for start in range(0, len(ids), size))
+
+
+def _status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
+    points = about.points_count or 0
+    if about.status is models.CollectionStatus.GREEN:
+        # Nothing waits for the server's own upkeep: what has no graph is few enough to be scanned.
+        share, state = 1.0 if points else 0.0, IndexState.IDLE
+    else:
+        share = min(1.0, (about.indexed_vectors_count or 0) / points) if points else 0.0
+        state = IndexState.FAILED if about.status is models.CollectionStatus.RED else IndexState.OPTIMISING
+    return IndexStatus(collection=collection, points=points, indexed_share=share, state=state)

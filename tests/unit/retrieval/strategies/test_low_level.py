@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
+from agentic_rag_backend.retrieval.strategies.low_level import LowLevel, LowStrategy, low_strategy_for
+
+Ask = Callable[..., Query]
+THEME, NAME = "How do the fishers and the energy company get on?", "Who opened the quay?"
+
+
+@dataclass
+class Named:
+    name: str
+    hits: tuple[Hit, ...] = ()
+    asked: list[Query] = field(default_factory=list)
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        self.asked.append(query)
+        return Retrieval(hits=self.hits, trace=Trace(strategy=self.name, details={"linked_entities": 1}))
+
+
+@pytest.mark.parametrize(
+    ("question", "strategy"),
+    [
+        (THEME, "hybrid"),
+        ("Why was the harbour closed?", "hybrid"),
+        ("What role does the bank play?", "hybrid"),
+        (NAME, "graph"),
+        ("When was the quay opened?", "graph"),
+        ("How many boats are there?", "graph"),
+        ("harbour quay", "graph"),
+    ],
+)
+def test_the_form_of_a_question_tells_what_finds_its_passages(question: str, strategy: str) -> None:
+    assert low_strategy_for(question) == strategy
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "default", "strategy", "chosen_by"),
+    [
+        (THEME, {}, "auto", "hybrid", "form"),
+        (NAME, {}, "auto", "graph", "form"),
+        (THEME, {"entities": ["Mira Voss"]}, "auto", "graph", "entities"),
+        (THEME, {"entities": []}, "auto", "hybrid", "form"),
+        (THEME, {}, "graph", "graph", "setting"),
+        (NAME, {}, "hybrid", "hybrid", "setting"),
+        (THEME, {"low_strategy": "graph"}, "auto", "graph", "request"),
+        (NAME, {"low_strategy": "hybrid"}, "graph", "hybrid", "request"),
+        (NAME, {"low_strategy": "hybrid", "entities": ["Mira Voss"]}, "auto", "hybrid", "request"),
+        (THEME, {"low_strategy": "auto"}, "graph", "hybrid", "form"),
+    ],
+)
+async def test_the_request_wins_over_the_setting_and_that_over_the_form(
+    query: Ask,
+    hit: Callable[..., Hit],
+    question: str,
+    options: dict[str, Any],
+    default: LowStrategy,
+    strategy: str,
+    chosen_by: str,
+) -> None:
+    graph, hybrid = Named("graph", (hit("c1"),)), Named("hybrid", (hit("c2"),))
+    asked = query(question, options=options)
+    found = await LowLevel(graph, hybrid, default=default).retrieve(asked)
+    chosen, other = (graph, hybrid) if strategy == "graph" else (hybrid, graph)
+    assert (chosen.asked, other.asked) == ([asked], [])
+    assert (found.hits, found.trace.strategy) == (chosen.hits, strategy)
+    assert found.trace.details == {"linked_entities": 1, "low_level": {"strategy": strategy, "chosen_by": chosen_by}}
