@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import psycopg
 import pytest
+from captured_logs import captured_logs
 from sqlalchemy import make_url, text
+from structlog.typing import EventDict
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs import doorbell, notifications
@@ -54,9 +55,11 @@ async def enqueue_elsewhere(url: str, *job_ids: str) -> None:
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", ENQUEUE, url, *job_ids], check=True)
 
 
-@pytest.fixture(autouse=True)
-def _every_line_of_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, logger=notifications.__name__)
+@pytest.fixture
+def logged() -> Iterator[list[EventDict]]:
+    """What is logged about notifications."""
+    with captured_logs(notifications) as events:
+        yield events
 
 
 class Worker:
@@ -216,7 +219,7 @@ async def test_deployments_on_one_server_do_not_wake_each_other(worker: Worker, 
     assert worker.notifications.received == 1
 
 
-async def test_a_lost_connection_is_opened_again(worker: Worker, postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_lost_connection_is_opened_again(worker: Worker, postgres_url: str, logged: list[EventDict]) -> None:
     await worker.listening()
     (first,) = worker.listeners()
     for _ in range(3):
@@ -225,9 +228,9 @@ async def test_a_lost_connection_is_opened_again(worker: Worker, postgres_url: s
             connection.execute(text("SELECT pg_terminate_backend(:pid)"), {"pid": pid})
         await worker.until(lambda pid=pid: worker.notifications.listening and worker.listeners() not in ([], [pid]))  # type: ignore[misc]
     assert worker.listeners() != [first]
-    lost = [record for record in caplog.records if record.name == notifications.__name__ and record.levelno == logging.WARNING]
-    assert len(lost) == 3
-    assert "polled instead" in lost[0].getMessage()
+    lost = [each for each in logged if each["log_level"] == "warning"]
+    assert [each["event"] for each in lost] == ["job_notifications_lost"] * 3
+    assert "polled instead" in lost[0]["consequence"]
     before = worker.notifications.received
     await enqueue_elsewhere(postgres_url, "after")
     await worker.until(lambda: worker.ran == ["after"])
@@ -236,7 +239,7 @@ async def test_a_lost_connection_is_opened_again(worker: Worker, postgres_url: s
 
 @pytest.mark.parametrize("problem", [psycopg.OperationalError("refused"), RuntimeError("a mistake in the code")])
 async def test_while_no_notifications_arrive_the_queues_are_polled(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, problem: Exception
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict], problem: Exception
 ) -> None:
     opened, away, tries = notifications.open_listener, True, 0
 
@@ -253,8 +256,8 @@ async def test_while_no_notifications_arrive_the_queues_are_polled(
         await enqueue_elsewhere(postgres_url, "polled")
         await worker.until(lambda: worker.ran == ["polled"])
         assert (worker.notifications.listening, worker.notifications.received) == (False, 0)
-        warnings = [each for each in caplog.records if each.name == notifications.__name__ and each.levelno == logging.WARNING]
-        assert [str(problem) in each.getMessage() for each in warnings] == [True], "one line however often it is tried"
+        warnings = [each for each in logged if each["log_level"] == "warning"]
+        assert [each["reason"] for each in warnings] == [str(problem)], "one line however often it is tried"
         away = False
         await worker.listening()
         idle = await worker.settled_looks()
@@ -263,7 +266,7 @@ async def test_while_no_notifications_arrive_the_queues_are_polled(
 
 
 async def test_a_pooler_that_delivers_nothing_is_not_relied_on(
-    postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict]
 ) -> None:
     async def elsewhere(engine: Any) -> psycopg.AsyncConnection[Any]:
         # LISTEN succeeds there, and what is notified here never arrives: so it is behind a pooler of transactions.
@@ -274,7 +277,7 @@ async def test_a_pooler_that_delivers_nothing_is_not_relied_on(
     monkeypatch.setattr(notifications, "open_listener", elsewhere)
     monkeypatch.setattr(notifications, "PROOF_S", 0.3)
     async with worker_on(postgres_url) as worker:
-        await worker.until(lambda: any("TimeoutError" in each.getMessage() for each in caplog.records))
+        await worker.until(lambda: any(each.get("error") == "TimeoutError" for each in logged))
         await enqueue_elsewhere(postgres_url, "polled")
         await worker.until(lambda: worker.ran == ["polled"])
         assert not worker.notifications.listening

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 
 import pytest
+from captured_logs import captured_logs
 
 from agentic_rag_backend.jobs import running as module
 from agentic_rag_backend.jobs.running import RunningNote
@@ -49,12 +49,12 @@ def test_it_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
     assert following.left() == {"stays"}
 
 
-def test_work_goes_on_without_a_note(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
+def test_work_goes_on_without_a_note(tmp_path: Path) -> None:
+    with captured_logs(module) as events:
         note = RunningNote(tmp_path / "missing" / "note")
         note.begin({})
         note.began("a")
-    assert "could not be noted" in caplog.text
+    assert {(each["event"], each["log_level"]) for each in events} == {("running_note_not_written", "warning")}
     nowhere = RunningNote(None)
     nowhere.begin({"a": 2})
     nowhere.began("a")

@@ -17,7 +17,7 @@ from agentic_rag_backend.api.methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.wording import given, said, shortened
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 5}
 """Seconds after which a caller may ask again, where the error does not know better; by status."""
@@ -36,7 +36,7 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
 
 def crash(error: Exception, *, request_id: str) -> JSONResponse:
     """Log an error that nothing foresaw, and return the problem that hides it."""
-    log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
+    _log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
     hidden = AgenticRagError("an unexpected error; the server's log has it under this requestId")
     return problem(hidden, request_id=request_id)
 
@@ -99,7 +99,7 @@ def install_error_handlers(app: FastAPI) -> None:
             # While a store is away every request ends here: a line each, not a page.
             ours = error.status == HTTPStatus.INTERNAL_SERVER_ERROR
             cause = type(error.__cause__).__name__ if error.__cause__ is not None else None
-            log.error("request_failed", code=error.code, detail=error.message, cause=cause, exc_info=error if ours else None)
+            _log.error("request_failed", code=error.code, detail=error.message, cause=cause, exc_info=error if ours else None)
         return problem(error, request_id=request_id_of(request))
 
     @app.exception_handler(RequestValidationError)

@@ -45,7 +45,7 @@ _LEASE_SLACK_S = 30.0
 """What a process may need beyond the time of a request to record how it ended."""
 _HASHED_AT_ONCE = 1024 * 1024
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 def shown_once(request: Request, instead: str) -> None:
@@ -105,10 +105,10 @@ async def _record(keys: IdempotencyKeys, owner: Owner, digest: str, claim: Any, 
         if answer is None:
             await keys.release(owner, digest, claim)
         elif not await keys.complete(owner, digest, claim, answer):
-            log.warning("idempotency_claim_lost", digest=digest)
+            _log.warning("idempotency_claim_lost", digest=digest)
     except AgenticRagError as error:
         # The request was carried out, and its caller is told so.
-        log.warning("idempotency_not_recorded", code=error.code, reason=error.message)
+        _log.warning("idempotency_not_recorded", code=error.code, reason=error.message)
 
 
 def _owner(request: Request) -> tuple[Owner, str]:

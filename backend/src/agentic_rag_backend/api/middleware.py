@@ -19,7 +19,7 @@ from agentic_rag_backend.api.errors import crash, problem
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
 from agentic_rag_backend.telemetry.metrics import count_request
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _UNMATCHED = "unmatched"
 """The route in the metrics of a request that no route takes."""
@@ -128,7 +128,7 @@ def _report(scope: Scope, response: _Response, *, tenant: str | None) -> None:
     route = getattr(scope.get("route"), "path", None)
     duration_s = time.perf_counter() - response.received_at
     count_request(response.method, _template(scope["path"], route), response.status, response.first_byte_s or duration_s)
-    log.info(
+    _log.info(
         "request",
         method=response.method,
         path=scope["path"],

@@ -22,7 +22,7 @@ CHECK_S = 2.0
 """Seconds between two looks at the key of an open stream."""
 VERSION = 1
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 Events = AsyncGenerator[ServerSentEvent, None]
 
 
@@ -120,4 +120,4 @@ async def _require_admitted(request: Request) -> None:
         authenticator = container_of(request).authenticator
         await authenticator.authenticate(credential_of(request), acting_for=request.headers.get("x-tenant-id"))
     except StoreUnavailable as error:
-        log.warning("stream_key_not_checked", code=error.code)  # the next look decides
+        _log.warning("stream_key_not_checked", code=error.code)  # the next look decides

@@ -32,7 +32,7 @@ from agentic_rag_backend.tenancy.features import (
     FlagDefault,
 )
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 def fast_model(settings: Settings) -> str | None:
@@ -77,7 +77,7 @@ def warn_of_weights(settings: Settings) -> None:
         given = (getattr(settings, first), getattr(settings, second))
         used = _shares(settings, first, second)
         if used != given:
-            log.warning(
+            _log.warning(
                 "weights_normalised",
                 settings=f"{first.upper()} and {second.upper()}",
                 given=f"{given[0]:g} and {given[1]:g}",

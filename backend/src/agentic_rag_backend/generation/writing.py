@@ -23,7 +23,7 @@ from agentic_rag_backend.generation.claims import Claim, ClaimReader
 from agentic_rag_backend.generation.draft import Draft
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 EXTRACTIVE = "extractive"
 """What an answer that no model wrote names as its model."""
@@ -79,7 +79,7 @@ class Writing:
         except ModelUnavailable as error:
             if not self._replaceable(draft):
                 raise
-            log.warning("answer_without_model", prompt=self._brief.request.prompt, code=error.code, reason=error.message)
+            _log.warning("answer_without_model", prompt=self._brief.request.prompt, code=error.code, reason=error.message)
             verb = "broke off its" if draft.kept else "did not write the"
             reason = f"the model {verb} answer: {error.code}"
         if reason is None:

@@ -7,14 +7,15 @@ this process's in the database and that nobody here has heard of.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Container, Iterable
+
+import structlog
 
 from agentic_rag_backend.jobs.backlog import Backlog, Claimed
 from agentic_rag_backend.jobs.database import as_unavailable
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 class Unheard:
@@ -79,7 +80,7 @@ class OwnClaims:
         own = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
         lost = self._unheard.lost(own, self._begun, asked)
         for workflow in lost:
-            _log.warning("workflow %s was claimed by this process, which never heard of it; it is queued again", workflow.id)
+            _log.warning("unheard_workflow_queued_again", workflow=workflow.id)
         again = set(self._again)
         stopped = [workflow for workflow in own if workflow.id in again]
         for workflow in stopped:

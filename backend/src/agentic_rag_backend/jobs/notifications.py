@@ -14,6 +14,7 @@ import logging
 import uuid
 from collections.abc import Callable
 
+import structlog
 from sqlalchemy import Connection, Engine, text
 
 from agentic_rag_backend.stores.catalogue.postgres import open_listener
@@ -26,7 +27,7 @@ LONGEST_PAUSE_S = 60.0
 
 _NOTIFY = text("SELECT pg_notify(:channel, :sender)")
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 class Notifications:
@@ -69,9 +70,10 @@ class Notifications:
                 # While it stays away, one line is enough.
                 _log.log(
                     logging.WARNING if failures == 1 else logging.DEBUG,
-                    "notifications of enqueued jobs do not arrive, the queues are polled instead: %s: %s",
-                    type(error).__name__,
-                    error,
+                    "job_notifications_lost",
+                    error=type(error).__name__,
+                    reason=str(error),
+                    consequence="the queues are polled instead",
                 )
             finally:
                 self._listens(False)
@@ -103,7 +105,7 @@ class Notifications:
             # Something may have been enqueued while nobody listened, and the workers are to know how long to wait.
             self._heard()
             if listening:
-                _log.info("notifications of enqueued jobs arrive")
+                _log.info("job_notifications_arrive")
 
 
 def notifications_on(engine: Engine, heard: Callable[[], None]) -> Notifications | None:

@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from dbos import DBOS, DBOSConfig, EnqueueOptions
 from sqlalchemy import Connection, Engine
 
@@ -57,7 +58,7 @@ _DRAIN_S = 3.0
 _CANCEL_S = 1.0
 _HOUSEKEEPING_S = 30.0
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +297,7 @@ class DbosQueue:
             await self._enter(())
             return
         if not self._is_to_begin:
-            _log.error("this worker was silent for so long that its jobs were taken up by others; it begins anew")
+            _log.error("worker_was_silent", consequence="other workers took its jobs; it starts again as a new worker")
         self._is_to_begin = True  # until it has: the database may go away in the middle
         self._stopping = True
         await self._stop_work(0)
@@ -364,7 +365,7 @@ class DbosQueue:
             (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
             if problem is not None:
                 # Ended now, the workflow would leave a job that is running for ever.
-                _log.error("job %s failed, which could not be recorded; it is run again", job_id, exc_info=problem)
+                _log.error("job_failure_not_recorded", job=job_id, consequence="the job runs again", exc_info=problem)
                 self._claims.run_again(workflow_id(name, job_id, attempt))
                 raise asyncio.CancelledError from problem
             raise
@@ -388,7 +389,7 @@ class DbosQueue:
             await self._on_failed(tenant, job_id, attempt, error)
 
     async def _end(self, workflow: Claimed, error: AgenticRagError) -> None:
-        _log.error("job %s given up: %s", workflow.job_id, error)
+        _log.error("job_given_up", job=workflow.job_id, tenant=workflow.tenant.value, code=error.code, reason=error.message)
         with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
             await self._failed(workflow.tenant, workflow.job_id, workflow.attempt, error)
         with as_unavailable():
@@ -412,7 +413,7 @@ class DbosQueue:
                         await asyncio.to_thread(self._backlog.delete_old)
                     await self._membership.tidy()
             except AgenticRagError:
-                _log.warning("the job queue's housekeeping failed; it is tried again", exc_info=True)
+                _log.warning("queue_housekeeping_failed", consequence="it is tried again", exc_info=True)
             await asyncio.sleep(_HOUSEKEEPING_S)
 
     async def _keep_watch(self) -> None:
@@ -423,7 +424,7 @@ class DbosQueue:
                     await self._begin_anew()
                 await self._claims.queue_again(self._membership.executor_id, self._declared)
             except AgenticRagError:
-                _log.warning("what other processes left could not be looked for; it is tried again", exc_info=True)
+                _log.warning("queue_watch_failed", consequence="it is tried again", exc_info=True)
 
     async def _destroy(self) -> None:
         await self._turns.close()

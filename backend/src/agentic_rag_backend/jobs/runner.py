@@ -196,11 +196,11 @@ class Runner:
         except Stopped as stop:
             ending: AgenticRagError | Stopped = stop
         except AgenticRagError as error:
-            _log.warning("job failed", job=job_id, tenant=tenant, stage=run.stage, code=error.code, reason=error.message)
+            _log.warning("job_failed", job=job_id, tenant=tenant, stage=run.stage, code=error.code, reason=error.message)
             ending = error
         except Exception as error:  # noqa: BLE001
             # The boundary of a job: a fault in one document must neither stop the others nor go unseen.
-            _log.exception("job failed unexpectedly", job=job_id, tenant=tenant, stage=run.stage)
+            _log.exception("job_crashed", job=job_id, tenant=tenant, stage=run.stage)
             ending = AgenticRagError(f"unexpected {type(error).__name__} while at {run.stage!r}; the log has the details")
         else:
             return True

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import structlog
+
 _LONGEST_BYTES = 256 * 1024
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 class RunningNote:
@@ -107,4 +108,4 @@ class RunningNote:
         try:
             yield
         except OSError as error:
-            _log.warning("what runs could not be noted in %s: %s", self._path, error)
+            _log.warning("running_note_not_written", path=str(self._path), reason=str(error))

@@ -8,9 +8,10 @@ claimed another one, so that any number of observers may notice at once, or be k
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+import structlog
 
 from agentic_rag_backend.jobs.backlog import Claimed
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
@@ -22,7 +23,7 @@ BEATS = 6
 UNKNOWN_AFTER_S = 600.0
 """For so long no worker must know a workflow's name before it is failed: longer than a roll-out has none of a release."""
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 class Silence:
@@ -91,7 +92,7 @@ class Watch:
         """Remove the workers that have been silent too long."""
         for worker in self._silence.silent(await self._directory.workers(), now_s):
             if await self._directory.bury(worker):
-                _log.warning("worker %s is silent; what it had claimed is taken up", worker.executor_id)
+                _log.warning("silent_worker_removed", worker=worker.executor_id)
 
     async def judge(self, claimed: Iterable[Claimed], executor_id: str, now_s: float) -> Verdict:
         """Say what becomes of ``claimed``, which was read before this is called.

@@ -21,7 +21,7 @@ from agentic_rag_backend.retrieval.scoring.fusion import min_max
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 FACT_CANDIDATES = 20
 FACT_LIMIT = 10
@@ -50,7 +50,7 @@ class Facts:
         try:
             return await self.find(query, graph, near, known, answer), None
         except StoreUnavailable as error:
-            log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            _log.warning("facts_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return (), f"facts are left out: {error.code}"
 
     async def find(

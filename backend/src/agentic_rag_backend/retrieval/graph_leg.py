@@ -16,7 +16,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
 from agentic_rag_backend.stores.vector.base import Vector
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 DIRECT = "direct"
 FINDINGS = 20
@@ -60,10 +60,10 @@ class GraphLeg:
                 return LegAnswer(engine.name, await engine.find(query.tenant_id, question))
         except TimeoutError:
             reason = f"no answer within {self._timeout_s:g} s"
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged, and shown as the failure of this leg
             # Whatever goes wrong in there, the direct path needs none of it.
             reason = error.code if isinstance(error, AgenticRagError) else type(error).__name__
-            log.error("graph_leg_failed", leg=engine.name, tenant_id=query.tenant_id.value, code=reason, exc_info=error)
+            _log.error("graph_leg_failed", leg=engine.name, tenant_id=query.tenant_id.value, code=reason, exc_info=error)
         failure = f"the graph leg {engine.name!r} failed: {reason}"
-        log.warning("graph_leg_fallback", tenant_id=query.tenant_id.value, reason=failure)
+        _log.warning("graph_leg_fallback", tenant_id=query.tenant_id.value, reason=failure)
         return LegAnswer(failure=failure)

@@ -15,7 +15,7 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequence[str]) -> dict[str, VisibleChunk]:
@@ -61,7 +61,7 @@ async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph |
     try:
         return await graphs.graph(query.tenant), ()
     except StoreUnavailable as error:
-        log.warning("entities_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+        _log.warning("entities_left_out", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
         return None, (f"the graph is left out: {error.code}",)
 
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.prompts import Prompt
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 TOO_LATE = "model_timeout"
 """What a failure is called where the time was over; others by their error's code."""
@@ -63,10 +63,10 @@ class StructuredCalls:
             async with asyncio.timeout(self.timeout_s):
                 reply = await self.model.complete(request)
         except TimeoutError:
-            log.warning("structured_call_failed", prompt=prompt.id, code=TOO_LATE, timeout_s=self.timeout_s)
+            _log.warning("structured_call_failed", prompt=prompt.id, code=TOO_LATE, timeout_s=self.timeout_s)
             return StructuredReply(None, request.account.usage, TOO_LATE)
         except ModelUnavailable as error:
-            log.warning("structured_call_failed", prompt=prompt.id, code=error.code, reason=error.message)
+            _log.warning("structured_call_failed", prompt=prompt.id, code=error.code, reason=error.message)
             return StructuredReply(None, request.account.usage, error.code)
         return StructuredReply(reply.parsed or {}, reply.usage)
 

@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import structlog
-from structlog.testing import capture_logs
+from captured_logs import captured_logs
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue import job_events
@@ -16,8 +15,7 @@ from agentic_rag_backend.testing.catalogue_samples import nothing
 
 
 @pytest.fixture
-async def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[SqlCatalogue]:
-    monkeypatch.setattr(job_events, "_log", structlog.get_logger("of this test"))  # another test's may be cached
+async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
     opened = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await opened.migrate()
     yield opened
@@ -27,7 +25,7 @@ async def catalogue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
 async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue) -> None:
     tenant = (await catalogue.tenants.create("acme")).id
     result = {"chunks": 3, "title": "not a count", "unchanged": True, "stages_ms": {"read": 1.5}, "levels": {}, "ids": ["x"]}
-    with capture_logs() as logs:
+    with captured_logs(job_events) as logs:
         job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
         await catalogue.jobs.start(tenant, job.id)
         await catalogue.jobs.finish(tenant, job.id, JobState.SUCCEEDED, result=result)
@@ -42,7 +40,7 @@ async def test_start_and_end_are_logged_once_with_counts(catalogue: SqlCatalogue
 async def test_a_failure_is_logged_with_its_reason(catalogue: SqlCatalogue) -> None:
     tenant = (await catalogue.tenants.create("acme")).id
     job = await catalogue.jobs.create(tenant, JobKind.REBUILD, {}, nothing)
-    with capture_logs() as logs:
+    with captured_logs(job_events) as logs:
         await catalogue.jobs.finish(tenant, job.id, JobState.FAILED, error={"code": "store_unavailable", "message": "away"})
     (ended,) = logs
     assert (ended["state"], ended["code"], ended["reason"], "seconds" in ended) == ("failed", "store_unavailable", "away", False)

@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.strategies.dual_level import AUTO, choose_wei
 from agentic_rag_backend.retrieval.strategies.global_search import MOST_THEMES
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT, Features
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 DEFAULT_LIMIT = 5
 _LEVELS = ("low", "high", "preset")
@@ -98,7 +98,7 @@ class RequestDefaults:
             warnings = (_OFF,)
         legs = shares(wanted.dense, wanted.sparse, names=("weights.dense", "weights.sparse"))
         if legs is not None and legs.warning is not None:
-            log.warning("hybrid_weights_normalised", dense=wanted.dense, sparse=wanted.sparse)
+            _log.warning("hybrid_weights_normalised", dense=wanted.dense, sparse=wanted.sparse)
             warnings = (legs.warning,)
         low_limit, high_limit = self._limits(wanted, strategy, both_levels)
         return Resolved(

@@ -23,7 +23,7 @@ from agentic_rag_backend.retrieval.strategies.community import theme_search
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder, ThemeSearch
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 ASKED_WEIGHT = 0.8
 """What a passage counts that a model's follow-up question found, beside one that the question itself found."""
@@ -149,7 +149,7 @@ class Drift:
         try:
             found = await self._finder.find(query, search, spending)
         except AgenticRagError as error:
-            log.warning("drift_without_themes", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            _log.warning("drift_without_themes", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return None, f"the themes failed: {error.code}"
         return found, "; ".join(found.failures) or None
 
@@ -211,7 +211,7 @@ def _sorted_out(texts: Sequence[str], outcomes: Sequence[Retrieval | BaseExcepti
         if not isinstance(outcome, Exception):
             raise outcome
         code = outcome.code if isinstance(outcome, AgenticRagError) else type(outcome).__name__
-        log.error("drift_follow_up_failed", characters=len(text), code=code, exc_info=outcome)
+        _log.error("drift_follow_up_failed", characters=len(text), code=code, exc_info=outcome)
         failed.append(code)
     reasons = [f"{failed.count(code)} of {len(texts)} follow-up searches failed: {code}" for code in dict.fromkeys(failed)]
     return answered, reasons

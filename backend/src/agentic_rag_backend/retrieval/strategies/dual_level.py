@@ -20,7 +20,7 @@ from agentic_rag_backend.retrieval.queries.weights import shares
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 
-log = structlog.get_logger(__name__)
+_log = structlog.get_logger(__name__)
 
 PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
     {
@@ -74,7 +74,7 @@ def choose_weights(
         return (PRESETS[preset] if preset else default), ()
     if given.warning is None:
         return LevelWeights(given.first, given.second), ()
-    log.warning("dual_level_weights_normalised", low=low, high=high)
+    _log.warning("dual_level_weights_normalised", low=low, high=high)
     return LevelWeights(given.first, given.second), (given.warning,)
 
 
@@ -117,7 +117,7 @@ class DualLevel:
             raise _no_level_answers(failed)
         problems = [problem for problem in (low_problem, high_problem) if problem]
         for problem in problems:
-            log.info("dual_level_fallback", tenant_id=query.tenant_id.value, reason=problem)
+            _log.info("dual_level_fallback", tenant_id=query.tenant_id.value, reason=problem)
         backing = await self._backing(query) if high is not None and low is None else None
         return Retrieval(
             hits=low.hits if low else (),
@@ -147,7 +147,7 @@ class DualLevel:
             return await self._behind.find(query, wide.themes)
         except AgenticRagError as error:
             # The low level may have failed for the same reason; the themes are an answer without it.
-            log.warning("dual_level_without_passages", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
+            _log.warning("dual_level_without_passages", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return None
 
     def _level(self, outcome: Retrieval | BaseException, name: str, floor: float) -> tuple[Retrieval | None, str | None]:
@@ -156,7 +156,7 @@ class DualLevel:
             if not isinstance(outcome, Exception):
                 raise outcome
             code = outcome.code if isinstance(outcome, AgenticRagError) else type(outcome).__name__
-            log.error("dual_level_failed", level=name, code=code, exc_info=outcome)
+            _log.error("dual_level_failed", level=name, code=code, exc_info=outcome)
             return None, f"the {name} level failed: {code}"
         if name == "high":
             themes = tuple(theme for theme in outcome.themes if theme.score >= floor)
