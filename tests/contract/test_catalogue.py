@@ -21,6 +21,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUna
 from agentic_rag_backend.stores.catalogue import (
     communities,
     documents,
+    operations,
     revisions,
     rows,
     submissions,
@@ -32,6 +33,7 @@ from agentic_rag_backend.stores.catalogue.base import Enqueue, HandOn, Submissio
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.revisions import _labelled
 from agentic_rag_backend.stores.catalogue.versions import _publish
@@ -193,7 +195,7 @@ def _forgiving(patch: pytest.MonkeyPatch) -> None:
             finally:
                 connection.commit()
 
-    patch.setattr(submissions, "submit", submit)
+    patch.setattr(SqlDocuments, "submit", write_arriving(submit))
     patch.setattr(Database, "_write", commit)
 
 
@@ -271,9 +273,9 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(versions, "_publish", lambda *rest: _publish(*rest) or True),
     ),
     "transactions that begin too late": ("flags_are_counted", _unlocked),
-    "any scope for documents": (
+    "a scope that is not checked": (
         "every_method_wants_a_tenant",
-        lambda patch: patch.setattr(documents, "require_tenant", lambda tenant: tenant or contract.A),
+        lambda patch: patch.setattr(operations, "require_tenant", lambda tenant: tenant),
     ),
     "a cursor that is not looked at": ("documents_are_listed_in_pages", _credulous),
 }

@@ -84,7 +84,9 @@ def hydrate(connection: Connection, tenant: TenantId, chunk_ids: Sequence[str]) 
     return {chunk.chunk.id: chunk for chunk in _visible(rows)}
 
 
-def list_chunks(connection: Connection, tenant: TenantId, document_id: str, limit: int, cursor: str | None) -> Page[VisibleChunk]:
+def list_chunks(
+    connection: Connection, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None
+) -> Page[VisibleChunk]:
     """See `DocumentCatalogue.chunks`."""
     check_limit(limit)
     after = -1 if cursor is None else decode_cursor(_SCOPE, cursor, int)[0]

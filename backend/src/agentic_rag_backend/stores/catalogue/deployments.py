@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.deployment import new_deployment_id
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import deployments
 
@@ -25,25 +25,6 @@ class RecordedDeployment:
     name: str
 
 
-class SqlDeployments:
-    """Creates the deployment's id once and returns it ever after."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def identify(self, name: str) -> RecordedDeployment:
-        """Return the deployment; the first call creates it with a new id and ``name``."""
-        # Read first: at every start but the first there is one, and nothing is to be written.
-        found = await self._database.read(_found)
-        if found is not None:
-            return found
-        return await self._database.write(_create, name)
-
-    async def rename(self, name: str) -> None:
-        """Record ``name`` as the one under which the vectors are."""
-        await self._database.write(_rename, name)
-
-
 def _found(connection: Connection) -> RecordedDeployment | None:
     row = connection.execute(_FIND).first()
     return None if row is None else RecordedDeployment(row.deployment_id, row.name)
@@ -57,5 +38,19 @@ def _create(connection: Connection, name: str) -> RecordedDeployment:
     return RecordedDeployment(held.deployment_id, held.name)
 
 
-def _rename(connection: Connection, name: str) -> None:
+def rename(connection: Connection, name: str) -> None:
+    """Record ``name`` as the one under which the vectors are."""
     connection.execute(update(deployments).where(deployments.c.slot == _SLOT).values(name=name))
+
+
+class SqlDeployments(SqlPort):
+    """Creates the deployment's id once and returns it ever after."""
+
+    _find = read(_found)
+    _create = write(_create)
+    rename = write(rename)
+
+    async def identify(self, name: str) -> RecordedDeployment:
+        """Return the deployment; the first call creates it with a new id and ``name``."""
+        # Read first: at every start but the first there is one, and nothing is to be written.
+        return await self._find() or await self._create(name)

@@ -6,20 +6,26 @@ from sqlalchemy import Engine, text
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, TenantDirectory
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.deployments import SqlDeployments
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
+from agentic_rag_backend.stores.catalogue.liveness import Leases, WorkerDirectory
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
+from agentic_rag_backend.stores.catalogue.outbox import Outbox
 from agentic_rag_backend.stores.catalogue.outbox_rows import SqlOutbox
 from agentic_rag_backend.stores.catalogue.places import SqlPlaces
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
+from agentic_rag_backend.stores.catalogue.transfer import TransferCatalogue
 from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
 from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
+from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
 
 
@@ -28,16 +34,17 @@ class SqlCatalogue:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.documents = SqlDocuments(database)
-        self.jobs = SqlJobs(database)
-        self.tenants = SqlTenants(database)
-        self.communities = SqlCommunities(database)
-        self.trees = SqlTrees(database)
-        self.idempotency = SqlIdempotencyKeys(database)
-        self.outbox = SqlOutbox(database)
-        self.transfer = SqlTransfer(database)
-        self.workers = SqlWorkers(database)
-        self.leases = SqlLeases(database)
+        # The ports' types: here mypy compares each class with the Protocol that it implements.
+        self.documents: DocumentCatalogue = SqlDocuments(database)
+        self.jobs: JobCatalogue = SqlJobs(database)
+        self.tenants: TenantDirectory = SqlTenants(database)
+        self.communities: CommunityCatalogue = SqlCommunities(database)
+        self.trees: TreeCatalogue = SqlTrees(database)
+        self.idempotency: IdempotencyKeys = SqlIdempotencyKeys(database)
+        self.outbox: Outbox = SqlOutbox(database)
+        self.transfer: TransferCatalogue = SqlTransfer(database)
+        self.workers: WorkerDirectory = SqlWorkers(database)
+        self.leases: Leases = SqlLeases(database)
         self.places = SqlPlaces(database)
         self.deployments = SqlDeployments(database)
 

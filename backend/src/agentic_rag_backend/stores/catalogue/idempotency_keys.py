@@ -3,86 +3,22 @@
 from __future__ import annotations
 
 import secrets
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import cache
 
-from sqlalchemy import Delete, Executable, delete, select, update
+from sqlalchemy import ColumnElement, Executable, delete, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import require_tenant
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.idempotency import KEPT, MAX_KEPT, Answer, Claim, Operator, Owner
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
 
 _RETRY_AFTER_S = 1.0
 _keys = idempotency_keys.c
-
-
-class SqlIdempotencyKeys:
-    """Implements `IdempotencyKeys`. A key is one row, whose ``expires_at`` is the lease's end, then the answer's."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
-        """Claim a request, or return how it was answered."""
-        now = utc_now()
-        row = {
-            "tenant_id": _owner(owner),
-            "digest": digest,
-            "fingerprint": fingerprint,
-            "claim": secrets.token_hex(16),
-            "created_at": now,
-            "expires_at": now + timedelta(seconds=lease_s),
-        }
-        return await self._database.write(_begin, row, now)
-
-    async def complete(self, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
-        """Keep the answer."""
-        statement = (
-            update(idempotency_keys)
-            .where(_keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token)
-            .values(
-                claim=None,
-                expires_at=utc_now() + KEPT,
-                status=answer.status,
-                headers=dict(answer.headers),
-                body=answer.body,
-            )
-        )
-
-        def record(connection: Connection) -> bool:
-            return connection.execute(statement).rowcount == 1
-
-        return await self._database.write(record)
-
-    async def release(self, owner: Owner, digest: str, claim: Claim) -> None:
-        """Free the key."""
-        statement = delete(idempotency_keys).where(
-            _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
-        )
-
-        def remove(connection: Connection) -> None:
-            connection.execute(statement)
-
-        await self._database.write(remove)
-
-    async def release_all(self) -> int:
-        """Free every key whose request is being carried out."""
-        return await self._remove(delete(idempotency_keys).where(_keys.claim.is_not(None)))
-
-    async def sweep(self) -> int:
-        """Remove what is over."""
-        return await self._remove(delete(idempotency_keys).where(_keys.expires_at <= utc_now()))
-
-    async def _remove(self, statement: Delete) -> int:
-        def remove(connection: Connection) -> int:
-            return connection.execute(statement).rowcount
-
-        return await self._database.write(remove)
 
 
 def _owner(owner: Owner) -> str:
@@ -97,7 +33,17 @@ def _insert(dialect: str) -> Executable:
     return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"]).returning(_keys.claim)
 
 
-def _begin(connection: Connection, row: dict[str, object], now: datetime) -> Claim | Answer:
+def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+    """See `IdempotencyKeys.begin`."""
+    now = utc_now()
+    row = {
+        "tenant_id": _owner(owner),
+        "digest": digest,
+        "fingerprint": fingerprint,
+        "claim": secrets.token_hex(16),
+        "created_at": now,
+        "expires_at": now + timedelta(seconds=lease_s),
+    }
     its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
     connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
     # The insertion is what makes it one: of two at once, on whichever database, the later waits for the earlier and finds it.
@@ -122,3 +68,39 @@ def _drop_oldest(connection: Connection, owner: object) -> None:
     connection.execute(
         delete(idempotency_keys).where(_keys.tenant_id == owner, _keys.claim.is_(None), _keys.created_at <= beyond)
     )
+
+
+def complete(connection: Connection, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
+    """See `IdempotencyKeys.complete`."""
+    values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
+    statement = update(idempotency_keys).where(*_claimed(owner, digest, claim))
+    return connection.execute(statement.values(claim=None, expires_at=utc_now() + KEPT, **values)).rowcount == 1
+
+
+def release(connection: Connection, owner: Owner, digest: str, claim: Claim) -> None:
+    """See `IdempotencyKeys.release`."""
+    connection.execute(delete(idempotency_keys).where(*_claimed(owner, digest, claim)))
+
+
+def _claimed(owner: Owner, digest: str, claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    return _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
+
+
+def release_all(connection: Connection) -> int:
+    """See `IdempotencyKeys.release_all`."""
+    return connection.execute(delete(idempotency_keys).where(_keys.claim.is_not(None))).rowcount
+
+
+def sweep(connection: Connection) -> int:
+    """See `IdempotencyKeys.sweep`."""
+    return connection.execute(delete(idempotency_keys).where(_keys.expires_at <= utc_now())).rowcount
+
+
+class SqlIdempotencyKeys(SqlPort):
+    """Implements `IdempotencyKeys`. A key is one row, whose ``expires_at`` is the lease's end, then the answer's."""
+
+    begin = write(begin)
+    complete = write(complete)
+    release = write(release)
+    release_all = write(release_all)
+    sweep = write(sweep)

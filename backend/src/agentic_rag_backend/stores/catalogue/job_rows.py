@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import NotFound
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_events import log_end
 from agentic_rag_backend.stores.catalogue.rows import job_from
@@ -91,7 +91,13 @@ def end_job(
     error: Mapping[str, Any] | None = None,
     progress: tuple[str, int, int] | None = None,
 ) -> None:
-    """See `JobCatalogue.finish`."""
+    """See `JobCatalogue.finish`.
+
+    Raises:
+        InvalidRequest: a job cannot end in ``state``.
+    """
+    if not state.ended:
+        raise InvalidRequest(f"a job ends as succeeded, partial, failed or cancelled; got {state.value!r}")
     now = utc_now()
     bound: dict[str, Any] = {
         "tenant": tenant.value,

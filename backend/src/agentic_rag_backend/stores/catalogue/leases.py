@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import bindparam, exists, select, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.liveness import Fence
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import leases, workers
 
@@ -34,30 +36,6 @@ _NEWEST = select(leases.c.fence).where(
 )
 
 
-class SqlLeases:
-    """Implements `Leases`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def take(self, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
-        """Take a tenant's lease."""
-        return await self._database.write(_take, require_tenant(tenant).value, name, executor_id)
-
-    async def give_up(self, tenant: TenantId, fence: Fence) -> bool:
-        """Let go of a lease."""
-        return await self._database.write(_give_up, require_tenant(tenant).value, fence)
-
-    async def holds(self, tenant: TenantId, fence: Fence) -> bool:
-        """Tell whether a fence is the newest."""
-        bound = {"tenant": require_tenant(tenant).value, "lease": fence.name, "number": fence.number}
-        return await self._database.read(lambda connection: connection.execute(_NEWEST, bound).first() is not None)
-
-    async def lead(self, name: str, executor_id: str) -> bool:
-        """Tell whether a worker is the one that does a thing of no tenant."""
-        return await self._database.write(_take, _NOBODYS, name, executor_id) is not None
-
-
 def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None) -> None:
     """Make sure, for the rest of the transaction, that a lease is held as it was when ``fence`` was given; None: no matter.
 
@@ -66,8 +44,7 @@ def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None)
     """
     if fence is None:
         return
-    bound = {"tenant": tenant.value, "lease": fence.name, "number": fence.number}
-    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), bound).first() is None:
+    if connection.execute(_NEWEST.with_for_update(read=True, of=leases), _bound(tenant, fence)).first() is None:
         raise StoreUnavailable(f"the lease {fence.name!r} was lost: another worker goes on with what was begun here")
 
 
@@ -103,6 +80,34 @@ def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> F
     return Fence(name, connection.execute(_TAKE, {**this, "worker": executor_id}).scalar_one())
 
 
-def _give_up(connection: Connection, tenant: str, fence: Fence) -> bool:
-    bound = {"tenant": tenant, "lease": fence.name, "number": fence.number}
-    return bool(connection.execute(_GIVE_UP, bound).scalar_one_or_none())
+def take(connection: Connection, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
+    """See `Leases.take`."""
+    return _take(connection, tenant.value, name, executor_id)
+
+
+def lead(connection: Connection, name: str, executor_id: str) -> bool:
+    """See `Leases.lead`."""
+    return _take(connection, _NOBODYS, name, executor_id) is not None
+
+
+def give_up(connection: Connection, tenant: TenantId, fence: Fence) -> bool:
+    """See `Leases.give_up`."""
+    return bool(connection.execute(_GIVE_UP, _bound(tenant, fence)).scalar_one_or_none())
+
+
+def holds(connection: Connection, tenant: TenantId, fence: Fence) -> bool:
+    """See `Leases.holds`."""
+    return connection.execute(_NEWEST, _bound(tenant, fence)).first() is not None
+
+
+def _bound(tenant: TenantId, fence: Fence) -> dict[str, Any]:
+    return {"tenant": tenant.value, "lease": fence.name, "number": fence.number}
+
+
+class SqlLeases(SqlPort):
+    """Implements `Leases`."""
+
+    take = write(take)
+    give_up = write(give_up)
+    holds = read(holds)
+    lead = write(lead)

@@ -8,58 +8,12 @@ from collections.abc import Sequence
 from sqlalchemy import delete, select
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.tenant import TenantId, require_tenant
+from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.outbox import Entry, Topic
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import outbox, tenants
-
-
-class SqlOutbox:
-    """Implements `Outbox`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def add(self, tenant: TenantId, topic: Topic, subject: str) -> None:
-        """Record an entry in a transaction of its own."""
-        await self._database.write(_add, require_tenant(tenant), topic, subject)
-
-    async def pending(self, tenant: TenantId, *, limit: int) -> list[Entry]:
-        """Return the tenant's entries, oldest first."""
-        statement = (
-            select(outbox.c.topic, outbox.c.subject, outbox.c.token)
-            .where(outbox.c.tenant_id == require_tenant(tenant).value)
-            .order_by(outbox.c.recorded_at, outbox.c.topic, outbox.c.subject)
-            .limit(limit)
-        )
-
-        def find(connection: Connection) -> list[Entry]:
-            return [Entry(Topic(row.topic), row.subject, row.token) for row in connection.execute(statement)]
-
-        return await self._database.read(find)
-
-    async def delivered(self, tenant: TenantId, entries: Sequence[Entry]) -> None:
-        """Remove entries, except those that were recorded again meanwhile."""
-        if not entries:
-            return
-        tokens = [entry.token for entry in entries]
-        statement = delete(outbox).where(outbox.c.tenant_id == require_tenant(tenant).value, outbox.c.token.in_(tokens))
-
-        def remove(connection: Connection) -> None:
-            connection.execute(statement)
-
-        await self._database.write(remove)
-
-    async def tenants(self, *, limit: int) -> list[TenantId]:
-        """Return tenants that have entries."""
-        statement = select(outbox.c.tenant_id).distinct().order_by(outbox.c.tenant_id).limit(limit)
-
-        def find(connection: Connection) -> list[TenantId]:
-            return [TenantId(value) for value in connection.execute(statement).scalars()]
-
-        return await self._database.read(find)
 
 
 def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
@@ -75,6 +29,40 @@ def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str)
     upsert(connection, outbox, [row], keys=("tenant_id", "topic", "subject"), replace=("token",))
 
 
-def _add(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
+def add(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
+    """See `Outbox.add`."""
     if connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant.value)).first() is not None:
         record(connection, tenant, topic, subject)
+
+
+def pending(connection: Connection, tenant: TenantId, *, limit: int) -> list[Entry]:
+    """See `Outbox.pending`."""
+    statement = (
+        select(outbox.c.topic, outbox.c.subject, outbox.c.token)
+        .where(outbox.c.tenant_id == tenant.value)
+        .order_by(outbox.c.recorded_at, outbox.c.topic, outbox.c.subject)
+        .limit(limit)
+    )
+    return [Entry(Topic(row.topic), row.subject, row.token) for row in connection.execute(statement)]
+
+
+def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]) -> None:
+    """See `Outbox.delivered`."""
+    if entries:
+        tokens = [entry.token for entry in entries]
+        connection.execute(delete(outbox).where(outbox.c.tenant_id == tenant.value, outbox.c.token.in_(tokens)))
+
+
+def tenants_with_entries(connection: Connection, *, limit: int) -> list[TenantId]:
+    """See `Outbox.tenants`."""
+    statement = select(outbox.c.tenant_id).distinct().order_by(outbox.c.tenant_id).limit(limit)
+    return [TenantId(value) for value in connection.execute(statement).scalars()]
+
+
+class SqlOutbox(SqlPort):
+    """Implements `Outbox`."""
+
+    add = write(add)
+    pending = read(pending)
+    delivered = write(delivered)
+    tenants = read(tenants_with_entries)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import bindparam, select, update
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.stores.catalogue.database import Database
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import places
 
@@ -22,26 +22,12 @@ class Place:
     described: str
 
 
-class SqlPlaces:
-    """Records a place for each name; the first one that is claimed stays until another takes its place."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def claim(self, name: str, place: Place) -> Place:
-        """Record ``place`` unless there is one; return the one that holds, as it is described now."""
-        return await self._database.write(_claim, name, place)
-
-    async def replace(self, name: str, place: Place) -> None:
-        """Record ``place`` in any case."""
-        await self._database.write(_replace, name, place)
-
-
 def _row(name: str, place: Place) -> dict[str, str]:
     return {"name": name, "place_id": place.id, "described": place.described}
 
 
-def _claim(connection: Connection, name: str, place: Place) -> Place:
+def claim(connection: Connection, name: str, place: Place) -> Place:
+    """Record ``place`` unless the name has one. Return the recorded place, with its present description."""
     # Read first: at nearly every start there is one, and nothing is to be written.
     row = connection.execute(_FIND, {"of": name}).first()
     if row is None:
@@ -54,5 +40,13 @@ def _claim(connection: Connection, name: str, place: Place) -> Place:
     return place
 
 
-def _replace(connection: Connection, name: str, place: Place) -> None:
+def replace(connection: Connection, name: str, place: Place) -> None:
+    """Record ``place`` instead of the one that the name may have."""
     upsert(connection, places, [_row(name, place)], keys=("name",), replace=("place_id", "described"))
+
+
+class SqlPlaces(SqlPort):
+    """Records a place for each name; the first one that is claimed stays until another takes its place."""
+
+    claim = write(claim)
+    replace = write(replace)

@@ -123,6 +123,7 @@ def save_prepared(
     document_id: str,
     version: int,
     prepared: Sequence[PreparedChunk],
+    *,
     hand_on: HandOn | None = None,
 ) -> None:
     """See `DocumentCatalogue.save_prepared`."""

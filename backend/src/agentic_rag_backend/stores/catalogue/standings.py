@@ -52,7 +52,9 @@ _STANDINGS = select(
 )
 
 
-def standings(connection: Connection, tenant: TenantId, ids: Sequence[str] | None, after: str, limit: int) -> list[Standing]:
+def standings(
+    connection: Connection, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
+) -> list[Standing]:
     """See `DocumentCatalogue.standings`."""
     check_limit(limit)
     if ids is not None and not ids:
@@ -116,7 +118,7 @@ def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue:
     return job
 
 
-def mended(connection: Connection, tenant: TenantId, document_id: str, knowledge: bool) -> None:
+def mended(connection: Connection, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
     """See `DocumentCatalogue.mended`."""
     lock_tenant(connection, tenant)
     raise_state_version(connection, tenant, content=knowledge)

@@ -10,15 +10,15 @@ from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.graph import CommunitySummary
-from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState, require_tenant
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue import results
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.communities import current_pointer, summary_from
-from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_texts,
@@ -42,59 +42,6 @@ _IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
 _STAGED = DocumentState.PROCESSING.value
 
 
-class SqlTransfer:
-    """Implements `TransferCatalogue`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    async def snapshot(self, tenant: TenantId) -> TenantSnapshot:
-        """Return the tenant without its documents."""
-        return await self._database.read(_snapshot, require_tenant(tenant))
-
-    async def headers(self, tenant: TenantId) -> dict[str, DocumentHeader]:
-        """Return the visible documents."""
-        return await self._database.read(_headers, require_tenant(tenant))
-
-    async def record(self, tenant: TenantId, document_id: str) -> DocumentRecord | None:
-        """Return a visible document whole."""
-        return await self._database.read(_record, require_tenant(tenant), document_id)
-
-    async def revector(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
-        """Replace vectors."""
-        await self._database.write(_revector, require_tenant(tenant), document_id, version, prepared)
-
-    async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
-        """Return every summary."""
-        return await self._database.read(_summaries, require_tenant(tenant))
-
-    async def reserve(self, tenant: TenantId) -> None:
-        """Make an empty tenant one that is being filled."""
-        await self._database.write(_reserve, require_tenant(tenant))
-
-    async def staged(self, tenant: TenantId) -> frozenset[str]:
-        """Return what is staged."""
-        statement = select(documents.c.id).where(
-            documents.c.tenant_id == require_tenant(tenant).value, documents.c.current_version == 0
-        )
-        return await self._database.read(lambda connection: frozenset(connection.execute(statement).scalars()))
-
-    async def stage(self, tenant: TenantId, record: DocumentRecord) -> None:
-        """Record a document out of sight."""
-        try:
-            await self._database.write(_stage, require_tenant(tenant), record)
-        except IntegrityError as error:
-            raise Conflict(f"document {record.id!r} has the key or the passages of another one of the archive") from error
-
-    async def open(self, tenant: TenantId, opening: Opening) -> None:
-        """Show what is staged."""
-        await self._database.write(_open, require_tenant(tenant), opening)
-
-    async def abandon(self, tenant: TenantId) -> None:
-        """Remove what is staged."""
-        await self._database.write(_abandon, require_tenant(tenant))
-
-
 def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
     row = connection.execute(select(tenants).where(tenants.c.tenant_id == tenant.value)).mappings().first()
     if row is None:
@@ -102,7 +49,8 @@ def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
     return row
 
 
-def _snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
+def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
+    """See `TransferCatalogue.snapshot`."""
     row = _tenant_row(connection, tenant)
     last = connection.execute(
         select(community_pointers.c.last_generation).where(community_pointers.c.tenant_id == tenant.value)
@@ -115,7 +63,8 @@ def _snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
     )
 
 
-def _headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeader]:
+def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeader]:
+    """See `TransferCatalogue.headers`."""
     statement = (
         select(documents.c.id, documents.c.current_version, documents.c.updated_at)
         .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0)
@@ -124,7 +73,8 @@ def _headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHead
     return {row[0]: DocumentHeader(row[1], row[2]) for row in connection.execute(statement)}
 
 
-def _record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
+def read_record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
+    """See `TransferCatalogue.record`."""
     held = connection.execute(
         select(documents).where(
             documents.c.tenant_id == tenant.value,
@@ -183,9 +133,8 @@ _REVECTOR = (
 )
 
 
-def _revector(
-    connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]
-) -> None:
+def revector(connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+    """See `TransferCatalogue.revector`."""
     rows = [
         {
             "tenant": tenant.value,
@@ -202,13 +151,15 @@ def _revector(
         connection.execute(_REVECTOR, rows)
 
 
-def _summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
+def list_summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
+    """See `TransferCatalogue.summaries`."""
     order = (summaries.c.written_at, summaries.c.fingerprint, summaries.c.prompt_version, summaries.c.model)
     statement = select(summaries).where(summaries.c.tenant_id == tenant.value).order_by(*order)
     return [summary_from(row) for row in connection.execute(statement).mappings()]
 
 
-def _reserve(connection: Connection, tenant: TenantId) -> None:
+def reserve(connection: Connection, tenant: TenantId) -> None:
+    """See `TransferCatalogue.reserve`."""
     lock_tenant(connection, tenant)
     state = _tenant_row(connection, tenant)["state"]
     if state not in (_IMPORTING, _ACTIVE):
@@ -228,6 +179,20 @@ def _require_importing(connection: Connection, tenant: TenantId) -> None:
     state = _tenant_row(connection, tenant)["state"]
     if state != _IMPORTING:
         raise Conflict(f"the tenant is {state}, not being filled")
+
+
+def staged(connection: Connection, tenant: TenantId) -> frozenset[str]:
+    """See `TransferCatalogue.staged`."""
+    statement = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
+    return frozenset(connection.execute(statement).scalars())
+
+
+def stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
+    """See `TransferCatalogue.stage`."""
+    try:
+        _stage(connection, tenant, record)
+    except IntegrityError as error:
+        raise Conflict(f"document {record.id!r} has the key or the passages of another one of the archive") from error
 
 
 def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
@@ -270,7 +235,8 @@ def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> 
     results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
 
 
-def _open(connection: Connection, tenant: TenantId, opening: Opening) -> None:
+def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> None:
+    """See `TransferCatalogue.open`."""
     lock_tenant(connection, tenant)
     row = _tenant_row(connection, tenant)
     if row["state"] == _ACTIVE:
@@ -323,7 +289,8 @@ def _open(connection: Connection, tenant: TenantId, opening: Opening) -> None:
         upsert(connection, community_pointers, [pointer], keys=("tenant_id",), replace=tuple(pointer)[1:])
 
 
-def _abandon(connection: Connection, tenant: TenantId) -> None:
+def abandon(connection: Connection, tenant: TenantId) -> None:
+    """See `TransferCatalogue.abandon`."""
     lock_tenant(connection, tenant)
     if _tenant_row(connection, tenant)["state"] != _IMPORTING:
         return
@@ -331,3 +298,18 @@ def _abandon(connection: Connection, tenant: TenantId) -> None:
     for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
         connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))
+
+
+class SqlTransfer(SqlPort):
+    """Implements `TransferCatalogue`."""
+
+    snapshot = read(snapshot)
+    headers = read(headers)
+    record = read(read_record)
+    revector = write(revector)
+    summaries = read(list_summaries)
+    reserve = write(reserve)
+    staged = read(staged)
+    stage = write(stage)
+    open = write(open_tenant)
+    abandon = write(abandon)

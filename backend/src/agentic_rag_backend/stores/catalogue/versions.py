@@ -147,7 +147,14 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
 
 
 def save_parsed(
-    connection: Connection, tenant: TenantId, document_id: str, version: int, text: str, title: str, metadata: Mapping[str, Any]
+    connection: Connection,
+    tenant: TenantId,
+    document_id: str,
+    version: int,
+    *,
+    text: str,
+    title: str,
+    metadata: Mapping[str, Any],
 ) -> None:
     """See `DocumentCatalogue.save_parsed`."""
     standing = writable(connection, tenant, document_id, version, text)
@@ -175,6 +182,7 @@ def publish(
     tenant: TenantId,
     document_id: str,
     version: int,
+    *,
     failures: Sequence[Failure] = (),
     fence: Fence | None = None,
     ending: Ending | None = None,
@@ -229,7 +237,7 @@ def _forget_original(connection: Connection, tenant: TenantId, document_id: str,
 
 
 def fail(
-    connection: Connection, tenant: TenantId, document_id: str, version: int, state: DocumentState, failure: Failure
+    connection: Connection, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure
 ) -> None:
     """See `DocumentCatalogue.fail`."""
     if state.value not in FAILED_STATES:
@@ -250,7 +258,7 @@ def fail(
     change_document(connection, tenant, document_id, changed)
 
 
-def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, expected: Expected = None) -> Job:
+def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
     """See `DocumentCatalogue.tombstone`."""
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
@@ -273,7 +281,7 @@ def tombstone(connection: Connection, tenant: TenantId, document_id: str, enqueu
     return job
 
 
-def purge(connection: Connection, tenant: TenantId, document_id: str, up_to_version: int) -> Mapping[str, int]:
+def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:
     """See `DocumentCatalogue.purge`."""
     lock_tenant(connection, tenant)
     held = lock_document(connection, tenant, document_id)
@@ -301,7 +309,7 @@ def remains(connection: Connection, tenant: TenantId, document_id: str) -> Mappi
     return counts
 
 
-def drop_versions(connection: Connection, tenant: TenantId, document_id: str, below: int) -> Sequence[str]:
+def drop_versions(connection: Connection, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
     """See `DocumentCatalogue.drop_versions`."""
     held = lock_document(connection, tenant, document_id)
     if held is None or held["deleted_at"] is not None:
@@ -312,13 +320,13 @@ def drop_versions(connection: Connection, tenant: TenantId, document_id: str, be
         select(exists().where(versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, older))
     ).scalar():
         return ()
-    before = blob_keys(connection, tenant, document_id, last)
+    before = blob_keys(connection, tenant, document_id, up_to_version=last)
     _remove_versions(connection, tenant, document_id, last)
-    kept = set(blob_keys(connection, tenant, document_id, held["latest_version"]))
+    kept = set(blob_keys(connection, tenant, document_id, up_to_version=held["latest_version"]))
     return [key for key in before if key not in kept]
 
 
-def blob_keys(connection: Connection, tenant: TenantId, document_id: str, up_to_version: int) -> Sequence[str]:
+def blob_keys(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
     """See `DocumentCatalogue.blob_keys`."""
     statement = (
         select(versions.c.blob_key)

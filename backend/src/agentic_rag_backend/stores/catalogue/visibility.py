@@ -50,7 +50,7 @@ def visible_versions(connection: Connection, tenant: TenantId) -> dict[str, int]
     return {row[0]: row[1] for row in connection.execute(_ALL, {"tenant": tenant.value})}
 
 
-def visibility(connection: Connection, tenant: TenantId, since: int | None) -> Visibility:
+def visibility(connection: Connection, tenant: TenantId, *, since: int | None = None) -> Visibility:
     """See `DocumentCatalogue.visibility`."""
     now = connection.execute(_NOW, {"tenant": tenant.value}).scalar_one_or_none() or 0
     if since is None or not now - CHANGES_KEPT <= since <= now:

@@ -1,0 +1,80 @@
+"""Operations of the catalogue: plain functions that run as transactions, and the ports that are made of them.
+
+An operation is written once, as a function whose first parameter is the connection of an open transaction::
+
+    def purge(connection: Connection, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]: ...
+
+Functions call one another on the same connection, so several operations can be one transaction. A port's class names the
+function of each method and the kind of transaction it needs::
+
+    class SqlDocuments(SqlPort):
+        purge = write(versions.purge)
+
+Now ``await catalogue.documents.purge(tenant, "id", up_to_version=3)`` runs ``versions.purge`` in a transaction of its own.
+The method has the parameters of the function without the connection, and mypy compares it with the port's Protocol.
+
+A parameter that is called ``tenant`` is checked by `require_tenant` before the transaction begins. No function checks it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from inspect import signature
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from agentic_rag_backend.domain.tenant import require_tenant
+from agentic_rag_backend.stores.catalogue.database import Database
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TENANT = "tenant"
+
+
+class SqlPort:
+    """A port of the catalogue on ``database``. Subclasses list its methods."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
+Operation = Callable[Concatenate[Connection, P], T]
+Method = Callable[Concatenate[SqlPort, P], Coroutine[Any, Any, T]]
+
+
+def read(operation: Operation[P, T]) -> Method[P, T]:
+    """Return a method that runs ``operation`` on one snapshot; see `Database.read`."""
+    return _method(operation, Database.read)
+
+
+def write(operation: Operation[P, T]) -> Method[P, T]:
+    """Return a method that runs ``operation`` as one transaction; see `Database.write`."""
+    return _method(operation, Database.write)
+
+
+def write_arriving(operation: Operation[P, T]) -> Method[P, T]:
+    """Return a method for an ``operation`` that brings new work; see `Database.write_arriving`."""
+    return _method(operation, Database.write_arriving)
+
+
+def write_soon(operation: Operation[P, T]) -> Method[P, T]:
+    """Return a method for an ``operation`` that is worth nothing later; see `Database.write_soon`."""
+    return _method(operation, Database.write_soon)
+
+
+def _method(
+    operation: Operation[P, T], run: Callable[[Database, Callable[[Connection], T]], Coroutine[Any, Any, T]]
+) -> Method[P, T]:
+    _, *names = signature(operation).parameters
+    position = names.index(_TENANT) if _TENANT in names else None
+
+    @wraps(operation)
+    async def method(port: SqlPort, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if position is not None:
+            require_tenant(args[position] if position < len(args) else kwargs.get(_TENANT))
+        return await run(port._database, lambda connection: operation(connection, *args, **kwargs))
+
+    return method
