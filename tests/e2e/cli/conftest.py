@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import Program, run
 
-_MAIN = "from agentic_rag_backend.cli.app import main; main()"
 _SETTINGS = {"DUAL_LEVEL_RETRIEVAL_ENABLED": "true"}
 _KEPT = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV")
 START_S = 60
@@ -58,29 +57,14 @@ class CommandLine:
 
     def __call__(self, *arguments: str) -> Done:
         """Run one command to its end; whatever it is, a traceback is never shown."""
-        done = subprocess.run(
-            [sys.executable, "-c", _MAIN, *arguments],
-            cwd=self.folder,
-            env=self._environment(),
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
+        done = run(arguments, cwd=self.folder, env=self._environment(), timeout=120)
         assert "Traceback" not in done.stderr + done.stdout, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
-    def start(self, *arguments: str) -> subprocess.Popen[str]:
+    def start(self, *arguments: str) -> Program:
         """Start a command that goes on."""
         with (self.folder / "stderr.txt").open("a") as log:
-            return subprocess.Popen(
-                [sys.executable, "-c", _MAIN, *arguments],
-                cwd=self.folder,
-                env=self._environment(),
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
+            return Program(arguments, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE, stderr=log, text=True)
 
     @property
     def data(self) -> Path:
@@ -97,7 +81,7 @@ class Served:
     """A server, and the command line beside it."""
 
     cli: CommandLine
-    process: subprocess.Popen[str]
+    process: Program
     url: str
     key: str
 
@@ -111,7 +95,7 @@ def make_notes(folder: Path) -> Path:
     return notes
 
 
-def wait_for_address(cli: CommandLine, process: subprocess.Popen[str]) -> str:
+def wait_for_address(cli: CommandLine, process: Program) -> str:
     """Return where a server that was just started listens."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and process.poll() is None:
@@ -121,7 +105,7 @@ def wait_for_address(cli: CommandLine, process: subprocess.Popen[str]) -> str:
     raise AssertionError(f"the server did not start: {(cli.folder / 'stderr.txt').read_text()[-2000:]}")
 
 
-def stop(process: subprocess.Popen[str]) -> int:
+def stop(process: Program) -> int:
     """Ask a server to stop and return its exit code."""
     process.send_signal(signal.SIGTERM)
     try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import Program
 
 pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Program]
 
 
 @dataclass
@@ -57,9 +57,9 @@ def silence() -> Iterator[Silence]:
 @pytest.fixture
 def start() -> Iterator[Start]:
     """Start commands, and leave none behind."""
-    started: list[subprocess.Popen[str]] = []
+    started: list[Program] = []
 
-    def starting(cli: Any, *arguments: str) -> subprocess.Popen[str]:
+    def starting(cli: Any, *arguments: str) -> Program:
         started.append(cli.start(*arguments))
         return started[-1]
 
@@ -71,7 +71,7 @@ def start() -> Iterator[Start]:
             process.stdout.close()
 
 
-def _until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def _until(condition: Callable[[], bool], process: Program) -> None:
     deadline = time.monotonic() + 240
     while not condition():
         assert process.poll() is None, "it ended by itself"
@@ -79,7 +79,7 @@ def _until(condition: Callable[[], bool], process: subprocess.Popen[str]) -> Non
         time.sleep(0.05)
 
 
-def _interrupted(cli: Any, process: subprocess.Popen[str]) -> tuple[int, str]:
+def _interrupted(cli: Any, process: Program) -> tuple[int, str]:
     """Press Ctrl-C; return the exit code and what was said last of it. The limit is no measure: it only ends the test."""
     process.send_signal(signal.SIGINT)
     code = process.wait(timeout=60)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from collections.abc import AsyncIterator, Iterator
 from html.parser import HTMLParser
@@ -11,10 +13,13 @@ from typing import Any, cast
 import httpx
 import pytest
 import pytest_asyncio
+from fastapi import APIRouter
 from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
+from agentic_rag_backend.api.dependencies import query_parameters
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.telemetry.metrics import REGISTRY
@@ -214,3 +219,16 @@ async def test_pages_of_other_origins_may_call_only_where_a_setting_says_so(http
 def test_what_is_no_origin_is_refused(origins: str) -> None:
     with pytest.raises(ValueError, match="CORS_ORIGINS"):
         Settings(_env_file=None, cors_origins=origins)  # type: ignore[call-arg]
+
+
+def test_the_parameters_that_requests_are_checked_against_are_those_of_the_document(document: dict[str, Any]) -> None:
+    compared = 0
+    for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}."):
+        for route in getattr(importlib.import_module(module.name), "router", APIRouter()).routes:
+            operations = document["paths"].get(f"{BASE_PATH}{route.path}", {})
+            for method in route.methods & {each.upper() for each in operations}:
+                listed = operations[method.lower()].get("parameters", ())
+                assert query_parameters(route) == {item["name"] for item in listed if item["in"] == "query"}, (method, route.path)
+                compared += 1
+    below = sum(len(methods) for path, methods in document["paths"].items() if path.startswith(BASE_PATH))
+    assert compared >= below - 2, "those of the document itself"

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.api.dependencies import known_parameters
+from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
 from agentic_rag_backend.api.docs_page import docs_router
 from agentic_rag_backend.api.errors import install_error_handlers
 from agentic_rag_backend.api.guard import LargeBodies
@@ -54,7 +54,7 @@ def create_app(container: Container) -> FastAPI:
     if container.settings.cors_origins:
         app.add_middleware(CORSMiddleware, **_browser_access(container.settings.allowed_origins))
     install_error_handlers(app)
-    versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(known_parameters(BASE_PATH))])
+    versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(refuse_unknown_parameters)])
     for router in (documents, changes, jobs, search, answers, communities, raptor, admin, status, tenants, transfer):
         versioned.include_router(router.router)
     app.include_router(versioned)

@@ -6,12 +6,13 @@ function itself, and makes a request wait for a thread.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
 import structlog
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Header, Request, params
+from fastapi.dependencies.utils import get_flat_params
+from fastapi.routing import APIRoute
 
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal, Scope
@@ -109,20 +110,23 @@ async def require_operator(request: Request, _secret: Secret) -> None:
 Operator = Depends(require_operator)
 
 
-def known_parameters(base_path: str) -> Callable[[Request], Awaitable[None]]:
-    """Return what refuses query parameters that a route below ``base_path`` does not document.
+def query_parameters(route: APIRoute) -> frozenset[str]:
+    """Return the names of the query parameters that a route documents.
 
-    A misspelt filter must not widen what is returned. A documented name that ends in ``.NAME`` stands for every name
-    with its beginning.
+    They are read from the route itself: building the whole OpenAPI document takes half a second of CPU.
     """
+    declared = {field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, params.Query)}
+    documented = (route.openapi_extra or {}).get("parameters", ())
+    return frozenset(declared | {item["name"] for item in documented if item["in"] == "query"})
 
-    async def check(request: Request) -> None:
-        if not request.query_params:
-            return
-        operation = request.app.openapi()["paths"][base_path + request.scope["route"].path][request.method.lower()]
-        known = {item["name"] for item in operation.get("parameters", ()) if item["in"] == "query"}
+
+async def refuse_unknown_parameters(request: Request) -> None:
+    """Refuse query parameters that the route does not document: a misspelt filter must not widen what is returned.
+
+    A documented name that ends in ``.NAME`` stands for every name with that beginning.
+    """
+    if request.query_params:
+        known = query_parameters(request.scope["route"])
         for name in request.query_params:
             if name not in known and f"{name.partition('.')[0]}.NAME" not in known:
                 raise InvalidRequest(f"unknown query parameter {name[:80]!r}; known are {', '.join(sorted(known)) or 'none'}")
-
-    return check
