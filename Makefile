@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 COVERAGE := --cov=agentic_rag_backend --cov-branch --cov-report=
 # What each test took, as JUnit XML: `$(BIN)/python infra/durations.py` lists the slowest.
 REPORTS := .reports
+# Tests write stores again and again; in memory, where there is a file system there with room, nobody waits for the disk.
+IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 6000000 ] && echo TMPDIR=/dev/shm)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -42,11 +44,11 @@ worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (se
 # What starts processes of its own or waits for time to pass is no good neighbour, and has none: it comes after the others.
 # 5: nothing was selected, which is no failure where ARGS selects.
 test: $(VENV)/.dev ## every test, in a process a core, with branch coverage
-	$(BIN)/python -m pytest -m "not alone" -n auto --dist loadfile --junitxml $(REPORTS)/tests.xml $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
-	$(BIN)/python -m pytest -m alone --junitxml $(REPORTS)/alone.xml $(COVERAGE) --cov-append $(ARGS) || [ $$? -eq 5 ]
+	$(IN_MEMORY) $(BIN)/python -m pytest -m "not alone" -n auto --dist loadfile --junitxml $(REPORTS)/tests.xml $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
+	$(IN_MEMORY) $(BIN)/python -m pytest -m alone --junitxml $(REPORTS)/alone.xml $(COVERAGE) --cov-append $(ARGS) || [ $$? -eq 5 ]
 
 test-unit: $(VENV)/.dev ## the unit tests alone
-	$(BIN)/python -m pytest tests/unit $(ARGS)
+	$(IN_MEMORY) $(BIN)/python -m pytest tests/unit $(ARGS)
 
 test-pythons: $(VENV)/.dev ## the unit tests and a short demo on every Python from 3.11 on that is here, each in a fresh environment
 	$(BIN)/python infra/test_pythons.py $(ARGS)

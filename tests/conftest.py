@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from graph_database import empty_neo4j, neo4j_address
 from services import NAMES, neo4j_server, postgres_server, qdrant_server
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
+
+from agentic_rag_backend.models.embedding import bundled
 
 __all__ = [
     "_migrated_postgres",
@@ -23,6 +27,22 @@ __all__ = [
 
 _FIRST_S = 600
 """The first test that needs a server waits until it has started."""
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _one_encoder() -> Iterator[None]:
+    """Load the bundled encoder once a process: it takes a quarter of a second, each time that stores are opened."""
+
+    def of_file(path: Path) -> tuple[Path, int, int]:
+        return path, path.stat().st_mtime_ns, path.stat().st_size
+
+    load_sessions, load_tokenizer = bundled._sessions, bundled.load_tokenizer
+    sessions = functools.cache(lambda file, cores: load_sessions(file[0], cores))
+    tokenizers = functools.cache(lambda file: load_tokenizer(file[0]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundled, "_sessions", lambda path, cores: sessions(of_file(path), cores))
+        patch.setattr(bundled, "load_tokenizer", lambda path: tokenizers(of_file(path)))
+        yield
 
 
 @pytest.fixture(autouse=True)

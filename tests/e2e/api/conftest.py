@@ -7,7 +7,9 @@ no word which only the other tenant's documents hold is in it.
 from __future__ import annotations
 
 import asyncio
+import copy
 import json
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -249,23 +251,45 @@ async def add_tenant(http: httpx.AsyncClient, name: str, *scopes: str) -> list[C
     return clients
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """Two tenants with documents and communities; dual-level retrieval is off, as by default."""
-    async with open_container(settings_for(tmp_path_factory.mktemp("world"))) as container, serving(container) as http:
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A folder of stores with two tenants, to be copied, and what belongs to it."""
+
+    folder: Path
+    callers: dict[str, Caller]
+    documents: dict[str, dict[str, dict[str, Any]]]
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """Fill stores once for all modules that a process of the test run works on."""
+    return asyncio.run(_filled(tmp_path_factory.mktemp("template") / "data"))
+
+
+async def _filled(folder: Path) -> Template:
+    async with open_container(settings_for(folder)) as container, serving(container) as http:
         alpha, writer, reader = await add_tenant(http, "alpha", "admin", "write", "read")
         (beta,) = await add_tenant(http, "beta", "admin")
+        callers = {"alpha": alpha.caller, "alpha_writer": writer.caller, "alpha_reader": reader.caller, "beta": beta.caller}
+        documents = {"alpha": await fill(alpha, "alpha"), "beta": await fill(beta, "beta")}
+    return Template(folder, callers, documents)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def world(template: Template, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    """Two tenants with documents and communities; dual-level retrieval is off, as by default."""
+    folder = tmp_path_factory.mktemp("world") / "data"
+    # Most of the files are holes, which a copy by Python would fill.
+    await asyncio.to_thread(subprocess.run, ["cp", "-a", "--sparse=always", template.folder, folder], check=True)
+    async with open_container(settings_for(folder)) as container, serving(container) as http:
         everyone = tuple(word for words in CANARIES.values() for word in words)
         yield World(
             container=container,
             app=http._transport.app,  # type: ignore[attr-defined]
             operator=Client(http, Caller("operator", OPERATOR_KEY)),
             nobody=Client(http, Caller("nobody", None, forbidden=everyone)),
-            alpha=alpha,
-            alpha_writer=writer,
-            alpha_reader=reader,
-            beta=beta,
-            documents={"alpha": await fill(alpha, "alpha"), "beta": await fill(beta, "beta")},
+            documents=copy.deepcopy(template.documents),
+            **{name: Client(http, caller) for name, caller in template.callers.items()},
         )
 
 
