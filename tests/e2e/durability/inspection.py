@@ -12,7 +12,8 @@ from typing import Any
 
 from qdrant_edge import EdgeShard, ScrollRequest
 
-from agentic_rag_backend.stores.vector.base import Collection, NodeKind, filterable
+from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.edge.folder import read_pointer
 from agentic_rag_backend.stores.vector.tags import tags_of

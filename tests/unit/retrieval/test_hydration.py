@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import matches
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.hydration import entities_of, filter_fields, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 
@@ -51,7 +51,7 @@ async def test_confidence_counts_as_one_where_it_is_absent(query: Make, visible:
 
 
 def test_a_documents_own_fields_win_over_metadata_of_the_same_name(visible: Make) -> None:
-    fields = filter_fields(visible("c1", document_id="d9", title="forged", key="forged", author="Mara"))
+    fields = visible("c1", document_id="d9", title="forged", key="forged", author="Mara").fields
     assert fields == {"document_id": "d9", "key": "c1", "title": "Title of c1", "author": "Mara"}
     assert matches(parse_filter({"metadata.title": "Title of c1"}), fields)  # type: ignore[arg-type]
 

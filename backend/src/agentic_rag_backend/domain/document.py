@@ -11,6 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from agentic_rag_backend.domain.filters import filterable
 from agentic_rag_backend.domain.tenant import TenantId
 
 _NAMESPACE = uuid.UUID("5f0c2f0e-52f4-5b39-9d1c-6a3f3c1c7f11")
@@ -154,3 +155,9 @@ class VisibleChunk:
     document_title: str
     document_key: str | None
     metadata: Mapping[str, Any]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The fields that a filter compares."""
+        document_id = self.chunk.document_id
+        return filterable(self.metadata, document_id=document_id, key=self.document_key, title=self.document_title)

@@ -23,6 +23,13 @@ VALID_FROM = "valid_from"
 VALID_TO = "valid_to"
 DOCUMENT_FIELDS = ("document_id", "key", "title")
 """Fields that are not metadata; every other field name is a metadata key."""
+RESERVED_FIELDS = frozenset({"tenant_id", "group_id", "visible", "version", "generation", "kind"})
+"""Fields that no request can filter on."""
+
+
+def filterable(metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None) -> dict[str, Any]:
+    """Return the fields that a filter compares: the metadata, and `DOCUMENT_FIELDS`, which win over metadata of the same name."""
+    return {**metadata, "document_id": document_id, "key": key, "title": title}
 
 
 @dataclass(frozen=True, slots=True)

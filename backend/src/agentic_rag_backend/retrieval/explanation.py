@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, And, Compar
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.candidates import LEG_LIMIT
-from agentic_rag_backend.retrieval.hydration import filter_fields, in_time
+from agentic_rag_backend.retrieval.hydration import in_time
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
 
 LOOKED_AT = 1_000
@@ -120,7 +120,7 @@ def _reasons(
         return (Dropped(by="state", detail=f"the document is {document.state.value}: it has no chunk that may be shown"),)
     if rank is not None:
         return (Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}"),)
-    fields = filter_fields(one)
+    fields = one.fields
     reasons = [
         Dropped(by="filters", detail=f"{told(part)} does not hold: the document has {_held(part, fields)}")
         for part in _parts(query.filters)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
 
@@ -30,7 +29,7 @@ def passes(query: Query, visible: VisibleChunk) -> bool:
     """
     if not query.seen.agree(visible.chunk.document_id, visible.chunk.version):
         return False
-    if query.filters is not None and not matches(query.filters, filter_fields(visible)):
+    if query.filters is not None and not matches(query.filters, visible.fields):
         return False
     return in_time(query, visible)
 
@@ -45,15 +44,6 @@ def in_time(query: Query, visible: VisibleChunk) -> bool:
 def time_detail(query: Query) -> dict[str, str]:
     """Return what a trace says of the time that results had to be valid at."""
     return {"as_of": query.as_of.isoformat() if query.as_of is not None else "now"}
-
-
-def filter_fields(visible: VisibleChunk) -> dict[str, Any]:
-    """Return what filters see: the document's metadata with its own fields beside it."""
-    return dict(visible.metadata) | {
-        "document_id": visible.chunk.document_id,
-        "key": visible.document_key,
-        "title": visible.document_title,
-    }
 
 
 async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph | None, tuple[str, ...]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from agentic_rag_backend.domain.filters import filterable
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.stores.catalogue.base import Standing
 from agentic_rag_backend.stores.graph.base import HeldVersion
-from agentic_rag_backend.stores.vector.base import StoredPoint, filterable
+from agentic_rag_backend.stores.vector.base import StoredPoint
 from agentic_rag_backend.stores.vector.tags import tags_of
 
 Differences = dict[Kind, list[str]]

@@ -7,7 +7,7 @@ import reprlib
 from collections.abc import Mapping
 from typing import Any
 
-from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, Scalar
+from agentic_rag_backend.domain.filters import OPERATORS, RESERVED_FIELDS, And, Comparison, Filter, Not, Or, Scalar
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_DEPTH = 5
@@ -17,8 +17,6 @@ MAX_TEXT = 512
 MAX_INTEGER = 2**63 - 1
 DEFAULTS: Mapping[str, Scalar] = {"confidence": 1.0}
 """What a comparison takes for an absent field where the filter names no default."""
-RESERVED_FIELDS = frozenset({"tenant_id", "group_id", "visible", "version", "generation", "kind"})
-"""Names that a caller must not address: they decide what is visible, and to whom."""
 
 
 def parse_filter(value: Mapping[str, Any] | None) -> Filter | None:

@@ -9,7 +9,7 @@ from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.document import Document, DocumentState
-from agentic_rag_backend.domain.filters import And, Comparison, Filter, matches
+from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue import chunk_rows, results, revisions, standings, submissions, versions, visibility
@@ -103,8 +103,8 @@ def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filt
 
 
 def _passes(row: RowMapping, filter: Filter) -> bool:
-    own = {"document_id": row["id"], "key": public_key(row["key"], row["content_hash"]), "title": row["title"]}
-    return matches(filter, {**row["metadata"], **own})
+    key = public_key(row["key"], row["content_hash"])
+    return matches(filter, filterable(row["metadata"], document_id=row["id"], key=key, title=row["title"]))
 
 
 def _required_ids(filter: Filter | None) -> list[str]:

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.filters import Filter
+from agentic_rag_backend.domain.filters import Filter, filterable
 from agentic_rag_backend.domain.tenant import TenantId
 
 Vector = NDArray[np.float32]
@@ -52,18 +52,13 @@ class NodeKind(StrEnum):
     RAPTOR = "raptor"
 
 
-def filterable(metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None) -> dict[str, Any]:
-    """Return what filters see: the metadata and beside it the document fields, which win over metadata of the same name."""
-    return {**metadata, "document_id": document_id, "key": key, "title": title}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPoint:
     """One thing to be found. ``dense`` has the collection's dimension, or is None; ``text`` is what BM25 reads, or None.
 
     ``id`` is a uuid string, unique within tenant and collection; a community's is `domain.graph.community_point_id`.
     ``document_id`` and ``version`` (none counts as 0) let chunks be purged by document; ``generation`` is a community's.
-    ``metadata`` is the document's: JSON values, filtered together with the document fields (`filterable`).
+    ``metadata`` is the document's: JSON values, filtered together with the document fields (`domain.filters.filterable`).
     """
 
     id: str
@@ -79,7 +74,7 @@ class VectorPoint:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What filters see of this point."""
+        """The fields that a filter compares."""
         return filterable(self.metadata, document_id=self.document_id, key=self.key, title=self.title)
 
 

@@ -41,6 +41,7 @@ from qdrant_edge import (
 )
 from qdrant_edge import Filter as EngineFilter
 
+from agentic_rag_backend.domain.filters import filterable
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import (
@@ -52,7 +53,6 @@ from agentic_rag_backend.stores.vector.base import (
     Vector,
     VectorPoint,
     VectorSearch,
-    filterable,
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS

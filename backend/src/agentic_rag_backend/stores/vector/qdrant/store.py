@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from qdrant_client import AsyncQdrantClient, models
 
+from agentic_rag_backend.domain.filters import filterable
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.ownership import Owner
@@ -31,7 +32,6 @@ from agentic_rag_backend.stores.vector.base import (
     Vector,
     VectorPoint,
     VectorSearch,
-    filterable,
 )
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.conditions import TAGS, reads_values, select
