@@ -21,7 +21,7 @@ from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_ma
 from agentic_rag_backend.knowledge.extraction.questions import query_names, query_phrases
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
-from agentic_rag_backend.retrieval.strategies.dual_level import preset_for
+from agentic_rag_backend.retrieval.queries.weights import preset_for
 
 TENANT = TenantId("t_" + "1" * 32)
 UNITS = (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.filters import OPERATORS
 from agentic_rag_backend.generation.service import GENERATORS
+from agentic_rag_backend.retrieval.queries.weights import PRESETS
 from agentic_rag_backend.retrieval.registry import STRATEGIES
-from agentic_rag_backend.retrieval.strategies.dual_level import PRESETS
 
 Rows = Sequence[Sequence[str]]
 

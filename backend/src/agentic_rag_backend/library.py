@@ -13,13 +13,12 @@ from typing import Any
 import structlog
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.queries import query_of, strategy_of, with_warnings
 from agentic_rag_backend.api.schemas.search import SearchBody
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.job import Job, JobState
-from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
 from agentic_rag_backend.errors import (
     Conflict,
@@ -32,6 +31,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.llm.base import Message
+from agentic_rag_backend.retrieval.queries.building import BuiltQuery
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
 from agentic_rag_backend.wording import said
@@ -148,8 +148,9 @@ class Embedded:
             InvalidRequest: a value is outside its limits.
             FeatureDisabled: dual_level was named and is switched off.
         """
-        query, warnings, strategy = await self._query(question, options)
-        return with_warnings(await self.container.retrievers.get(strategy).retrieve(query), warnings)
+        asked = await self._query(question, options)
+        found = await self.container.retrievers.get(asked.strategy).retrieve(asked.query)
+        return found.with_warnings(asked.warnings)
 
     async def ask(
         self, question: str, *, generator: str | None = None, history: Sequence[Message] = (), **options: Any
@@ -165,19 +166,17 @@ class Embedded:
             InvalidRequest: a value is outside its limits.
             ModelUnavailable: the language model failed.
         """
-        query, warnings, strategy = await self._query(question, options)
-        answer = await self.container.answers.answer(query, strategy=strategy, generator=generator, history=history)
-        return replace(answer, retrieval=with_warnings(answer.retrieval, warnings))
+        asked = await self._query(question, options)
+        answer = await self.container.answers.answer(asked.query, strategy=asked.strategy, generator=generator, history=history)
+        return replace(answer, retrieval=answer.retrieval.with_warnings(asked.warnings))
 
-    async def _query(self, question: str, options: Mapping[str, Any]) -> tuple[Query, tuple[str, ...], str]:
+    async def _query(self, question: str, options: Mapping[str, Any]) -> BuiltQuery:
         try:
             body = SearchBody.model_validate({**options, "query": question})
         except ValidationError as error:
             told = (f"{'.'.join(map(str, item['loc']))}: {said(item)}" for item in error.errors(include_url=False))
             raise InvalidRequest("; ".join(told)) from None
-        strategy = strategy_of(self.container, body)
-        query, warnings = query_of(self.container, await self._principal(), body, strategy)
-        return query, warnings, strategy
+        return self.container.queries.build(body.request(), await self._principal())
 
     async def _principal(self) -> Principal:
         # Read anew each time, so that a flag switched meanwhile acts at once.

@@ -38,7 +38,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     tree = await services.catalogue.trees.pointer(tenant.id)
     states = await model_states(services)
     dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
-    weights = services.defaults.level_weights(caller.flags)
+    weights = services.defaults.weights.of_tenant(caller.flags)
     return {
         "version": __version__,
         "profile": _profile(services),

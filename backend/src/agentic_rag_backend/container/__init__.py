@@ -57,6 +57,7 @@ from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.queries.building import QueryBuilder
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
 from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
@@ -94,6 +95,7 @@ class Container:
     authenticator: Authenticator
     features: Features
     defaults: RequestDefaults
+    queries: QueryBuilder
     ingestion: IngestionService
     reconciler: Reconciler
     communities: CommunityService
@@ -186,6 +188,7 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
     # Beside the commits, for each of which it takes the tenant's turn only to mend something.
     queue.register(RECONCILE, QueueName.PREPARE, reconciler.reconcile_v1)
     queue.register(IMPORT, QueueName.PREPARE, transfer.import_v1)
+    defaults = request_defaults(settings, features)
     calls = fast_calls(settings, adapters.model)
     readable = _readable(settings, adapters)
     retrievers = RetrieverRegistry(
@@ -212,7 +215,8 @@ async def _compose(settings: Settings, stack: AsyncExitStack, *, work: bool) -> 
         tenants=tenants,
         authenticator=_authenticator(settings, catalogue),
         features=features,
-        defaults=request_defaults(settings, features),
+        defaults=defaults,
+        queries=QueryBuilder(retrievers, defaults, features, adapters.embedder, default_strategy=settings.default_strategy),
         ingestion=ingestion,
         reconciler=reconciler,
         communities=communities,

@@ -104,9 +104,8 @@ def request_defaults(settings: Settings, features: Features) -> RequestDefaults:
 
 
 def dual_level_options(settings: Settings) -> DualLevelOptions:
-    """Return the weights and floors of dual-level retrieval."""
+    """Return the floors of dual-level retrieval, and how its low level searches."""
     return DualLevelOptions(
-        weights=level_weights(settings),
         low_min_score=settings.dual_level_low_min_score,
         high_min_score=settings.dual_level_high_min_score,
         low_strategy=settings.dual_level_low_strategy,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -20,6 +20,10 @@ class LevelWeights:
 
     low: float
     high: float
+
+
+BALANCED = LevelWeights(0.6, 0.4)
+"""Weights where nothing says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +61,7 @@ class SeenVersions:
 class Query:
     """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
 
-    ``weights`` and ``leg_weights`` are None where the deployment's apply. ``as_of`` is None where the request names no time;
+    ``leg_weights`` is None where the deployment's apply. ``as_of`` is None where the request names no time;
     results are then those that are valid at ``asked_at``.
     """
 
@@ -65,7 +69,7 @@ class Query:
     text: str
     limit: int = 5
     high_limit: int = 5
-    weights: LevelWeights | None = None
+    weights: LevelWeights = BALANCED
     leg_weights: LegWeights | None = None
     filters: Filter | None = None
     as_of: datetime | None = None
@@ -219,3 +223,9 @@ class Retrieval:
     usage: Usage = field(default_factory=Usage)
     """Of the language model, where a strategy asks one to retrieve."""
     trace: Trace
+
+    def with_warnings(self, warnings: tuple[str, ...]) -> Retrieval:
+        """Return the same with warnings about the request, which come first."""
+        if not warnings:
+            return self
+        return replace(self, trace=replace(self.trace, warnings=(*warnings, *self.trace.warnings)))

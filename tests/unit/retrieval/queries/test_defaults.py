@@ -73,8 +73,8 @@ def test_a_request_wins_over_its_preset_that_over_the_tenant_and_that_over_the_d
     assert low({AUTO_WEIGHTS: True}, "Why was the harbour closed?") == 0.3
     assert low({AUTO_WEIGHTS: True}) == 0.5
     assert low({LOW_WEIGHT: 0.9}, "Why was the harbour closed?", preset="auto") == 0.3
-    assert defaults.level_weights({LOW_WEIGHT: 0.8}) == LevelWeights(0.8, pytest.approx(0.2))
-    assert defaults.level_weights({}) == LevelWeights(0.5, 0.5)
+    assert defaults.weights.of_tenant({LOW_WEIGHT: 0.8}) == LevelWeights(0.8, pytest.approx(0.2))
+    assert defaults.weights.of_tenant({}) == LevelWeights(0.5, 0.5)
 
 
 def test_hybrid_takes_the_weights_of_its_legs(defaults: RequestDefaults) -> None:

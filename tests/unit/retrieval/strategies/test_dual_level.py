@@ -7,14 +7,11 @@ from dataclasses import dataclass, field
 
 import pytest
 import structlog
-from hypothesis import given
-from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.query import FactHit, Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
-from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest, ModelUnavailable, StoreUnavailable
-from agentic_rag_backend.retrieval.strategies.dual_level import PRESETS, DualLevel, DualLevelOptions, choose_weights, preset_for
+from agentic_rag_backend.domain.query import BALANCED, FactHit, Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.errors import FeatureDisabled, ModelUnavailable, StoreUnavailable
+from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 
-BALANCED = PRESETS["balanced"]
 Ask = Callable[..., Query]
 
 
@@ -69,87 +66,6 @@ def dual(low_level: Level, high_level: Level, **options: object) -> DualLevel:
     return DualLevel(low_level, high_level, DualLevelOptions(**options))  # type: ignore[arg-type]
 
 
-# --- weights ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("given_weights", "chosen"),
-    [
-        ((None, None), BALANCED),
-        ((0.7, None), LevelWeights(0.7, 0.3)),
-        ((None, 0.7), LevelWeights(0.3, 0.7)),
-        ((0.7, 0.3), LevelWeights(0.7, 0.3)),
-        ((0.0, None), LevelWeights(0.0, 1.0)),
-        ((None, 0.0), LevelWeights(1.0, 0.0)),
-        ((0, 1), LevelWeights(0.0, 1.0)),
-        ((1.0, None), LevelWeights(1.0, 0.0)),
-    ],
-)
-def test_one_weight_makes_the_other(given_weights: tuple[float | None, float | None], chosen: LevelWeights) -> None:
-    weights, warnings = choose_weights(*given_weights)
-    assert (weights.low, weights.high) == pytest.approx((chosen.low, chosen.high))
-    assert warnings == ()
-
-
-@pytest.mark.parametrize(
-    ("given_weights", "share"), [((0.9, 0.9), 0.5), ((0.2, 0.6), 0.25), ((1.0, 1.0), 0.5), ((0.1, 0.0), 1.0)]
-)
-def test_other_sums_are_normalised_and_said_so(given_weights: tuple[float, float], share: float) -> None:
-    with structlog.testing.capture_logs() as logged:
-        weights, warnings = choose_weights(*given_weights)
-    assert weights.low == pytest.approx(share)
-    assert len(warnings) == 1
-    assert "normalised" in warnings[0]
-    assert [entry["event"] for entry in logged] == ["dual_level_weights_normalised"]
-
-
-UNIT = st.floats(0, 1)
-
-
-@given(st.none() | UNIT, st.none() | UNIT, st.none() | st.sampled_from(sorted(PRESETS)))
-def test_weights_sum_to_one(low_weight: float | None, high_weight: float | None, preset: str | None) -> None:
-    if low_weight == 0 and high_weight == 0:
-        return
-    weights, _ = choose_weights(low_weight, high_weight, preset=preset)
-    assert weights.low + weights.high == pytest.approx(1.0)
-    assert 0.0 <= weights.low <= 1.0
-    assert 0.0 <= weights.high <= 1.0
-    if low_weight and high_weight:
-        assert weights.low / weights.high == pytest.approx(low_weight / high_weight)
-
-
-@pytest.mark.parametrize("name", sorted(PRESETS))
-def test_presets_sum_to_one_and_stand_alone(name: str) -> None:
-    assert PRESETS[name].low + PRESETS[name].high == pytest.approx(1.0)
-    assert choose_weights(None, None, preset=name, default=LevelWeights(0.9, 0.1)) == (PRESETS[name], ())
-
-
-def test_what_is_given_wins_over_a_preset_and_a_preset_over_the_default() -> None:
-    assert choose_weights(0.9, None, preset="conceptual")[0].low == 0.9
-    assert choose_weights(None, None, default=LevelWeights(0.25, 0.75))[0] == LevelWeights(0.25, 0.75)
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf"), -0.1, 1.1])
-@pytest.mark.parametrize("position", [0, 1])
-def test_weights_outside_their_range_are_refused(bad: float, position: int) -> None:
-    values: list[float | None] = [None, None]
-    values[position] = bad
-    with pytest.raises(InvalidRequest, match=rf"{('low', 'high')[position]}_weight must be a number from 0 to 1; got {bad}"):
-        choose_weights(*values)
-
-
-def test_two_zeros_are_refused() -> None:
-    with pytest.raises(InvalidRequest, match=r"must not both be 0; got 0\.0 and 0\.0"):
-        choose_weights(0.0, 0.0)
-
-
-def test_an_unknown_preset_is_refused_even_beside_weights() -> None:
-    with pytest.raises(InvalidRequest, match="preset must be one of factoid, conceptual, balanced, research; got 'facts'"):
-        choose_weights(0.5, 0.5, preset="facts")
-    with pytest.raises(InvalidRequest, match="got ''"):
-        choose_weights(None, None, preset="")
-
-
 # --- both levels -----------------------------------------------------------------------------------------------------
 
 
@@ -173,13 +89,13 @@ async def test_both_levels_answer(ask: Ask, hit: Callable[..., Hit]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("in_query", "effective"), [(None, LevelWeights(0.5, 0.5)), (LevelWeights(0.9, 0.1), LevelWeights(0.9, 0.1))]
+    ("in_query", "effective"), [({}, LevelWeights(0.6, 0.4)), ({"weights": LevelWeights(0.9, 0.1)}, LevelWeights(0.9, 0.1))]
 )
-async def test_the_querys_weights_come_before_the_defaults(
-    ask: Ask, hit: Callable[..., Hit], in_query: LevelWeights | None, effective: LevelWeights
+async def test_the_weights_are_the_querys(
+    ask: Ask, hit: Callable[..., Hit], in_query: dict[str, LevelWeights], effective: LevelWeights
 ) -> None:
-    retriever = dual(Level(low(hit("c1"))), Level(high(theme("t1", 0.9))), weights=LevelWeights(0.5, 0.5))
-    assert (await retriever.retrieve(ask(weights=in_query))).weights == effective
+    retriever = dual(Level(low(hit("c1"))), Level(high(theme("t1", 0.9))))
+    assert (await retriever.retrieve(ask(**in_query))).weights == effective
 
 
 async def test_they_run_at_the_same_time(ask: Ask, hit: Callable[..., Hit]) -> None:
@@ -350,19 +266,3 @@ async def test_switched_off_nothing_is_asked(query: Ask, hit: Callable[..., Hit]
     with pytest.raises(FeatureDisabled, match="DUAL_LEVEL_RETRIEVAL_ENABLED"):
         await dual(chunks, themes).retrieve(query(dual_level=False))
     assert chunks.asked == themes.asked == []
-
-
-@pytest.mark.parametrize(
-    ("question", "preset"),
-    [
-        ("Why was the harbour closed?", "conceptual"),
-        ("What role does the bank play?", "conceptual"),
-        ("Who opened the quay?", "factoid"),
-        ("When was the quay opened?", "factoid"),
-        ("How many boats are there?", "factoid"),
-        ("harbour quay", None),
-    ],
-)
-def test_the_form_of_a_question_tells_its_weights(question: str, preset: str | None) -> None:
-    assert preset_for(question) == preset
-    assert preset is None or preset in PRESETS

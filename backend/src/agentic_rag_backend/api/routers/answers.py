@@ -14,7 +14,7 @@ from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.errors import problem_body, request_id_of
 from agentic_rag_backend.api.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.queries import limit_time, query_of, strategy_of, trace_meta, with_warnings
+from agentic_rag_backend.api.queries import accept, trace_meta
 from agentic_rag_backend.api.responses import Envelope, enveloped
 from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, AnswerView, CitationView, SearchView, UsageView
 from agentic_rag_backend.api.streaming import Events, event, event_content, event_stream
@@ -56,25 +56,23 @@ class _Asked(TypedDict):
 @reads(lambda _: QUERY_BYTES + HISTORY_BYTES)
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
     """Answer, or refuse (`grounded: false`) where the documents do not say."""
-    limit_time(request, body)
-    strategy = strategy_of(services, body)
-    query, warnings = query_of(services, caller, body, strategy)
+    built = accept(request, services, caller, body)
     asked: _Asked = {
-        "strategy": strategy,
+        "strategy": built.strategy,
         "generator": body.generator,
         "history": [Message(turn.role, turn.content) for turn in body.history],
         "citation_style": body.citation_style,
     }
     if body.stream:
-        stream = services.answers.stream(query, **asked)
+        stream = services.answers.stream(built.query, **asked)
         first = await anext(stream)
         if isinstance(first, ErrorEvent):
             raise first.error  # nothing was sent yet, so it can still be a response of its own
         if isinstance(first, RetrievalEvent):
-            first = RetrievalEvent(with_warnings(first.retrieval, warnings))
+            first = RetrievalEvent(first.retrieval.with_warnings(built.warnings))
         return event_stream(request, _sent(first, stream, request_id_of(request)))
-    written = await services.answers.answer(query, **asked)
-    return enveloped(request, AnswerView.of(written), **trace_meta(written.retrieval, warnings))
+    written = await services.answers.answer(built.query, **asked)
+    return enveloped(request, AnswerView.of(written), **trace_meta(written.retrieval, built.warnings))
 
 
 async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], request_id: str) -> Events:

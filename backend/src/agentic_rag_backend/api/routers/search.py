@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.queries import dual_level_query, limit_time, query_of, strategy_of, trace_meta
+from agentic_rag_backend.api.queries import accept, trace_meta
 from agentic_rag_backend.api.responses import Envelope, enveloped
 from agentic_rag_backend.api.schemas.explanation import ExplainBody, ExplainView
 from agentic_rag_backend.api.schemas.search import (
@@ -25,7 +25,6 @@ from agentic_rag_backend.api.schemas.search import (
 )
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import LevelWeights, Retrieval
-from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 
 router = APIRouter(tags=["search"], route_class=JsonRoute)
 
@@ -33,11 +32,9 @@ router = APIRouter(tags=["search"], route_class=JsonRoute)
 @router.post("/search", response_model=Envelope[SearchView], summary="Find chunks, facts and themes")
 async def search(request: Request, services: Services, caller: Reader, body: SearchBody) -> dict[str, Any]:
     """Retrieve without writing an answer."""
-    limit_time(request, body)
-    strategy = strategy_of(services, body)
-    query, warnings = query_of(services, caller, body, strategy)
-    found = await services.retrievers.get(strategy).retrieve(query)
-    return enveloped(request, SearchView.of(found), **trace_meta(found, warnings))
+    asked = accept(request, services, caller, body)
+    found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
+    return enveloped(request, SearchView.of(found), **trace_meta(found, asked.warnings))
 
 
 @router.post(
@@ -48,11 +45,10 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
 )
 async def explain(request: Request, services: Services, caller: Reader, body: ExplainBody) -> dict[str, Any]:
     """Return the document's rank in each leg and in the result, and what dropped it."""
-    limit_time(request, body)
-    strategy = strategy_of(services, body)
-    query, warnings = query_of(services, caller, body, strategy)
-    found = await services.explainer.explain(query, body.document_id, strategy=strategy)
-    return enveloped(request, ExplainView.of(found, limit=query.limit), warnings=[*warnings, *found.trace.warnings])
+    asked = accept(request, services, caller, body)
+    found = await services.explainer.explain(asked.query, body.document_id, strategy=asked.strategy)
+    view = ExplainView.of(found, limit=asked.query.limit)
+    return enveloped(request, view, warnings=[*asked.warnings, *found.trace.warnings])
 
 
 @router.post(
@@ -63,12 +59,11 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
 )
 async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
     """Return chunks and communities with their scores and, unless told otherwise, a cited answer made from both."""
-    limit_time(request, body)
     started = time.perf_counter()
-    query, warnings = dual_level_query(services, caller, body)
-    found = await services.retrievers.get(DUAL_LEVEL).retrieve(query)
+    asked = accept(request, services, caller, body)
+    found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
     retrieved = time.perf_counter()
-    answer = await services.answers.synthesise(query, found, prompt=body.prompt) if body.synthesize else None
+    answer = await services.answers.synthesise(asked.query, found, prompt=body.prompt) if body.synthesize else None
     ended = time.perf_counter()
     times = {
         "retrieval": round((retrieved - started) * 1000, 2),
@@ -78,7 +73,7 @@ async def dual_level(request: Request, services: Services, caller: Reader, body:
     # The answer's retrieval is the same, with what the answer had to be written without.
     found = answer.retrieval if answer else found
     view = _view(body.query, found, answer, found.weights or LevelWeights(0.0, 0.0), times)
-    return enveloped(request, view, **trace_meta(found, warnings))
+    return enveloped(request, view, **trace_meta(found, asked.warnings))
 
 
 def _view(query: str, found: Retrieval, answer: Answer | None, weights: LevelWeights, times: dict[str, float]) -> DualLevelView:

@@ -13,6 +13,9 @@ from agentic_rag_backend.api.schemas.documents import Location, location_of
 from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.retrieval.queries.building import SearchRequest
+from agentic_rag_backend.retrieval.queries.defaults import Wanted
+from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 
 MAX_QUERY_CHARACTERS = 8000
 MAX_TURNS = 20
@@ -90,6 +93,18 @@ class SearchBody(Question):
         begin, end = period
         return begin if begin == end else end - timedelta(microseconds=1)
 
+    def request(self) -> SearchRequest:
+        """Return the search that the body asks for."""
+        return SearchRequest(
+            text=self.query,
+            strategy=self.strategy,
+            wanted=Wanted(limit=self.limit, **(self.weights.model_dump() if self.weights is not None else {})),
+            filters=self.filters,
+            as_of=self.as_of,
+            options=self.options,
+            timeout_ms=self.timeout_ms,
+        )
+
 
 class Turn(Body):
     role: Literal["user", "assistant"]
@@ -130,6 +145,17 @@ class DualLevelBody(Question):
         max_length=4000,
         description="prompt text used instead of the built-in one; must hold {{passages}} and {{question}}",
     )
+
+    def request(self) -> SearchRequest:
+        """Return the search that the body asks for."""
+        wanted = Wanted(
+            low_limit=self.low_limit,
+            high_limit=self.high_limit,
+            low=self.low_weight,
+            high=self.high_weight,
+            preset=self.preset,
+        )
+        return SearchRequest(text=self.query, strategy=DUAL_LEVEL, wanted=wanted, timeout_ms=self.timeout_ms)
 
 
 class EntityView(View):

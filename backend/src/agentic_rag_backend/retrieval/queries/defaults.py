@@ -8,16 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import structlog
-
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.weights import shares
-from agentic_rag_backend.retrieval.strategies.dual_level import AUTO, choose_weights, preset_for
+from agentic_rag_backend.retrieval.queries.weights import LevelPolicy, choose_leg_weights
 from agentic_rag_backend.retrieval.strategies.global_search import MOST_THEMES
-from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT, Features
-
-_log = structlog.get_logger(__name__)
+from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 DEFAULT_LIMIT = 5
 _LEVELS = ("low", "high", "preset")
@@ -72,13 +67,7 @@ class RequestDefaults:
         self._features = features
         self.low_limit = low_limit
         self.high_limit = high_limit
-        self._weights = weights
-
-    def level_weights(self, flags: Mapping[str, object]) -> LevelWeights:
-        """Return the weights of a tenant's request that names none and has no form that decides them."""
-        if LOW_WEIGHT not in flags:
-            return self._weights
-        return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
+        self.weights = LevelPolicy(features, weights)
 
     def resolve(self, wanted: Wanted, *, strategy: str, question: str, flags: Mapping[str, object]) -> Resolved:
         """Return limits and weights for a request.
@@ -93,20 +82,17 @@ class RequestDefaults:
         given = wanted.weights_given()
         _check_taken(strategy, given)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
-        weights, warnings = self._level_weights(wanted, question, flags)
+        weights, warnings = self.weights.choose(wanted.low, wanted.high, wanted.preset, question=question, flags=flags)
         if given and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
-        legs = shares(wanted.dense, wanted.sparse, names=("weights.dense", "weights.sparse"))
-        if legs is not None and legs.warning is not None:
-            _log.warning("hybrid_weights_normalised", dense=wanted.dense, sparse=wanted.sparse)
-            warnings = (legs.warning,)
+        leg_weights, about_legs = choose_leg_weights(wanted.dense, wanted.sparse)
         low_limit, high_limit = self._limits(wanted, strategy, both_levels)
         return Resolved(
             limit=low_limit,
             high_limit=high_limit,
             weights=weights,
-            leg_weights=LegWeights(legs.first, legs.second) if legs is not None else None,
-            warnings=warnings,
+            leg_weights=leg_weights,
+            warnings=about_legs or warnings,
         )
 
     def _limits(self, wanted: Wanted, strategy: str, both_levels: bool) -> tuple[int, int]:
@@ -117,12 +103,6 @@ class RequestDefaults:
         if strategy == "community":
             return low, wanted.limit or self.high_limit
         return low, wanted.high_limit or min(wanted.limit or self.high_limit, self.high_limit)
-
-    def _level_weights(self, wanted: Wanted, question: str, flags: Mapping[str, object]) -> tuple[LevelWeights, tuple[str, ...]]:
-        preset = wanted.preset
-        if preset == AUTO or (preset is None and self._features.enabled(AUTO_WEIGHTS, flags)):
-            preset = preset_for(question)
-        return choose_weights(wanted.low, wanted.high, preset=preset, default=self.level_weights(flags))
 
 
 def _check_taken(strategy: str, given: tuple[str, ...]) -> None:

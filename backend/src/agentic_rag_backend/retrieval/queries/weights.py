@@ -1,11 +1,38 @@
-"""Two shares of one whole: the check, completion and normalisation that every pair of weights goes through."""
+"""Weights of the two levels and of the two legs of hybrid search: presets, defaults, and which of several values wins.
+
+Explicit weights win over a preset, a preset over the tenant's flag, and that over the settings of the deployment.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
+import structlog
+
+from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
+from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
 
+_log = structlog.get_logger(__name__)
+
+LEG_WEIGHTS = LegWeights(0.7, 0.3)
+"""Best of .5 to .9 by the worse of MuSiQue and HotpotQA."""
+PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
+    {
+        "factoid": LevelWeights(0.8, 0.2),
+        "conceptual": LevelWeights(0.3, 0.7),
+        "balanced": BALANCED,
+        "research": LevelWeights(0.5, 0.5),
+    }
+)
+AUTO = "auto"
+"""In place of a preset's name: the one that fits the question's form."""
+_BY_FORM: Mapping[Asked, str] = MappingProxyType(
+    {Asked.THEME: "conceptual", Asked.NAME: "factoid", Asked.TIME: "factoid", Asked.NUMBER: "factoid"}
+)
 _SUM_TOLERANCE = 1e-9
 
 
@@ -47,3 +74,75 @@ def normalised(one: float, other: float, *, names: tuple[str, str]) -> Shares:
         return Shares(one, other)
     warning = f"weights {one} and {other} sum to {total:g}, not 1: normalised"
     return Shares(one / total, other / total, warning)
+
+
+def preset_for(question: str) -> str | None:
+    """Return the preset that fits what a question asks for, an account or a name, time or number; None if it does not tell."""
+    return _BY_FORM.get(asked_for(question))
+
+
+def choose_weights(
+    low: float | None, high: float | None, *, preset: str | None = None, default: LevelWeights = BALANCED
+) -> tuple[LevelWeights, tuple[str, ...]]:
+    """Return weights that sum to 1, and warnings: explicit weights win over a preset, a preset over the default.
+
+    One of the two given makes the other 1 − it.
+
+    Raises:
+        InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
+    """
+    given = shares(low, high, names=("low_weight", "high_weight"))
+    if preset is not None and preset not in PRESETS:
+        raise InvalidRequest(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
+    if given is None:
+        return (PRESETS[preset] if preset else default), ()
+    if given.warning is None:
+        return LevelWeights(given.first, given.second), ()
+    _log.warning("dual_level_weights_normalised", low=low, high=high)
+    return LevelWeights(given.first, given.second), (given.warning,)
+
+
+def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWeights | None, tuple[str, ...]]:
+    """Return weights of the legs that sum to 1, None for the deployment's, and warnings.
+
+    Raises:
+        InvalidRequest: a weight is not a number in [0, 1], or both are 0.
+    """
+    given = shares(dense, sparse, names=("weights.dense", "weights.sparse"))
+    if given is None:
+        return None, ()
+    if given.warning is None:
+        return LegWeights(given.first, given.second), ()
+    _log.warning("hybrid_weights_normalised", dense=dense, sparse=sparse)
+    return LegWeights(given.first, given.second), (given.warning,)
+
+
+class LevelPolicy:
+    """Weights of the two levels by request, tenant and deployment.
+
+    Args:
+        features: the flags.
+        deployment: the weights of tenants that set none.
+    """
+
+    def __init__(self, features: Features, deployment: LevelWeights) -> None:
+        self._features = features
+        self._deployment = deployment
+
+    def of_tenant(self, flags: Mapping[str, object]) -> LevelWeights:
+        """Return the weights of a tenant's request that names none and has no form that decides them."""
+        if LOW_WEIGHT not in flags:
+            return self._deployment
+        return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
+
+    def choose(
+        self, low: float | None, high: float | None, preset: str | None, *, question: str, flags: Mapping[str, object]
+    ) -> tuple[LevelWeights, tuple[str, ...]]:
+        """Return the weights of a request, and warnings about what was adjusted.
+
+        Raises:
+            InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
+        """
+        if preset == AUTO or (preset is None and self._features.enabled(AUTO_WEIGHTS, flags)):
+            preset = preset_for(question)
+        return choose_weights(low, high, preset=preset, default=self.of_tenant(flags))

@@ -6,76 +6,32 @@ Either level may fail or find nothing above its floor; then the other answers al
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 import structlog
 
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
-from agentic_rag_backend.domain.questions import Asked, asked_for
-from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever, timed
-from agentic_rag_backend.retrieval.queries.weights import shares
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 
 _log = structlog.get_logger(__name__)
 
-PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
-    {
-        "factoid": LevelWeights(0.8, 0.2),
-        "conceptual": LevelWeights(0.3, 0.7),
-        "balanced": LevelWeights(0.6, 0.4),
-        "research": LevelWeights(0.5, 0.5),
-    }
-)
-AUTO = "auto"
-"""In place of a preset's name: the one that fits the question's form."""
 BEHIND = 50
 """Themes whose passages an answer may rest on where the high level answers alone."""
-_BY_FORM: Mapping[Asked, str] = MappingProxyType(
-    {Asked.THEME: "conceptual", Asked.NAME: "factoid", Asked.TIME: "factoid", Asked.NUMBER: "factoid"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualLevelOptions:
-    """Defaults of a tenant or deployment. Scores and weights in [0, 1]; a level below its floor counts as empty.
+    """How the levels are searched. Scores in [0, 1]; a level below its floor counts as empty.
 
     ``low_strategy`` finds the chunks where a request does not say what should.
     """
 
-    weights: LevelWeights = PRESETS["balanced"]
     low_min_score: float = 0.0
     high_min_score: float = 0.0
     low_strategy: LowStrategy = BY_FORM
-
-
-def preset_for(question: str) -> str | None:
-    """Return the preset that fits what a question asks for, an account or a name, time or number; None if it does not tell."""
-    return _BY_FORM.get(asked_for(question))
-
-
-def choose_weights(
-    low: float | None, high: float | None, *, preset: str | None = None, default: LevelWeights = PRESETS["balanced"]
-) -> tuple[LevelWeights, tuple[str, ...]]:
-    """Return weights that sum to 1, and warnings: explicit weights win over a preset, a preset over the default.
-
-    One of the two given makes the other 1 − it.
-
-    Raises:
-        InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
-    """
-    given = shares(low, high, names=("low_weight", "high_weight"))
-    if preset is not None and preset not in PRESETS:
-        raise InvalidRequest(f"preset must be one of {', '.join(PRESETS)}; got {preset!r}")
-    if given is None:
-        return (PRESETS[preset] if preset else default), ()
-    if given.warning is None:
-        return LevelWeights(given.first, given.second), ()
-    _log.warning("dual_level_weights_normalised", low=low, high=high)
-    return LevelWeights(given.first, given.second), (given.warning,)
 
 
 class DualLevel:
@@ -105,7 +61,6 @@ class DualLevel:
         """
         if not query.dual_level:
             raise FeatureDisabled("dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)")
-        weights = query.weights or self._options.weights
         outcome = await asyncio.gather(self._low.retrieve(query), self._high.retrieve(query), return_exceptions=True)
         low, low_problem = self._level(outcome[0], "low", self._options.low_min_score)
         # The floor says which level may answer; it says nothing where only one is left.
@@ -123,7 +78,7 @@ class DualLevel:
             hits=low.hits if low else (),
             facts=low.facts if low else (),
             themes=high.themes if high else (),
-            weights=_effective(weights, low, high),
+            weights=_effective(query.weights, low, high),
             backing=backing,
             relevance=max(low.relevance if low else 0.0, high.relevance if high else 0.0),
             trace=_trace(

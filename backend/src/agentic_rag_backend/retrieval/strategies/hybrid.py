@@ -11,6 +11,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.base import Stores, timed
 from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
 from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks
+from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
@@ -18,8 +19,6 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Legs
 
-LEG_WEIGHTS = LegWeights(0.7, 0.3)
-"""Best of .5 to .9 by the worse of MuSiQue and HotpotQA."""
 FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
 
 

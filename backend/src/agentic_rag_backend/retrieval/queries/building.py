@@ -1,0 +1,107 @@
+"""From a request to a `Query`: strategy, weights, filters and options, each refused where it is outside its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agentic_rag_backend.domain.query import Query
+from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, Wanted
+from agentic_rag_backend.retrieval.queries.filters import parse_filter
+from agentic_rag_backend.retrieval.registry import RetrieverRegistry, check_options
+from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchRequest:
+    """A search as a caller words it.
+
+    Attributes:
+        strategy: name or alias; None is the deployment's default.
+        wanted: limits and weights.
+        filters: in the JSON grammar of `parse_filter`.
+        options: of the strategy.
+        timeout_ms: milliseconds within which the request asks to be answered.
+    """
+
+    text: str
+    strategy: str | None = None
+    wanted: Wanted = field(default_factory=Wanted)
+    filters: Mapping[str, Any] | None = None
+    as_of: datetime | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    timeout_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltQuery:
+    """A query, the canonical name of the strategy that answers it, and warnings about what was adjusted."""
+
+    query: Query
+    strategy: str
+    warnings: tuple[str, ...] = ()
+
+
+class QueryBuilder:
+    """Completes and checks requests, for every route, the library and the command line.
+
+    Args:
+        retrievers: the strategies.
+        defaults: what completes limits and weights.
+        features: the flags.
+        embedder: tells how much of a question it reads.
+        default_strategy: of requests that name none.
+    """
+
+    def __init__(
+        self,
+        retrievers: RetrieverRegistry,
+        defaults: RequestDefaults,
+        features: Features,
+        embedder: Embedder,
+        *,
+        default_strategy: str,
+    ) -> None:
+        self._retrievers = retrievers
+        self._defaults = defaults
+        self._features = features
+        self._embedder = embedder
+        self._default_strategy = default_strategy
+
+    def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
+        """Return the query of a request.
+
+        Raises:
+            InvalidRequest: an unknown strategy, or an option, filter or weight that it does not take.
+        """
+        strategy = self._retrievers.canonical(request.strategy or self._default_strategy)
+        check_options(strategy, request.options)
+        filters = parse_filter(request.filters)
+        resolved = self._defaults.resolve(request.wanted, strategy=strategy, question=request.text, flags=caller.flags)
+        query = Query(
+            tenant=caller.tenant,
+            text=request.text,
+            limit=resolved.limit,
+            high_limit=resolved.high_limit,
+            weights=resolved.weights,
+            leg_weights=resolved.leg_weights,
+            filters=filters,
+            as_of=request.as_of,
+            options=request.options,
+            timeout_s=None if request.timeout_ms is None else request.timeout_ms / 1000,
+            dual_level=self._features.enabled(DUAL_LEVEL, caller.flags),
+        )
+        return BuiltQuery(query, strategy, (*resolved.warnings, *self._cut(request.text)))
+
+    def _cut(self, question: str) -> tuple[str, ...]:
+        """Return a warning where the embedder reads only the beginning of a question."""
+        read = self._embedder.query_characters(question)
+        if read == len(question):
+            return ()
+        return (
+            f"query has {len(question)} characters; only the first {read} were embedded, and all of it was searched as words",
+        )
