@@ -68,7 +68,7 @@ up: ## the server profile in containers (needs Docker and a .env; see infra/READ
 down: ## stop it; its volumes stay
 	docker compose down
 
-docs: $(VENV)/.dev ## write anew what of the documents follows from the code
+docs: $(VENV)/.dev ## regenerate .env.example and the settings reference from the code
 	$(BIN)/python tests/meta/test_settings.py
 
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C

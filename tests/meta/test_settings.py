@@ -1,6 +1,6 @@
 """Settings, ``.env.example`` and ``docs/reference/settings.md`` say the same.
 
-The two texts are generated: ``python tests/meta/test_settings.py`` writes them anew from ``settings.py``.
+The two texts are generated: ``python tests/meta/test_settings.py`` regenerates them from ``settings.py``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ PAGE = ROOT / "docs" / "reference" / "settings.md"
 BEGIN, END = "<!-- generated: settings -->", "<!-- end -->"
 UNITS = {"_s": "seconds", "_mb": "MiB"}
 _SECTION = re.compile(r"^    # --- (.+)$|^    (\w+):", re.MULTILINE)
-_HEAD = """# Every setting with its default. Copy to .env and uncomment what you change; the environment wins over .env.
-# Each line: what it is (unit or values; default). An empty value counts as unset.
+_HEAD = """# Every setting with its default. Copy to .env and uncomment the settings that you change. The environment overrides .env.
+# Each comment: description (unit or values; default). An empty value counts as unset.
 """
 _COMPOSE = """
-# --- docker-compose.yml alone
+# --- docker-compose.yml only
 
-# password of the PostgreSQL that it starts: letters and digits (secret; unset)
+# password for the PostgreSQL container: letters and digits (secret; unset)
 # POSTGRES_PASSWORD=
 """
 
@@ -107,7 +107,7 @@ def page_part() -> str:
     parts = []
     for heading, rows in sections().items():
         parts.append(
-            f"\n## {heading[0].upper()}{heading[1:]}\n\n| Setting | Default | Unit or values | What it is |\n|---|---|---|---|\n"
+            f"\n## {heading[0].upper()}{heading[1:]}\n\n| Setting | Default | Unit or values | Description |\n|---|---|---|---|\n"
         )
         for row in rows:
             default = f"`{row.default}`" if row.default else "unset"

@@ -30,109 +30,120 @@ class Settings(BaseSettings):
     # --- the process
     host: str = Field("127.0.0.1", description="address the server listens on")
     port: int = Field(8000, ge=0, le=65535, description="port the server listens on; 0 picks a free one")
-    data_dir: Path = Field(Path("./data"), description="folder of everything the embedded profile stores")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="least severe event logged")
-    log_format: Literal["console", "json"] = Field("console", description="how events are written to stderr")
-    request_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds a request may take in all")
-    header_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds a connection may take to send a request's head")
+    data_dir: Path = Field(Path("./data"), description="folder for all data of the embedded profile")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="lowest severity that is logged")
+    log_format: Literal["console", "json"] = Field("console", description="format of the log on stderr")
+    request_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds that a whole request may take")
+    header_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="seconds that a client may take to send the request line and headers"
+    )
     body_timeout_s: float = Field(
-        15.0, gt=0, le=300, description="seconds without a byte, of a request's body or of a response that is not read"
+        15.0, gt=0, le=300, description="seconds without progress while a request body is sent or a response is read"
     )
     keep_alive_s: int = Field(10, ge=1, le=3600, description="seconds an idle connection stays open between requests")
-    max_connections: int = Field(2000, ge=1, le=100_000, description="open connections in all; further ones get 503")
+    max_connections: int = Field(2000, ge=1, le=100_000, description="maximum number of open connections; further ones get 503")
     max_connections_per_client: int = Field(
-        200, ge=0, le=100_000, description="open connections of one address; further ones get 429; 0: no bound, behind a proxy"
+        200,
+        ge=0,
+        le=100_000,
+        description="maximum number of open connections per client address; further ones get 429; 0: no limit (behind a proxy)",
     )
     cors_origins: str = Field(
-        "", description="origins whose pages may call from a browser, separated by commas; *: all; empty: none"
+        "", description="origins that may call the API from a browser (CORS), separated by commas; *: all; empty: none"
     )
-    operator_key: SecretStr | None = Field(None, description="key of the operator's routes (32 characters or more)")
-    max_upload_mb: int = Field(50, ge=1, le=1024, description="largest uploaded file, MiB")
+    operator_key: SecretStr | None = Field(None, description="key for the operator routes (32 characters or more)")
+    max_upload_mb: int = Field(50, ge=1, le=1024, description="maximum size of an uploaded file, MiB")
     max_import_mb: int = Field(
-        10_240, ge=1, le=1_048_576, description="largest archive of a tenant, MiB; it may unpack to ten times that"
+        10_240, ge=1, le=1_048_576, description="maximum size of a tenant archive, MiB; the unpacked size may be ten times larger"
     )
 
     # --- stores
     deployment: str = Field(
         "agentic_rag",
         pattern="^[a-z][a-z0-9_]{0,39}$",
-        description="name of this deployment on servers that others share: Qdrant collections begin with it",
+        description="name of this deployment on shared servers; prefix of its Qdrant collections",
     )
     database_url: str | None = Field(None, description="SQLAlchemy URL of the catalogue; unset: SQLite in DATA_DIR")
     database_timeout_s: float = Field(
-        10.0, gt=0, le=300, description="seconds one read of PostgreSQL may take, connecting included"
+        10.0, gt=0, le=300, description="timeout of one read from PostgreSQL, including the connection, seconds"
     )
-    graph_store: Literal["sqlite", "neo4j"] = Field("sqlite", description="where the knowledge graph lives")
+    graph_store: Literal["sqlite", "neo4j"] = Field("sqlite", description="store of the knowledge graph")
     neo4j_uri: str | None = Field(
         None, description="address for GRAPH_STORE=neo4j, bolt:// or neo4j://; with TLS bolt+s:// or neo4j+s://"
     )
-    neo4j_user: str = Field("neo4j", description="user of Neo4j")
-    neo4j_password: SecretStr | None = Field(None, description="password of Neo4j; unset: a server that asks for none")
+    neo4j_user: str = Field("neo4j", description="user name for Neo4j")
+    neo4j_password: SecretStr | None = Field(None, description="password for Neo4j; unset: no authentication")
     neo4j_database: str = Field("neo4j", description="database in Neo4j")
-    neo4j_pool_size: int = Field(20, ge=1, le=1000, description="connections to Neo4j at once")
-    neo4j_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one read of Neo4j may take, connecting included")
-    graphiti_search_enabled: bool = Field(True, description="Graphiti's search finds facts in the graph, on GRAPH_STORE=neo4j")
+    neo4j_pool_size: int = Field(20, ge=1, le=1000, description="maximum number of connections to Neo4j")
+    neo4j_timeout_s: float = Field(
+        10.0, gt=0, le=300, description="timeout of one read from Neo4j, including the connection, seconds"
+    )
+    graphiti_search_enabled: bool = Field(True, description="find facts with Graphiti's search; needs GRAPH_STORE=neo4j")
     graphiti_search_timeout_s: float = Field(
-        2.0, gt=0, le=60, description="seconds that search may take; then facts are found without it"
+        2.0, gt=0, le=60, description="timeout of Graphiti's search, seconds; after it, facts are found without Graphiti"
     )
     neo4j_ca_file: Path | None = Field(
-        None, description="certificates (PEM) that Neo4j's is checked against; unset: the system's; needs +s in NEO4J_URI"
+        None, description="CA certificates (PEM) for Neo4j; unset: the system's; needs +s in NEO4J_URI"
     )
-    vector_store: Literal["edge", "qdrant"] = Field("edge", description="where vectors live")
+    vector_store: Literal["edge", "qdrant"] = Field("edge", description="store of the vectors")
     qdrant_url: str | None = Field(None, description="address for VECTOR_STORE=qdrant, http:// or, with TLS, https://")
-    qdrant_api_key: SecretStr | None = Field(None, description="API key of Qdrant; unset: a server that asks for none")
+    qdrant_api_key: SecretStr | None = Field(None, description="API key for Qdrant; unset: no authentication")
     qdrant_ca_file: Path | None = Field(
-        None, description="certificates (PEM) that Qdrant's is checked against; unset: the system's; not with gRPC"
+        None, description="CA certificates (PEM) for Qdrant over REST; unset: the system's; has no effect on gRPC"
     )
-    qdrant_prefer_grpc: bool = Field(False, description="speak gRPC with Qdrant, on QDRANT_GRPC_PORT of QDRANT_URL's host")
-    qdrant_grpc_port: int = Field(6334, ge=1, le=65535, description="port of Qdrant's gRPC for QDRANT_PREFER_GRPC=true")
-    qdrant_timeout_s: float = Field(10.0, gt=0, le=300, description="seconds one call to Qdrant may take, retries included")
+    qdrant_prefer_grpc: bool = Field(False, description="use gRPC for Qdrant, on QDRANT_GRPC_PORT of the host in QDRANT_URL")
+    qdrant_grpc_port: int = Field(6334, ge=1, le=65535, description="gRPC port of Qdrant for QDRANT_PREFER_GRPC=true")
+    qdrant_timeout_s: float = Field(10.0, gt=0, le=300, description="timeout of one call to Qdrant, including retries, seconds")
     vector_index_min_points: int = Field(
-        20_000, ge=0, description="vectors of one tenant above which a search graph is built; 0: never"
+        20_000, ge=0, description="number of a tenant's vectors above which an HNSW index is built; 0: never"
     )
     vector_index_unindexed_share: float = Field(
-        0.2, gt=0, le=1, description="share of all vectors outside the search graph above which it is built anew"
+        0.2, gt=0, le=1, description="share of unindexed vectors above which the HNSW index is rebuilt"
     )
     migrate_on_start: bool = Field(
-        True, description="bring server databases' schemas up to date at the start; false: refuse, and leave it to `migrate`"
+        True,
+        description="migrate server databases at the start; false: refuse to start on an old schema; run `migrate` separately",
     )
-    blob_url: str | None = Field(None, description="where originals are kept (file://, s3://, gs://); unset: DATA_DIR")
+    blob_url: str | None = Field(None, description="location of the originals (file://, s3://, gs://); unset: DATA_DIR")
     keep_originals: bool = Field(
-        True, description="keep uploaded bytes; false: they are removed once the document is visible, its text stays"
+        True, description="keep the uploaded bytes; false: remove them when the document becomes visible, and keep its text"
     )
 
     # --- jobs
-    worker_inline: bool = Field(True, description="`serve` runs jobs itself; false: `worker` processes do")
-    worker_port: int = Field(8001, ge=0, le=65535, description="port of a worker's health and metrics, on HOST; 0: a free one")
+    worker_inline: bool = Field(True, description="run jobs in `serve`; false: only `worker` processes run jobs")
+    worker_port: int = Field(
+        8001, ge=0, le=65535, description="port for a worker's health and metrics, on HOST; 0 picks a free one"
+    )
     worker_silent_after_s: float = Field(
-        30.0, ge=3, le=600, description="seconds without a beat after which others take up a worker's jobs; the same everywhere"
+        30.0,
+        ge=3,
+        le=600,
+        description="seconds without a heartbeat after which other workers take over a worker's jobs; the same in every process",
     )
     worker_drain_s: float = Field(
-        3.0, ge=0, le=600, description="seconds that running jobs get at SIGTERM before they are handed back"
+        3.0, ge=0, le=600, description="seconds that running jobs get after SIGTERM before they return to the queue"
     )
-    prepare_concurrency: int = Field(4, ge=1, le=64, description="documents of one tenant prepared at once, in each process")
+    prepare_concurrency: int = Field(
+        4, ge=1, le=64, description="number of a tenant's documents that each process prepares at once"
+    )
     job_polling_interval_s: float = Field(
         0.1,
         ge=0.01,
         le=10,
-        description="seconds between looks at the job queues while there is work, or no way to be notified of it",
+        description="seconds between polls of the job queues while jobs are pending or notifications are unavailable",
     )
-    parse_cpu_s: float = Field(
-        20.0, ge=0.5, le=3600, description="processor seconds that reading a document may take, for each 10 MiB of it or part"
-    )
-    parse_timeout_s: float = Field(
-        60.0, ge=1, le=7200, description="seconds that reading a document may take, for each 10 MiB of it or part"
-    )
-    parse_memory_mb: int = Field(1024, ge=64, le=65_536, description="memory that reading a document may take, MiB")
+    parse_cpu_s: float = Field(20.0, ge=0.5, le=3600, description="processor seconds for parsing a document, per started 10 MiB")
+    parse_timeout_s: float = Field(60.0, ge=1, le=7200, description="seconds for parsing a document, per started 10 MiB")
+    parse_memory_mb: int = Field(1024, ge=64, le=65_536, description="memory for parsing a document, MiB")
     job_patience_s: float = Field(
-        3600.0, ge=0, le=604_800, description="seconds a job waits, without progress, for stores and models that do not answer"
+        3600.0, ge=0, le=604_800, description="seconds without progress that a job waits for unavailable stores and models"
     )
 
     reconcile_interval_s: float = Field(
-        86_400.0, ge=0, le=31_536_000, description="seconds between two comparisons of a tenant's stores; 0: none"
+        86_400.0, ge=0, le=31_536_000, description="seconds between two comparisons of a tenant's stores; 0: never"
     )
 
-    # --- words
+    # --- language
     language: Literal[
         "ar",
         "az",
@@ -163,94 +174,113 @@ class Settings(BaseSettings):
         "tg",
         "tr",
         "zh",
-    ] = Field("en", description="language of stemming and stop words in BM25, for all tenants; a change needs `reindex`")
+    ] = Field("en", description="language of stemming and stop words in BM25, for all tenants; run `reindex` after a change")
 
     # --- embedding
-    embedder: Literal["bundled", "openai"] = Field("bundled", description="what turns text into vectors")
+    embedder: Literal["bundled", "openai"] = Field("bundled", description="model that embeds text")
     embedding_model: str = Field("text-embedding-3-small", description="model name for EMBEDDER=openai")
     embedding_model_path: Path | None = Field(
-        None, description="folder with model.onnx and tokenizer.json, read instead of the bundled weights"
+        None, description="folder with model.onnx and tokenizer.json that replace the bundled weights"
     )
     embedding_dimensions: int | None = Field(None, ge=8, le=4096, description="vector length for EMBEDDER=openai")
     embedding_threads: int = Field(0, ge=0, le=64, description="threads of the bundled embedder; 0: one per core")
 
     # --- language model
-    llm: Literal["extractive", "openai"] = Field("extractive", description="what writes answers and summaries")
+    llm: Literal["extractive", "openai"] = Field("extractive", description="model that writes answers and summaries")
     openai_api_key: SecretStr | None = Field(None, description="key of the OpenAI-compatible endpoint")
     openai_base_url: str | None = Field(None, description="base URL of the OpenAI-compatible endpoint, ending in /v1")
     llm_model: str = Field("gpt-4o-mini", description="model that writes answers")
     llm_fast_model: str | None = Field(None, description="model for summaries and synthesis; unset: LLM_MODEL")
-    llm_timeout_s: float = Field(60.0, gt=0, le=600, description="seconds one model call may take, retries included")
-    llm_max_concurrency: int = Field(8, ge=1, le=256, description="model calls at once; of one tenant, three quarters")
+    llm_timeout_s: float = Field(60.0, gt=0, le=600, description="timeout of one model call, including retries, seconds")
+    llm_max_concurrency: int = Field(
+        8, ge=1, le=256, description="maximum number of concurrent model calls; one tenant gets at most three quarters"
+    )
 
     # --- knowledge
-    extraction: Literal["rules"] = Field("rules", description="how entities and relationships are found")
+    extraction: Literal["rules"] = Field("rules", description="method that extracts entities and relationships")
 
     # --- dual-level retrieval
-    dual_level_retrieval_enabled: bool = Field(False, description="switches dual-level retrieval on for every tenant")
-    dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of chunks and entities")
-    dual_level_high_weight: float = Field(0.4, ge=0, le=1, description="weight of communities")
-    dual_level_auto_weights: bool = Field(False, description="weights by the form of the question, where it tells")
+    dual_level_retrieval_enabled: bool = Field(False, description="enable dual-level retrieval for every tenant")
+    dual_level_low_weight: float = Field(0.6, ge=0, le=1, description="weight of the low level (chunks and entities)")
+    dual_level_high_weight: float = Field(0.4, ge=0, le=1, description="weight of the high level (communities)")
+    dual_level_auto_weights: bool = Field(False, description="derive the weights from the form of the question")
     dual_level_low_strategy: Literal["auto", "graph", "hybrid"] = Field(
-        "auto", description="what finds chunks; auto: hybrid for a question that wants an account, else graph"
+        "auto", description="strategy of the low level; auto: hybrid for questions that ask for an explanation, otherwise graph"
     )
     dual_level_low_limit: int = Field(10, ge=1, le=100, description="chunks returned by the low level")
     dual_level_high_limit: int = Field(5, ge=1, le=100, description="communities returned by the high level")
-    dual_level_low_min_score: float = Field(0.3, ge=0, le=1, description="relevance below which the low level is empty")
+    dual_level_low_min_score: float = Field(0.3, ge=0, le=1, description="relevance below which the low level counts as empty")
     dual_level_high_min_score: float = Field(0.25, ge=0, le=1, description="score below which a community is dropped")
     dual_level_synthesis_model: str | None = Field(
         None, description="model of the dual-level answer; unset: LLM_FAST_MODEL, then LLM_MODEL (gpt-4o-mini)"
     )
     dual_level_synthesis_temperature: float = Field(0.3, ge=0, le=2, description="temperature of the dual-level answer")
-    dual_level_prompt_file: Path | None = Field(None, description="prompt read instead of the built-in dual-level one")
+    dual_level_prompt_file: Path | None = Field(None, description="file with the dual-level prompt; unset: the built-in prompt")
 
     # --- hybrid search
-    hybrid_dense_weight: float = Field(0.7, ge=0, le=1, description="weight of the similarity of embeddings in hybrid search")
-    hybrid_sparse_weight: float = Field(0.3, ge=0, le=1, description="weight of words (BM25) in hybrid search")
+    hybrid_dense_weight: float = Field(0.7, ge=0, le=1, description="weight of embedding similarity in hybrid search")
+    hybrid_sparse_weight: float = Field(0.3, ge=0, le=1, description="weight of BM25 in hybrid search")
 
     # --- retrieval and answers
-    default_strategy: str = Field("auto", description="strategy of a request that names none")
-    default_generator: str = Field("attributed", description="generator of a request that names none")
-    answer_min_confidence: float = Field(0.35, ge=0, le=1, description="confidence below which an answer is a refusal")
+    default_strategy: str = Field("auto", description="strategy for requests that name none")
+    default_generator: str = Field("attributed", description="generator for requests that name none")
+    answer_min_confidence: float = Field(0.35, ge=0, le=1, description="confidence below which a question is refused")
     fallback_to_extractive: bool = Field(
-        True, description="answer with sentences of the documents, and say so, while the language model fails; false: 503"
+        True, description="answer extractively, with a notice, while the language model fails; false: 503"
     )
-    tenant_graph_cache_mb: int = Field(512, ge=16, le=65536, description="memory for tenants' graphs, MiB")
+    tenant_graph_cache_mb: int = Field(512, ge=16, le=65536, description="memory for the tenants' graphs, MiB")
 
     # --- themes
-    theme_budget_tokens: int = Field(4000, ge=200, le=100_000, description="tokens of the themes of one question, estimated")
+    theme_budget_tokens: int = Field(4000, ge=200, le=100_000, description="estimated tokens of themes for one question")
     theme_model_timeout_s: float = Field(
-        20.0, gt=0, le=600, description="seconds of one model call before the answer's own: rating, partial answer, follow-ups"
+        20.0,
+        gt=0,
+        le=600,
+        description="timeout of one preparatory model call (rating, partial answer, follow-up questions), seconds",
     )
-    global_budget_tokens: int = Field(12_000, ge=200, le=100_000, description="the same of a corpus-wide question")
-    global_max_calls: int = Field(8, ge=1, le=32, description="model calls of a corpus-wide answer, at most")
-    drift_follow_ups: int = Field(3, ge=0, le=8, description="follow-up questions of `drift`, at most")
-    drift_max_calls: int = Field(4, ge=1, le=32, description="model calls of `drift` before the answer's own, at most")
+    global_budget_tokens: int = Field(
+        12_000, ge=200, le=100_000, description="estimated tokens of themes for one `global` question"
+    )
+    global_max_calls: int = Field(8, ge=1, le=32, description="maximum number of model calls for one `global` answer")
+    drift_follow_ups: int = Field(3, ge=0, le=8, description="maximum number of follow-up questions in `drift`")
+    drift_max_calls: int = Field(4, ge=1, le=32, description="maximum number of model calls in `drift` before the answer")
 
     # --- communities
-    community_max_cluster_size: int = Field(25, ge=3, le=10000, description="members above which a cluster is divided")
-    community_min_size: int = Field(3, ge=1, le=1000, description="members below which no model writes a summary")
-    community_resolution: float = Field(1.0, gt=0, le=100, description="Leiden's resolution; higher: more communities")
-    community_max_levels: int = Field(3, ge=1, le=10, description="levels of the hierarchy")
-    community_auto_rebuild: bool = Field(True, description="rebuild communities after documents changed")
-    community_rebuild_delay_s: float = Field(30.0, ge=0, le=86400, description="quiet seconds before that rebuild")
+    community_max_cluster_size: int = Field(25, ge=3, le=10000, description="number of members above which a cluster is divided")
+    community_min_size: int = Field(3, ge=1, le=1000, description="number of members below which the summary is extractive")
+    community_resolution: float = Field(
+        1.0, gt=0, le=100, description="resolution of Leiden's algorithm; higher values give more communities"
+    )
+    community_max_levels: int = Field(3, ge=1, le=10, description="maximum number of levels in the hierarchy")
+    community_auto_rebuild: bool = Field(True, description="rebuild communities automatically after document changes")
+    community_rebuild_delay_s: float = Field(
+        30.0, ge=0, le=86400, description="seconds without document changes before an automatic rebuild"
+    )
     community_rebuild_threshold: float = Field(
-        0.05, ge=0, le=1, description="share of changed relationships below which it comes at most once an hour; 0: always"
+        0.05,
+        ge=0,
+        le=1,
+        description="share of changed relationships below which automatic rebuilds run at most once an hour; 0: no such limit",
     )
 
-    # --- the tree over passages
-    raptor_max_levels: int = Field(3, ge=1, le=10, description="levels of summaries above the passages")
-    raptor_cluster_size: int = Field(10, ge=2, le=100, description="children of a node, about; twice as many divide it")
+    # --- RAPTOR tree
+    raptor_max_levels: int = Field(3, ge=1, le=10, description="maximum number of summary levels above the passages")
+    raptor_cluster_size: int = Field(
+        10, ge=2, le=100, description="target number of children per node; a node with more than twice as many is divided"
+    )
     raptor_max_clusters_per_level: int = Field(
-        5_000, ge=1, le=1_000_000, description="nodes of a level, at most; clusters are larger then"
+        5_000, ge=1, le=1_000_000, description="maximum number of nodes per level; clusters grow beyond it"
     )
     raptor_clustering: Literal["mixture", "kmeans"] = Field(
-        "mixture", description="how passages are clustered: Gaussian mixtures, with soft membership, or k-means"
+        "mixture", description="clustering method: Gaussian mixtures with soft membership, or k-means"
     )
     raptor_auto_update: bool = Field(
-        False, description="trees that were built take in what changed by themselves, which calls the model, if there is one"
+        False,
+        description="update existing trees automatically after document changes; calls the language model if one is configured",
     )
-    raptor_update_delay_s: float = Field(60.0, ge=0, le=86400, description="quiet seconds before that")
+    raptor_update_delay_s: float = Field(
+        60.0, ge=0, le=86400, description="seconds without document changes before an automatic tree update"
+    )
 
     @field_validator("operator_key")
     @classmethod
