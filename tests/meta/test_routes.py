@@ -15,7 +15,7 @@ from fastapi.routing import APIRoute
 
 from agentic_rag_backend.api import routers
 from agentic_rag_backend.api.app import BASE_PATH, create_app
-from agentic_rag_backend.api.dependencies import Operator, Requires, known_parameters
+from agentic_rag_backend.api.dependencies import Operator, Requires, refuse_unknown_parameters
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 
@@ -53,7 +53,7 @@ def test_no_request_waits_for_a_thread_of_the_frameworks_pool() -> None:
         for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}.")
         for route in import_module(module.name).router.routes
         for call in (route.endpoint, *_calls(route.dependant))
-    } | {known_parameters(BASE_PATH)}
+    } | {refuse_unknown_parameters}
     on_threads = {call for call in called if not iscoroutinefunction(call) and not iscoroutinefunction(type(call).__call__)}
     assert on_threads == set()
 
