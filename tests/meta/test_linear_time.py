@@ -18,7 +18,6 @@ from agentic_rag_backend.generation.claims import read_claims
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
-from agentic_rag_backend.knowledge.extraction.questions import query_names, query_phrases
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.queries.weights import preset_for
@@ -84,8 +83,6 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "claims": read_claims,
     "words": content_forms,
     "names and numbers": names_and_numbers,
-    "names of a question": query_names,
-    "phrases of a question": query_phrases,
     "form of a question": preset_for,
     "a name": normalise_name,
 }

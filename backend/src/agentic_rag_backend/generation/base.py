@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from agentic_rag_backend.domain.answer import Answer, Citation, Usage
-from agentic_rag_backend.domain.query import Query, Retrieval
+from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.generation.citations import Support
 from agentic_rag_backend.generation.claims import Claim
@@ -28,38 +28,10 @@ class Judged:
     supports: tuple[Support, ...]
 
 
-class ClaimJudge(Protocol):
-    """Judges the claims of one answer against its evidence, one after the other."""
-
-    def judge(self, claim: Claim) -> Judged:
-        """Decide whether a claim enters the answer, and with which citations."""
-
-
-class Generator(Protocol):
-    """A way to turn what a model writes into an answer."""
-
-    @property
-    def name(self) -> str:
-        """The name a request asks for it by."""
-
-    @property
-    def checked(self) -> bool:
-        """Whether a claim that its citations do not support is left out."""
-
-    def judge_for(self, passages: Sequence[Passage]) -> ClaimJudge:
-        """Return a judge for an answer that rests on ``passages``."""
-
-
-class FindsPassages(Protocol):
-    """A retriever, as answers need it."""
-
-    async def retrieve(self, query: Query) -> Retrieval: ...
-
-
-class FindsRetrievers(Protocol):
-    """Strategies by name, as answers need them."""
-
-    def get(self, name: str) -> FindsPassages: ...
+Judge = Callable[[Claim], Judged]
+"""Decides whether a claim enters the answer, and with which citations; called with the claims of one answer in order."""
+Generator = Callable[[Sequence[Passage]], Judge]
+"""A way to turn what a model writes into an answer that rests on passages."""
 
 
 @dataclass(frozen=True, slots=True)

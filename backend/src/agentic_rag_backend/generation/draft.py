@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.answer import Citation
-from agentic_rag_backend.generation.base import CitationEvent, CitationStyle, ClaimJudge, TokenEvent
+from agentic_rag_backend.generation.base import CitationEvent, CitationStyle, Judge, TokenEvent
 from agentic_rag_backend.generation.citations import Support
 from agentic_rag_backend.generation.claims import Claim
 
@@ -15,7 +15,7 @@ from agentic_rag_backend.generation.claims import Claim
 class Draft:
     """An answer in the making. Markers count 1..n in the order of first use; one quote of one chunk has one marker."""
 
-    judge: ClaimJudge
+    judge: Judge
     style: CitationStyle = "numeric"
     citations: list[Citation] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Draft:
         """Judge claims and return what is new, citations before the sentence that carries their marker."""
         events: list[CitationEvent | TokenEvent] = []
         for claim in claims:
-            judged = self.judge.judge(claim)
+            judged = self.judge(claim)
             if not judged.kept:
                 self.dropped.append(claim.text)
                 continue

@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.questions import Asked, asked_for
-from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
@@ -36,18 +33,13 @@ from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.strategies.global_search import about_everything
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.selection import text_tokens
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 STAND_IN_POINTS = 8
 """Points that are the answer where the model fails to write it."""
 
 
 _FACTS = frozenset({Asked.NAME, Asked.TIME, Asked.NUMBER})
-
-
-class HydratesChunks(Protocol):
-    """The part of `DocumentCatalogue` that answers need."""
-
-    async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +67,7 @@ class GlobalAnswers:
     """Prepares answers from themes; see the module."""
 
     def __init__(
-        self, *, calls: StructuredCalls, embedder: Embedder, documents: HydratesChunks, options: GlobalAnswerOptions
+        self, *, calls: StructuredCalls, embedder: Embedder, documents: DocumentCatalogue, options: GlobalAnswerOptions
     ) -> None:
         self._calls = calls
         self._embedder = embedder

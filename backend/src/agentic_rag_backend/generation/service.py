@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -11,14 +11,11 @@ from agentic_rag_backend.domain.answer import Answer, Usage
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.questions import Asked, asked_for
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.generation.attributed import AttributedGenerator
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
     CitationStyle,
     DoneEvent,
     ErrorEvent,
-    FindsRetrievers,
-    Generator,
     RetrievalEvent,
     TokenEvent,
     UsageEvent,
@@ -27,14 +24,15 @@ from agentic_rag_backend.generation.brief import Brief, Refusal
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
 from agentic_rag_backend.generation.draft import Draft
-from agentic_rag_backend.generation.global_answers import GlobalAnswers, HydratesChunks
+from agentic_rag_backend.generation.generators import GENERATORS
+from agentic_rag_backend.generation.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.rendering import render
-from agentic_rag_backend.generation.standard import StandardGenerator
 from agentic_rag_backend.generation.writing import Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest
 from agentic_rag_backend.prompts import Prompt, built_in, parse
+from agentic_rag_backend.retrieval.registry import RetrieverRegistry
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
-GENERATORS: Mapping[str, Generator] = {generator.name: generator for generator in (AttributedGenerator(), StandardGenerator())}
 REQUIRED_PLACEHOLDERS = ("passages", "question")
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
 """What a prompt of an answer may contain, and of that what it must."""
@@ -71,7 +69,7 @@ class _Plan:
     """One answer's inputs, checked before anything is spent on it."""
 
     query: Query
-    generator: Generator
+    generator: str
     history: tuple[Message, ...] = ()
     style: CitationStyle = "numeric"
     prompt: Prompt | None = None
@@ -104,9 +102,9 @@ class AnswerService:
     def __init__(
         self,
         *,
-        retrievers: FindsRetrievers,
+        retrievers: RetrieverRegistry,
         model: LanguageModel,
-        documents: HydratesChunks,
+        documents: DocumentCatalogue,
         options: AnswerOptions,
         global_answers: GlobalAnswers | None = None,
         fallback: LanguageModel | None = None,
@@ -193,7 +191,7 @@ class AnswerService:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
         if len(history) > MOST_HISTORY:
             raise InvalidRequest(f"history has at most {MOST_HISTORY} turns; this one has {len(history)}")
-        return _Plan(query=query, generator=GENERATORS[name], history=tuple(history), style=style)
+        return _Plan(query=query, generator=name, history=tuple(history), style=style)
 
     async def _finished(self, plan: _Plan, retrieval: Retrieval) -> Answer:
         async with aclosing(self._events(plan, retrieval)) as events:
@@ -204,7 +202,7 @@ class AnswerService:
 
     async def _events(self, plan: _Plan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
         brief = await self._brief(plan, retrieval)
-        draft = Draft(plan.generator.judge_for(brief.context.passages), plan.style)
+        draft = Draft(GENERATORS[plan.generator](brief.context.passages), plan.style)
         if brief.refusal is not None:
             _require_whole(brief.retrieval)
             for event in _refused(plan, brief.retrieval, draft, _Ending(brief.refusal, brief.answerable, brief.usage)):
@@ -304,7 +302,7 @@ def _made(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> A
         grounded=ending.refusal is None and bool(draft.citations),
         retrieval=retrieval,
         usage=ending.usage,
-        generator=plan.generator.name,
+        generator=plan.generator,
         model=ending.model or "",
         dropped=tuple(draft.dropped),
         details={**details, "refusal": ending.refusal} if ending.refusal else details,

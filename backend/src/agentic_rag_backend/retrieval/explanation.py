@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from agentic_rag_backend.domain.document import Document, VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, And, Comparison, Filter, Not, Or, matches
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
-from agentic_rag_backend.retrieval.base import Retriever, Stores
+from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import LEG_LIMIT
 from agentic_rag_backend.retrieval.hydration import in_time
+from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
 
 LOOKED_AT = 1_000
@@ -54,16 +55,10 @@ class Explanation:
     trace: Trace
 
 
-class FindsRetrievers(Protocol):
-    """Strategies by name."""
-
-    def get(self, name: str) -> Retriever: ...
-
-
 class Explainer:
     """Searches once as a request would, and once in each leg without its filters."""
 
-    def __init__(self, stores: Stores, retrievers: FindsRetrievers) -> None:
+    def __init__(self, stores: Stores, retrievers: RetrieverRegistry) -> None:
         self._stores = stores
         self._retrievers = retrievers
 

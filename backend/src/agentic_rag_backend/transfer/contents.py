@@ -78,7 +78,7 @@ def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
     """
     members = iter(reader.members())
     yield _manifest(next(members, None))
-    yield from map(Entities, _records(EntityRecord, _expected(members, archive.ENTITIES), limits))
+    yield from map(Entities, _records(EntityRecord, _expected(members, archive.ENTITIES)))
     documents = 0
     pending: ArchivedDocument | None = None
     member = next(members, None)
@@ -97,11 +97,11 @@ def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
         member = next(members, None)
     if pending is not None:
         yield pending
-    yield from map(Communities, _records(CommunityRecord, _named(member, archive.COMMUNITIES), limits))
-    for some in _records(SummaryRecord, _expected(members, archive.SUMMARIES), limits):
+    yield from map(Communities, _records(CommunityRecord, _named(member, archive.COMMUNITIES)))
+    for some in _records(SummaryRecord, _expected(members, archive.SUMMARIES)):
         yield Summaries(tuple(each.summary for each in some))
-    yield from map(TreeNodes, _records(TreeNodeRecord, _expected(members, archive.TREE), limits))
-    for some in _records(SummaryRecord, _expected(members, archive.TREE_SUMMARIES), limits):
+    yield from map(TreeNodes, _records(TreeNodeRecord, _expected(members, archive.TREE)))
+    for some in _records(SummaryRecord, _expected(members, archive.TREE_SUMMARIES)):
         yield TreeSummaries(tuple(each.summary for each in some))
     end = decoded(End, archive.small(_expected(members, archive.END)), where=archive.END)
     if end.documents != documents:
@@ -136,7 +136,7 @@ def _named(member: Member | None, name: str) -> Member:
     return member
 
 
-def _records(kind: type[R], member: Member, limits: Limits) -> Iterator[tuple[R, ...]]:
+def _records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
     lines = enumerate(member.lines(limit=archive.PART_LINE_BYTES), start=1)
     return _batches(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
 

@@ -10,7 +10,7 @@ from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, Unsup
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
 from agentic_rag_backend.ingestion.parsing.registry import MARKDOWN, TEXT, media_type_of, parse, title_of
-from agentic_rag_backend.ingestion.parsing.text import encode_text, parse_text
+from agentic_rag_backend.ingestion.parsing.text import parse_text
 
 
 @pytest.mark.parametrize(
@@ -57,12 +57,6 @@ def test_the_beginning_of_a_file_may_end_inside_a_character() -> None:
     assert parse_text(content[:5], partial=True).text == "äö"
     with pytest.raises(UnreadableDocument):
         parse_text(content[:5])
-
-
-def test_unpaired_surrogates_cannot_be_encoded() -> None:
-    assert encode_text("ü") == "ü".encode()
-    with pytest.raises(InvalidRequest, match=r"U\+D800.*character 1"):
-        encode_text("a\ud800")
 
 
 def test_front_matter_becomes_title_and_metadata() -> None:

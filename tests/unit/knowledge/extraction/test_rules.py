@@ -225,13 +225,6 @@ def test_every_offset_holds_and_the_same_text_gives_the_same(chunks, title: str,
     assert RuleExtractor().extract_document(title, document) == found
 
 
-@settings(max_examples=100, deadline=None)
-@given(text=TEXTS)
-def test_questions_of_any_text_keep_their_offsets(text: str) -> None:
-    for mention in EXTRACTOR.extract_query(text):
-        assert text[mention.start_char : mention.end_char] == mention.name != ""
-
-
 HOSTILE = [
     "A ",
     "Aa",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 
-from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument
+from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 
 MAX_CONTROL_SHARE = 0.1
@@ -41,20 +41,6 @@ _VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200d\u2060\ufeff]")
 def parse_text(content: bytes, *, partial: bool = False) -> ParsedDocument:
     """Return the text of ``content``."""
     return ParsedDocument(text=decode(content, partial=partial))
-
-
-def encode_text(text: str) -> bytes:
-    """Return ``text`` as UTF-8.
-
-    Raises:
-        InvalidRequest: it has half of a surrogate pair, which JSON can carry and no encoding can.
-    """
-    try:
-        return text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            f"the text has an unpaired surrogate (U+{ord(text[error.start]):04X}) at character {error.start}"
-        ) from None
 
 
 def decode(content: bytes, *, partial: bool = False) -> str:

@@ -27,7 +27,6 @@ from agentic_rag_backend.knowledge.extraction.names import Span
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
 
 PERSON, ORGANISATION, PLACE, WORK, DATE, CODE, OTHER = "person", "organisation", "place", "work", "date", "code", "other"
-CONCEPT = "concept"
 
 Votes = dict[str, float]
 

@@ -67,28 +67,24 @@ def _gap_follows(tokens: Tokens, index: int) -> bool:
     return index + 1 < len(tokens.starts) and tokens.starts[index + 1] > tokens.ends[index]
 
 
-def find_spans(tokens: Tokens, vocabulary: Vocabulary, *, generous: bool = False) -> list[Span]:
-    """Return the names and dates of one chunk, in order, without overlaps.
-
-    ``generous`` also takes single capitalised words that mostly name nothing ("Brother", "Church"), as a question needs.
-    """
+def find_spans(tokens: Tokens, vocabulary: Vocabulary) -> list[Span]:
+    """Return the names and dates of one chunk, in order, without overlaps."""
     spans: list[Span] = []
     for begin, end in tokens.sentences:
-        spans.extend(_Sentence(tokens, vocabulary, begin, end, generous=generous).spans())
+        spans.extend(_Sentence(tokens, vocabulary, begin, end).spans())
     return spans
 
 
 class _Sentence:
     """One walk over one sentence."""
 
-    def __init__(self, tokens: Tokens, vocabulary: Vocabulary, begin: int, end: int, *, generous: bool) -> None:
+    def __init__(self, tokens: Tokens, vocabulary: Vocabulary, begin: int, end: int) -> None:
         self._tokens = tokens
         self._words = tokens.words
         self._shapes = tokens.shapes
         self._vocabulary = vocabulary
         self._begin = begin
         self._end = end
-        self._generous = generous
         self._extension = Extension(tokens, end)
         self._shouting = self._is_shouting()
 
@@ -130,7 +126,7 @@ class _Sentence:
             first += 1
         if first >= last or (last == first + 1 and not self._stands_alone(first)):
             return None
-        if not self._generous and all(word.lower() in ROLE_WORDS for word in self._words[first:last]):
+        if all(word.lower() in ROLE_WORDS for word in self._words[first:last]):
             return None
         return Span(first, last)
 
@@ -223,7 +219,7 @@ class _Sentence:
             return False
         if self._shapes[index] == Shape.UPPER:
             return lower not in _ORDINARY_ACRONYMS
-        return lower not in FUNCTION_WORDS and (self._generous or lower not in GENERIC_ALONE)
+        return lower not in FUNCTION_WORDS and lower not in GENERIC_ALONE
 
     def _quoted_end(self, index: int) -> int:
         """Return the token after a quoted title that starts after ``index``, or ``index`` if the quotation is no title."""

@@ -22,7 +22,6 @@ from agentic_rag_backend.knowledge.extraction.entity_types import (
 )
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
 from agentic_rag_backend.knowledge.extraction.names import Span, Vocabulary, find_spans
-from agentic_rag_backend.knowledge.extraction.questions import query_names
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
 from agentic_rag_backend.knowledge.extraction.topics import Topic, find_form, topic
@@ -76,10 +75,6 @@ class RuleExtractor:
     def extract_document(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Do what `extract` does, at once."""
         return _Document(title, chunks).extractions()
-
-    def extract_query(self, text: str) -> tuple[EntityMention, ...]:
-        """Return the names in a question, with offsets into ``text``: written generously, since they only seed a search."""
-        return query_names(text)
 
 
 class _Document:

@@ -24,7 +24,6 @@ from agentic_rag_backend.stores.catalogue.tables import document_versions as ver
 from agentic_rag_backend.stores.catalogue.tables import documents
 
 PENDING = DocumentState.PENDING.value
-VISIBLE_STATES = (DocumentState.READY.value, DocumentState.PARTIAL.value)
 UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value)
 FAILED_STATES = (DocumentState.FAILED.value, DocumentState.UNREADABLE.value, DocumentState.CANCELLED.value)
 

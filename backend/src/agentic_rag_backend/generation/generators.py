@@ -1,0 +1,30 @@
+"""Generators by name: which of a model's sentences enter an answer, and what is cited under each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from agentic_rag_backend.generation.base import Generator, Judge, Judged
+from agentic_rag_backend.generation.citations import CitationChecker
+from agentic_rag_backend.generation.claims import Claim
+from agentic_rag_backend.generation.context import Passage
+
+
+def attributed(passages: Sequence[Passage]) -> Judge:
+    """Check every sentence (see `citations`). One that does not hold is left out, or cited again where a passage says it."""
+    checker = CitationChecker(passages)
+
+    def judge(claim: Claim) -> Judged:
+        supports = checker.check(claim)
+        return Judged(claim, bool(supports), supports)
+
+    return judge
+
+
+def standard(passages: Sequence[Passage]) -> Judge:
+    """Keep every sentence. A marker that resolves is cited with the nearest words of its passage; the others are removed."""
+    checker = CitationChecker(passages)
+    return lambda claim: Judged(claim, True, checker.nearest(claim))
+
+
+GENERATORS: Mapping[str, Generator] = {"attributed": attributed, "standard": standard}
