@@ -11,7 +11,7 @@ IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {pr
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help install fmt check test test-unit test-pythons test-services test-deep up down up-local docs bench demo serve worker lock clean
+.PHONY: help install fmt check test test-unit test-near test-pythons test-services test-deep up down up-local docs bench demo serve worker lock clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  %-13s %s\n", $$1, $$2}'
@@ -43,12 +43,17 @@ worker: $(VENV)/.dev ## run jobs beside others on the stores that .env names (se
 # By file: what a file's fixtures build is built once. (pytest-xdist 3.8 cannot group tests on pytest 9.2.)
 # What starts processes of its own or waits for time to pass is no good neighbour, and has none: it comes after the others.
 # 5: nothing was selected, which is no failure where ARGS selects.
-test: $(VENV)/.dev ## every test, in a process a core, with branch coverage
+# ARGS selects tests, and a part of the tests says nothing about coverage: only without ARGS is its gate checked.
+test: $(VENV)/.dev ## every test, in a process a core, and the gate of branch coverage; ARGS='-k name' selects
 	$(IN_MEMORY) $(BIN)/python -m pytest -m "not alone" -n auto --dist loadfile --junitxml $(REPORTS)/tests.xml $(COVERAGE) $(ARGS) || [ $$? -eq 5 ]
 	$(IN_MEMORY) $(BIN)/python -m pytest -m alone --junitxml $(REPORTS)/alone.xml $(COVERAGE) --cov-append $(ARGS) || [ $$? -eq 5 ]
+	$(if $(strip $(ARGS)),,$(BIN)/python tests/meta/coverage_gate.py)
 
-test-unit: $(VENV)/.dev ## the unit tests alone
-	$(IN_MEMORY) $(BIN)/python -m pytest tests/unit $(ARGS)
+test-unit: $(VENV)/.dev ## the unit tests, in a process a core: about a minute
+	$(IN_MEMORY) $(BIN)/python -m pytest tests/unit -n auto --dist loadfile $(ARGS)
+
+test-near: $(VENV)/.dev ## the tests near what differs from the last commit, or near FILES="a.py b.py"
+	$(IN_MEMORY) $(BIN)/python infra/tests_near.py $(FILES) -- $(ARGS)
 
 test-pythons: $(VENV)/.dev ## the unit tests and a short demo on every Python from 3.11 on that is here, each in a fresh environment
 	$(BIN)/python infra/test_pythons.py $(ARGS)
@@ -74,12 +79,11 @@ docs: $(VENV)/.dev ## regenerate .env.example and the settings reference from th
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
 	$(BIN)/python tests/fixtures/services.py .services
 
-check: $(VENV)/.dev ## formatting, lint, types, layers, and the coverage of the last `make test`
+check: $(VENV)/.dev ## formatting, lint, types and layers, in less than a minute; needs no test run
 	cd backend && ../$(BIN)/ruff format --check src ../tests ../examples
 	cd backend && ../$(BIN)/ruff check src ../tests ../examples
 	cd backend && ../$(BIN)/mypy
 	cd backend && ../$(BIN)/lint-imports
-	$(BIN)/python tests/meta/coverage_gate.py
 
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples

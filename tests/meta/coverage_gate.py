@@ -1,4 +1,4 @@
-"""Branch coverage of the last `make test`: 85 % overall, 90 % where a bug leaks or loses data."""
+"""The end of `make test`: branch coverage of at least 85 % overall, 90 % where a bug leaks or loses data."""
 
 from __future__ import annotations
 
