@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from graph_database import empty_neo4j, neo4j_address
+from sampling import DEEP
 from services import NAMES, neo4j_server, postgres_server, qdrant_server
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
@@ -54,10 +56,18 @@ def _level_of_the_log() -> Iterator[None]:
     root.setLevel(level)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Have sampled properties try all their examples where `-m deep` asks for them; before they are imported."""
+    if "deep" in config.getoption("markexpr"):
+        os.environ[DEEP] = "1"
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Skip deep tests that nobody asked for, and mark the tests that need a server."""
     deep = "deep" in config.getoption("markexpr")
     for item in items:
+        if item.get_closest_marker("sampled") and deep:
+            item.add_marker("deep")
         if item.get_closest_marker("deep") and not deep:
             item.add_marker(pytest.mark.skip(reason="deep: run by `make test-deep`"))
         fixtures = set(getattr(item, "fixturenames", ()))

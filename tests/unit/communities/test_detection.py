@@ -12,6 +12,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sampling import sampled
 
 from agentic_rag_backend.communities import detection
 from agentic_rag_backend.communities.absorption import Context
@@ -421,7 +422,7 @@ def test_starting_from_before_a_change_keeps_most_communities() -> None:
     assert sum(each.members in old for each in after.communities) > 0.9 * len(after.communities)
 
 
-@settings(max_examples=150, deadline=None)
+@sampled(gate=50, deep=500)
 @given(graphs(), st.lists(st.integers(0, 30), min_size=25, max_size=25))
 def test_any_assignment_may_be_started_from(
     graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], labels: list[int]

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter, Limits, original_name, reading, record_name
 from agentic_rag_backend.transfer.contents import parts
 from agentic_rag_backend.transfer.inspection import Inspection
@@ -243,10 +244,14 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     assert "unpacks to more than" in refused(path, limits=Limits(archive=1_000_000, original=1_000_000)).message
 
 
-def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path: Path) -> None:
-    path = written(tmp_path / "a", whole(**{"entities.jsonl": random.Random(1).randbytes(1_000_000).hex().encode() * 40}))
+def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "PART_LINE_BYTES", 1_000_000)
+    path = written(tmp_path / "a", whole(**{"entities.jsonl": random.Random(1).randbytes(1_000_000).hex().encode()}))
 
-    assert "entities.jsonl, line 1 has more than" in refused(path, limits=Limits(archive=100_000_000, original=100)).message
+    assert (
+        "entities.jsonl, line 1 has more than 1000000 bytes"
+        in refused(path, limits=Limits(archive=100_000_000, original=100)).message
+    )
 
 
 def test_a_large_original_is_refused(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from hostile_archives import HOSTILE, Members, changed, kinds_of_places, packed, without
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import sampled
 
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
@@ -219,8 +220,8 @@ def _refusal(path: Path) -> str | None:
     return None
 
 
+@sampled(gate=120, deep=1000)
 @given(st.data())
-@settings(max_examples=400, deadline=None)
 def test_whatever_a_field_holds_the_archive_is_refused_or_within_the_limits_of_a_request(data: st.DataObject) -> None:
     name, number, place = data.draw(st.sampled_from(PLACES))
     value = data.draw(st.sampled_from([*HOSTILE, ...]))

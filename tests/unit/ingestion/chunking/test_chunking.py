@@ -4,8 +4,9 @@ import itertools
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from sampling import sampled
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.tenant import TenantId
@@ -77,14 +78,14 @@ SMALL = st.builds(
 )
 
 
-@settings(max_examples=250, deadline=None)
+@sampled(gate=80, deep=1000)
 @given(st.lists(WORDS, min_size=1, max_size=150).map(" ".join), SMALL)
 def test_every_character_is_in_a_chunk_of_the_right_size(text: str, options: ChunkingOptions) -> None:
     parsed = ParsedDocument(text=f"start {text}", headings=tuple(headings_of(f"start {text}")))
     check_invariants(parsed.text, chunk(parsed, options), options)
 
 
-@settings(max_examples=150, deadline=None)
+@sampled(gate=60, deep=600)
 @given(st.text(min_size=1, max_size=400), SMALL)
 def test_any_text_at_all(text: str, options: ChunkingOptions) -> None:
     parsed = ParsedDocument(text=f"a{text}")

@@ -187,15 +187,16 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
     passage, question = "stone " * 250, "Who asks?"
     for text, tenant in ((passage, A), (question, B)):
         steps.tenants[embedder._windows([text])[0].ids] = tenant
-    answering = _asked_for(embedder, A, passage, times=50)
     threads = embedder._questions._max_workers
+    waiting = threads + 10
+    answering = _asked_for(embedder, A, passage, times=waiting)
     await _begun(steps, threads)
     asking = _asked_for(embedder, B, question)
     while embedder._questions._rotation._waiting.get(B) is None:
         await asyncio.sleep(0)
-    steps.run(batches=51)
+    steps.run(batches=waiting + 1)
     await asyncio.gather(answering, asking)
-    # Of A's fifty, those that run, and at most one more that was next.
+    # Of A's requests, those that run, and at most one more that was next.
     assert steps.begun.index(("embed-question", B)) <= threads + 1
 
 

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from sampling import sampled
 
 from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or, matches
 from agentic_rag_backend.domain.tenant import TenantId
@@ -150,7 +151,7 @@ async def _selected(store: VectorStore, tenant: TenantId, filter: Filter, points
     return {hit.id for hit in legs.dense}
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@sampled(gate=25, deep=200, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=rows, filter=filters)
 def test_filters_select_the_same_on_both(
     stores: tuple[VectorStore, VectorStore], rows: list[dict[str, Any]], filter: Filter
