@@ -1,6 +1,6 @@
 """Run the demo and the unit tests on every supported Python of this machine, each in a virtual environment of its own.
 
-    python infra/test_pythons.py [--keep FOLDER] [--only 3.12]
+    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others]
 
 It finds one interpreter for each minor version from 3.11 on: on PATH, and among pyenv's versions. It installs the universal
 lock file (``backend/requirements-dev.lock``) with hashes, runs the unit tests that are not marked ``slow`` or ``alone``, and
@@ -44,6 +44,11 @@ class Interpreter:
     def name(self) -> str:
         """The version as people write it."""
         return ".".join(map(str, self.version))
+
+    @property
+    def minor(self) -> str:
+        """Major and minor version."""
+        return self.name.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -158,9 +163,17 @@ def main(arguments: Sequence[str]) -> int:
     """Try each interpreter; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
+    parser.add_argument("--others", action="store_true", help="not the minor version that runs this, which `make test` has tested")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which stays")
     given = parser.parse_args(arguments)
-    found = [each for each in interpreters(candidates()) if not given.only or each.name.rpartition(".")[0] in given.only]
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    every = interpreters(candidates())
+    found = [each for each in every if not given.only or each.minor in given.only]
+    if given.others:
+        found = [each for each in found if each.minor != own]
+        if every and not found:
+            print(f"there is no Python from 3.11 on but {own}, which `make test` has tested", flush=True)
+            return 0
     if not found:
         print("no Python from 3.11 on was found on PATH or among pyenv's versions", file=sys.stderr)
         return 1
