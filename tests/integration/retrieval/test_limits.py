@@ -60,5 +60,6 @@ async def test_scores_fall(examples: tuple[Container, TenantId], strategy: str) 
 
 
 async def test_more_themes_than_a_screenful_can_be_had(examples: tuple[Container, TenantId]) -> None:
-    found = await asked(examples, "community", 100, QUESTIONS[2], budget_tokens=100_000)
-    assert len(found.themes) > 20
+    # How many themes bear on one question depends on how the graph was divided.
+    found = [await asked(examples, "community", 100, question, budget_tokens=100_000) for question in QUESTIONS]
+    assert max(len(each.themes) for each in found) > 20

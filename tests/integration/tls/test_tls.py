@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import shutil
 import ssl
@@ -106,9 +107,12 @@ async def _first_bytes(certificates: Path, uri: str, ca_file: Path | None) -> by
         with pytest.raises(StoreUnavailable):  # nobody there speaks Bolt
             await connections.read(lambda transaction: transaction.run("RETURN 1", {}))
         await connections.close()
+    gc.collect()
     return b"".join(said[:1])
 
 
+# The driver leaves the socket of a failed handshake to the garbage collector.
+@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize("scheme", ["bolt+s", "neo4j+s"])
 async def test_neo4j_is_trusted_by_its_authority_alone(certificates: Path, scheme: str) -> None:
     uri = scheme + "://localhost:{}"
