@@ -19,8 +19,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue import (
-    communities,
     documents,
+    generations,
     operations,
     revisions,
     rows,
@@ -157,7 +157,7 @@ STATEMENTS = [
     ("nodes_are_found_by_what_they_are", "SELECT raptor_links", "raptor_links.ordinal", "raptor_links.ordinal DESC"),
     ("nodes_are_found_by_what_they_are", "SELECT DISTINCT raptor_links", "raptor_links.document_id = ?", "? <> ''"),
     ("a_tree_changes_in_one_step", "DELETE FROM raptor_links", "raptor_links.generation = ?", "0 = ?"),
-    ("stale_trees_are_due", "SELECT tenants", "tenants.content_version > raptor_pointers.built_from", "1"),
+    ("stale_trees_are_due", "SELECT tenants", "tenants.content_version > coalesce(raptor_pointers.built_from, ?)", "? = 0"),
     ("stale_trees_are_due", "SELECT tenants", "raptor_pointers.asked_at < ", "1 < "),
 ]
 
@@ -256,7 +256,7 @@ FAULTS: dict[str, tuple[str, Fault]] = {
         lambda patch: patch.setattr(revisions, "require_revision", lambda *_: None),
     ),
     "an uncounted flag": ("flags_are_counted", _uncounted(tenants)),
-    "an uncounted generation": ("generations_follow_each_other", _uncounted(communities)),
+    "an uncounted generation": ("generations_follow_each_other", _uncounted(generations)),
     "flags that make communities stale": ("generations_follow_each_other", _content),
     "a check that is not asked": (
         "a_refused_change_changes_nothing",

@@ -11,11 +11,11 @@ from planted_statements import plant
 from sqlalchemy import select
 
 from agentic_rag_backend.errors import AgenticRagError, IdempotencyInProgress
-from agentic_rag_backend.stores.catalogue import idempotency_keys as module
+from agentic_rag_backend.stores.catalogue import idempotency as module
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.idempotency import Answer, Claim, Owner
-from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
+from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
+from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, Claim, Owner
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
 from agentic_rag_backend.testing import idempotency as contract
 

@@ -35,8 +35,8 @@ from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
 from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
-from agentic_rag_backend.stores.catalogue.outbox_rows import SqlOutbox
-from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
+from agentic_rag_backend.stores.catalogue.outbox import SqlOutbox
+from agentic_rag_backend.stores.catalogue.trees import SqlTrees
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore

@@ -66,8 +66,8 @@ MORE_WHILE_DELETING = [
     ("jobs.finish", 1, "before"),
 ]
 WHILE_REBUILDING = [
-    ("communities.publish_generation", 1, "before"),
-    ("communities.publish_generation", 1, "after"),
+    ("communities.publish", 1, "before"),
+    ("communities.publish", 1, "after"),
 ]
 MORE_WHILE_REBUILDING = [
     ("vectors.upsert", 1, "after"),
@@ -236,7 +236,7 @@ def test_rebuilding(tmp_path: Path, rebuilt: Folder, rebuilt_twice: dict[str, An
     shown = graph.execute("SELECT count(*) FROM communities WHERE generation = ?", (current,)).fetchone()[0]
     catalogue.close()
     graph.close()
-    flipped = point in (("communities.publish_generation", 1, "after"), ("vectors.delete_generations", 1, "after"))
+    flipped = point in (("communities.publish", 1, "after"), ("vectors.delete_generations", 1, "after"))
     assert (current > 1, shown > 0) == (flipped, True)
     held = folder.finished([{"rebuild": 2}])
     equal(held, rebuilt_twice)

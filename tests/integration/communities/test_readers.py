@@ -58,7 +58,7 @@ PLACES = [
     "vectors.upsert",
     "vectors.flush",
     "communities.save_summaries",
-    "communities.publish_generation",
+    "communities.publish",
 ]
 
 

@@ -24,8 +24,8 @@ from agentic_rag_backend.api.guard import Handler
 from agentic_rag_backend.api.json_body import JsonRoute, media_type_of
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.idempotency import Answer, IdempotencyKeys, Owner
-from agentic_rag_backend.stores.catalogue.idempotency import Operator as OwnerOperator
+from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, IdempotencyKeys, Owner
+from agentic_rag_backend.stores.catalogue.ports.idempotency import Operator as OwnerOperator
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"

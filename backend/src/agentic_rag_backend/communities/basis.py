@@ -11,7 +11,7 @@ from agentic_rag_backend.communities.options import RebuildOptions
 from agentic_rag_backend.communities.restoration import Restorer
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import CommunityPointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 
 
 def basis(revision: str, options: RebuildOptions, detection: DetectionOptions, writers: Sequence[tuple[str, str]]) -> str:
@@ -46,7 +46,7 @@ class Standing:
     reader: CommunityReader
     restorer: Restorer
 
-    async def holds(self, tenant: TenantId, pointer: CommunityPointer, built_from: str) -> bool:
+    async def holds(self, tenant: TenantId, pointer: GenerationPointer, built_from: str) -> bool:
         """Return whether nothing has changed, every summary was written as asked, and the stores hold all of it."""
         if not built_from or pointer.details.get("basis") != built_from:
             return False

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import CommunityPointer, DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 COUNTED = "graph_relationships"
@@ -19,14 +20,14 @@ class Changes:
     documents: DocumentCatalogue
     graph: KnowledgeStore
 
-    async def share(self, tenant: TenantId, pointer: CommunityPointer) -> float:
+    async def share(self, tenant: TenantId, pointer: GenerationPointer) -> float:
         """Return changed relationships ÷ those there were, at least 0; 1.0 where that is not known.
 
         Changed are those that documents say which came or changed since, and as many as the graph has fewer. Of a document whose
         text was edited all count, so that the share is rather too high than too low.
         """
         before = pointer.details.get(COUNTED)
-        seen = await self.documents.visibility(tenant, since=pointer.state_version)
+        seen = await self.documents.visibility(tenant, since=pointer.built_from)
         if pointer.generation == 0 or seen.whole or not isinstance(before, int) or before == 0:
             return 1.0
         fresh: set[str] = set()

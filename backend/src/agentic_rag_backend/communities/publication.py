@@ -15,7 +15,8 @@ from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, CommunityPointer
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 
@@ -70,7 +71,7 @@ class Publisher:
         tenant: TenantId,
         draft: Draft,
         *,
-        previous: CommunityPointer,
+        previous: GenerationPointer,
         report: Callable[[str, int, int], Awaitable[None]],
     ) -> int:
         """Return the generation that is now current; whatever fails before the flip leaves the old one, and nothing new."""
@@ -89,14 +90,14 @@ class Publisher:
                 await self._vectors.upsert(tenant, Collection.NODES, points)
             await report("publish", len(searchable), len(searchable))
             await self._vectors.flush()
-            await self._communities.publish_generation(tenant, generation, built_from=draft.built_from, details=draft.details)
+            await self._communities.publish(tenant, generation, built_from=draft.built_from, details=draft.details)
         except BaseException:
             await asyncio.shield(self._withdraw(tenant, generation, written))
             raise
         await self._retire(tenant, generation, [each.fingerprint for each in planned])
         return generation
 
-    async def _kept_vectors(self, tenant: TenantId, draft: Draft, previous: CommunityPointer) -> dict[str, Vector]:
+    async def _kept_vectors(self, tenant: TenantId, draft: Draft, previous: GenerationPointer) -> dict[str, Vector]:
         """Return the vectors of communities whose text is the one that was embedded for the current generation."""
         if previous.generation == 0 or previous.details.get("written_under") != draft.details.get("written_under"):
             return {}

@@ -30,7 +30,8 @@ from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import Catalogue, CommunityPointer
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import GraphStore
 
 _BATCH = 32
@@ -48,7 +49,7 @@ class _Reading:
     """The graph as it was read, and what came of detecting on it."""
 
     state_version: int
-    pointer: CommunityPointer
+    pointer: GenerationPointer
     versions: dict[str, int]
     knowledge: VisibleKnowledge
     edges: list[WeightedEdge]

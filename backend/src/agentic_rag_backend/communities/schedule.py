@@ -119,11 +119,12 @@ class RebuildSchedule(ThemeSchedule):
     async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
         """Return those that were quiet for the delay, or not for `MOST_DELAYS` of them."""
         longest = now - MOST_DELAYS * self._delay
-        return await self._catalogue.tenants.rebuilds_due(now - self._delay, longest, now - ASKED_AGAIN_AFTER, limit=limit)
+        quiet_since, asked_before = now - self._delay, now - ASKED_AGAIN_AFTER
+        return await self._catalogue.communities.due(quiet_since, asked_before, stale_since=longest, limit=limit)
 
     async def asked(self, tenant: TenantId) -> None:
         """Note it with the tenant."""
-        await self._catalogue.communities.rebuild_asked(tenant)
+        await self._catalogue.communities.asked(tenant)
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
         """Tell whether enough has changed, or the generation is old enough that little is enough."""

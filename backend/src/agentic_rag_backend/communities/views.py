@@ -10,7 +10,8 @@ from agentic_rag_backend.communities.visibility import visible_sources, visible_
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, CommunityPointer, DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore
 
 
@@ -80,7 +81,7 @@ class CommunityReader:
 
     async def read(
         self, tenant: TenantId, *, level: int | None = None, ids: Sequence[str] | None = None
-    ) -> tuple[CommunityPointer, list[Community]]:
+    ) -> tuple[GenerationPointer, list[Community]]:
         """Return the pointer and its communities; read again if the generation was replaced in between."""
         return await of_one_generation(
             lambda: self._communities.pointer(tenant),
@@ -90,7 +91,7 @@ class CommunityReader:
     async def views(
         self,
         tenant: TenantId,
-        pointer: CommunityPointer,
+        pointer: GenerationPointer,
         communities: Sequence[Community],
         *,
         passes: Callable[[VisibleChunk], bool] = lambda _: True,

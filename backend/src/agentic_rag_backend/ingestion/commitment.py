@@ -22,7 +22,7 @@ from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, Ready
-from agentic_rag_backend.stores.catalogue.outbox import Outbox, Topic
+from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 FEW_CHUNKS = 4

@@ -20,7 +20,7 @@ from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
-from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 

@@ -47,7 +47,7 @@ from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
-from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 

@@ -22,7 +22,7 @@ from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.raptor.writing import NodeWriter
 from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.stores.catalogue.trees import TreePointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 
 MOST_CHANGED = 0.3
 """Share of a tree's passages that may have come or gone since it was clustered as a whole; beyond, it is again."""
@@ -111,7 +111,7 @@ class TreeBuilder:
         nodes = await asyncio.to_thread(plan_tree, tenant, leaves, options)
         return _Plan(whole=True, built_from=built_from, written=nodes)
 
-    async def _grow(self, tenant: TenantId, pointer: TreePointer, options: TreeOptions, report: Report) -> _Plan | None:
+    async def _grow(self, tenant: TenantId, pointer: GenerationPointer, options: TreeOptions, report: Report) -> _Plan | None:
         """Return the tree with what changed taken in and out; None where it is better built anew."""
         seen = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
         nodes = await self._catalogue.trees.nodes(tenant, pointer.generation)

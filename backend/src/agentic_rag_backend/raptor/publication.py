@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.writing import Signed
-from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 
 _log = structlog.get_logger(__name__)

@@ -13,7 +13,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
-from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue, TreePointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class NodeView:
 
 
 def visible_view(
-    node: TreeNode, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], pointer: TreePointer
+    node: TreeNode, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], pointer: GenerationPointer
 ) -> NodeView | None:
     """Return what of a node may be shown, or None where no passage behind its summary is visible any more."""
     sources, complete = visible_sources(summary, visible)
@@ -75,7 +76,7 @@ class TreeReader:
         level: int | None = None,
         ids: Sequence[str] | None = None,
         point_ids: Sequence[str] | None = None,
-    ) -> tuple[TreePointer, list[TreeNode]]:
+    ) -> tuple[GenerationPointer, list[TreeNode]]:
         """Return the pointer and its nodes; read again if the generation was replaced in between."""
         return await of_one_generation(
             lambda: self._trees.pointer(tenant),
@@ -85,7 +86,7 @@ class TreeReader:
     async def views(
         self,
         tenant: TenantId,
-        pointer: TreePointer,
+        pointer: GenerationPointer,
         nodes: Sequence[TreeNode],
         *,
         passes: Callable[[VisibleChunk], bool] = lambda _: True,

@@ -26,8 +26,8 @@ from agentic_rag_backend.stores.catalogue.base import (
     JobCatalogue,
     TenantDirectory,
 )
-from agentic_rag_backend.stores.catalogue.outbox import Entry, Outbox, Topic
-from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
+from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.testing import (
     catalogue_directory,
     catalogue_documents,
@@ -60,8 +60,8 @@ WANTED = [(item.chunk, item.recipe or "") for item in prepared(STAGED, 1, TEXT)]
 CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, TEXT)]
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 OTHER_SECRET = "cc" * 32
-UNSCOPED = {"hand_back_all", "create", "tenant_by_name", "tenants", "authenticate", "rebuilds_due", "due", "known", "removed"}
-"""Methods of the tenant directory, of trees and of the outbox that come before any tenant, or look at all of them."""
+UNSCOPED = {"hand_back_all", "create", "tenant_by_name", "tenants", "authenticate", "due", "known", "removed"}
+"""Methods of tenants, communities, trees and the outbox that come before any tenant, or look at all of them."""
 
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
@@ -127,8 +127,8 @@ OPERATIONS: dict[str, Operation] = {
     "outbox.pending": lambda c, t, _: c.outbox.pending(t, limit=10),
     # From here on they leave something of their own behind, or return what they were given.
     "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
-    "communities.publish_generation": lambda c, t, _: c.communities.publish_generation(t, 1, built_from=9, details={"of": "B"}),
-    "communities.rebuild_asked": lambda c, t, _: c.communities.rebuild_asked(t),
+    "communities.publish": lambda c, t, _: c.communities.publish(t, 1, built_from=9, details={"of": "B"}),
+    "communities.asked": lambda c, t, _: c.communities.asked(t),
     "communities.replace_summaries": lambda c, t, _: c.communities.replace_summaries(t, []),
     "communities.save_summaries": lambda c, t, _: c.communities.save_summaries(t, []),
     "trees.next_generation": lambda c, t, _: c.trees.next_generation(t),
@@ -230,7 +230,7 @@ def _equal_methods() -> None:
         for noun, port in ports.items()
         for name, _ in inspect.getmembers(port, inspect.isfunction)
         if not name.startswith("_")
-        and not ((noun in ("tenants", "trees", "outbox") or name == "hand_back_all") and name in UNSCOPED)
+        and not ((noun in ("tenants", "communities", "trees", "outbox") or name == "hand_back_all") and name in UNSCOPED)
     }
     equal(sorted(OPERATIONS), sorted(methods))
 
@@ -274,7 +274,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
     await catalogue.tenants.set_flags(owner, {"of": "A"})
     await catalogue.communities.save_summaries(owner, [SUMMARY])
     generation = await catalogue.communities.next_generation(owner)
-    await catalogue.communities.publish_generation(owner, generation, built_from=0, details={"of": "A"})
+    await catalogue.communities.publish(owner, generation, built_from=0, details={"of": "A"})
     await catalogue_trees.grow(catalogue, owner)
     return {"deleted": deleted.id, "ended": ended.id, "open": opened.id, "key": key.id}
 

@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.filters import And, Comparison, Not
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
-from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.testing.catalogue_samples import (
     LINES,
     Check,

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
-from agentic_rag_backend.stores.catalogue.outbox import Topic
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.testing.catalogue_samples import Check, equal, ingest, nothing, submission, tenant, true
 
 

@@ -125,7 +125,7 @@ async def a_mend_is_a_change(catalogue: Catalogue) -> None:
     document = await ingest(catalogue, owner, "report")
     generation = await catalogue.communities.next_generation(owner)
     before = await state_version(catalogue, owner)
-    await catalogue.communities.publish_generation(owner, generation, built_from=before, details={})
+    await catalogue.communities.publish(owner, generation, built_from=before, details={})
     before = await state_version(catalogue, owner)
     await catalogue.documents.mended(owner, document.id, knowledge=False)
     equal((await state_version(catalogue, owner), (await catalogue.communities.pointer(owner)).stale), (before + 1, False))

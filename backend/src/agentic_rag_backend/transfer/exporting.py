@@ -29,7 +29,7 @@ from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
-from agentic_rag_backend.stores.catalogue.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
 from agentic_rag_backend.transfer import archive

@@ -40,7 +40,7 @@ from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.stores.blob.base import BlobStore, blob_key
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
-from agentic_rag_backend.stores.catalogue.transfer import DocumentRecord, Opening, TransferCatalogue
+from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentRecord, Opening, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint, VectorStore
 from agentic_rag_backend.transfer.fingerprints import fingerprints

@@ -24,7 +24,7 @@ from agentic_rag_backend.retrieval.strategies.drift import (
 )
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeSearch
-from agentic_rag_backend.stores.catalogue.base import CommunityPointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 
 Ask = Callable[..., Query]
 MakeHit = Callable[..., Hit]
@@ -47,7 +47,7 @@ class Finder:
         self.searches.append(search)
         if self.error is not None:
             raise self.error
-        return FoundThemes(self.themes, CommunityPointer(generation=1, stale=False), {"chosen": len(self.themes)})
+        return FoundThemes(self.themes, GenerationPointer(generation=1, stale=False), {"chosen": len(self.themes)})
 
 
 class Local:

@@ -8,7 +8,7 @@ from agentic_rag_backend.communities.restoration import Restorer
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.stores.catalogue.base import CommunityPointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
 
@@ -29,7 +29,7 @@ class CommunitiesRound:
         await self._orphaned_points()
         await self._missing()
 
-    async def _current(self) -> CommunityPointer | None:
+    async def _current(self) -> GenerationPointer | None:
         """Return the pointer, or None while a rebuild is under way."""
         tenant, catalogue = self.round.tenant, self.round.stores.catalogue
         for state in (JobState.QUEUED, JobState.RUNNING):

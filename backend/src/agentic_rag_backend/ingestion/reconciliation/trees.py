@@ -9,7 +9,7 @@ from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.stores.catalogue.trees import TreePointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
 
@@ -30,7 +30,7 @@ class TreesRound:
         await self._orphaned_points()
         await self._missing()
 
-    async def _current(self) -> TreePointer | None:
+    async def _current(self) -> GenerationPointer | None:
         """Return the pointer, or None while a build is under way."""
         tenant, catalogue = self.round.tenant, self.round.stores.catalogue
         for state in (JobState.QUEUED, JobState.RUNNING):

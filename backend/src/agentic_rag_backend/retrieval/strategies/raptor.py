@@ -26,7 +26,7 @@ from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
 from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.stores.catalogue.trees import TreePointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
 
 SEARCHES = ("collapsed", "levels")
@@ -57,7 +57,7 @@ class _Found:
     summary behind each. ``nodes`` are summaries by falling score, with the passages that represent them.
     """
 
-    pointer: TreePointer
+    pointer: GenerationPointer
     passages: dict[str, float] = field(default_factory=dict)
     direct: dict[str, float] = field(default_factory=dict)
     by_node: dict[str, float] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class RaptorRetriever:
             ),
         )
 
-    async def _collapsed(self, query: Query, pointer: TreePointer, vector: Vector, levels: set[int]) -> _Found:
+    async def _collapsed(self, query: Query, pointer: GenerationPointer, vector: Vector, levels: set[int]) -> _Found:
         found = _Found(pointer)
         if not levels or PASSAGES in levels or pointer.generation == 0:
             candidates = await chunk_candidates(self._stores, query, weighted_min_max, _WEIGHTS)
@@ -189,7 +189,7 @@ class RaptorRetriever:
                 at[id] = following
         return at
 
-    async def _down(self, query: Query, pointer: TreePointer, vector: Vector) -> _Found:
+    async def _down(self, query: Query, pointer: GenerationPointer, vector: Vector) -> _Found:
         """Go from the highest level to the passages, keeping the nearest nodes of each."""
         found = _Found(pointer)
         height = max((int(level) for level in pointer.details.get("levels", {})), default=0)

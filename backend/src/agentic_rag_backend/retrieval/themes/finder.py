@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_ma
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
 from agentic_rag_backend.retrieval.themes.selection import Selection, ThemeCandidate, select_themes, text_tokens
-from agentic_rag_backend.stores.catalogue.base import CommunityPointer
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 
 WEIGHTS = {"dense": 0.7, "sparse": 0.3}
@@ -54,7 +54,7 @@ class FoundThemes:
     """Themes, best first, and how they were chosen: ``details`` are for the trace, ``failures`` parts of it that failed."""
 
     themes: tuple[ThemeHit, ...]
-    pointer: CommunityPointer
+    pointer: GenerationPointer
     details: Mapping[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
@@ -112,7 +112,7 @@ class ThemeFinder:
             failures,
         )
 
-    async def _candidates(self, query: Query, search: ThemeSearch, pointer: CommunityPointer) -> _Candidates:
+    async def _candidates(self, query: Query, search: ThemeSearch, pointer: GenerationPointer) -> _Candidates:
         generation = pointer.generation
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         asked = VectorSearch(

@@ -11,21 +11,21 @@ from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.deployments import SqlDeployments
 from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
-from agentic_rag_backend.stores.catalogue.idempotency import IdempotencyKeys
-from agentic_rag_backend.stores.catalogue.idempotency_keys import SqlIdempotencyKeys
+from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
 from agentic_rag_backend.stores.catalogue.leases import SqlLeases
-from agentic_rag_backend.stores.catalogue.liveness import Leases, WorkerDirectory
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
-from agentic_rag_backend.stores.catalogue.outbox import Outbox
-from agentic_rag_backend.stores.catalogue.outbox_rows import SqlOutbox
+from agentic_rag_backend.stores.catalogue.outbox import SqlOutbox
 from agentic_rag_backend.stores.catalogue.places import SqlPlaces
+from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
+from agentic_rag_backend.stores.catalogue.ports.liveness import Leases, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
+from agentic_rag_backend.stores.catalogue.ports.transfer import TransferCatalogue
+from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
-from agentic_rag_backend.stores.catalogue.transfer import TransferCatalogue
-from agentic_rag_backend.stores.catalogue.transfer_rows import SqlTransfer
-from agentic_rag_backend.stores.catalogue.tree_rows import SqlTrees
-from agentic_rag_backend.stores.catalogue.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.transfer import SqlTransfer
+from agentic_rag_backend.stores.catalogue.trees import SqlTrees
 from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
 
 

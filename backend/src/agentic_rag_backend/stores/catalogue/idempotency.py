@@ -1,74 +1,106 @@
-"""The port of requests that are carried out once: what was answered under a key that the caller chose.
-
-`testing.idempotency` checks the contract on every adapter.
-"""
+"""Idempotency keys on SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import secrets
 from datetime import timedelta
-from enum import Enum
-from typing import Protocol
+from functools import cache
 
-from agentic_rag_backend.domain.tenant import TenantId
+from sqlalchemy import ColumnElement, Executable, delete, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
 
-KEPT = timedelta(hours=24)
-"""How long an answer is kept."""
-MAX_KEPT = 10_000
-"""Answers kept for each owner; beyond, the oldest go before their time."""
+from agentic_rag_backend.domain.tenant import require_tenant
+from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
+from agentic_rag_backend.stores.catalogue.ports.idempotency import KEPT, MAX_KEPT, Answer, Claim, Operator, Owner
+from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
 
-
-class Operator(Enum):
-    """Who owns what no tenant does."""
-
-    OPERATOR = "operator"
-
-
-Owner = TenantId | Operator
+_RETRY_AFTER_S = 1.0
+_keys = idempotency_keys.c
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A response as it was given."""
-
-    status: int
-    headers: Mapping[str, str] = field(default_factory=dict)
-    body: bytes = b""
+def _owner(owner: Owner) -> str:
+    return owner.value if isinstance(owner, Operator) else require_tenant(owner).value
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """The right to carry a request out; it ends by `complete`, by `release`, or when its lease does."""
+@cache
+def _insert(dialect: str) -> Executable:
+    # Both dialects have the same methods, but no common class that has them.
+    statement = postgresql.insert(idempotency_keys) if dialect == "postgresql" else sqlite.insert(idempotency_keys)
+    # The row is asked for, not the count: not every driver counts the rows of an insertion.
+    return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"]).returning(_keys.claim)
 
-    token: str
+
+def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+    """See `IdempotencyKeys.begin`."""
+    now = utc_now()
+    row = {
+        "tenant_id": _owner(owner),
+        "digest": digest,
+        "fingerprint": fingerprint,
+        "claim": secrets.token_hex(16),
+        "created_at": now,
+        "expires_at": now + timedelta(seconds=lease_s),
+    }
+    its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
+    connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
+    # The insertion is what makes it one: of two at once, on whichever database, the later waits for the earlier and finds it.
+    if connection.execute(_insert(connection.dialect.name), row).first() is not None:
+        _drop_oldest(connection, row["tenant_id"])
+        return Claim(str(row["claim"]))
+    held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
+    if held is not None and held["fingerprint"] != row["fingerprint"]:
+        raise IdempotencyKeyReused(
+            "the Idempotency-Key was used for a request with another body; take a new one for a new request"
+        )
+    if held is None or held["claim"] is not None:
+        raise IdempotencyInProgress(
+            "the request of this Idempotency-Key is being carried out; ask again in a moment", retry_after_s=_RETRY_AFTER_S
+        )
+    return Answer(held["status"], held["headers"], held["body"])
 
 
-class IdempotencyKeys(Protocol):
-    """``digest`` stands for a caller's key on one route, ``fingerprint`` for all else that the request says."""
+def _drop_oldest(connection: Connection, owner: object) -> None:
+    newest = select(_keys.created_at).where(_keys.tenant_id == owner).order_by(_keys.created_at.desc(), _keys.digest.desc())
+    beyond = newest.offset(MAX_KEPT).limit(1).scalar_subquery()
+    connection.execute(
+        delete(idempotency_keys).where(_keys.tenant_id == owner, _keys.claim.is_(None), _keys.created_at <= beyond)
+    )
 
-    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
-        """Claim a request, or return how it was answered; of several at once one gets the claim.
 
-        Args:
-            lease_s: after so many seconds without an end the process is taken for dead and the key for free.
+def complete(connection: Connection, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
+    """See `IdempotencyKeys.complete`."""
+    values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
+    statement = update(idempotency_keys).where(*_claimed(owner, digest, claim))
+    return connection.execute(statement.values(claim=None, expires_at=utc_now() + KEPT, **values)).rowcount == 1
 
-        Raises:
-            IdempotencyKeyReused: the key belongs to a request with another fingerprint.
-            IdempotencyInProgress: the request is being carried out now.
-        """
 
-    async def complete(self, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
-        """Keep the answer for `KEPT` from now on; return False if the claim was lost."""
+def release(connection: Connection, owner: Owner, digest: str, claim: Claim) -> None:
+    """See `IdempotencyKeys.release`."""
+    connection.execute(delete(idempotency_keys).where(*_claimed(owner, digest, claim)))
 
-    async def release(self, owner: Owner, digest: str, claim: Claim) -> None:
-        """Free the key: nothing was carried out. Nothing happens if the claim was lost."""
 
-    async def release_all(self) -> int:
-        """Free every key whose request is being carried out, of everybody; return how many that were.
+def _claimed(owner: Owner, digest: str, claim: Claim) -> tuple[ColumnElement[bool], ...]:
+    return _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
 
-        For a process that has the catalogue to itself, before it serves: a killed one carries nothing out.
-        """
 
-    async def sweep(self) -> int:
-        """Remove what is over, of everybody; return how many keys that were."""
+def release_all(connection: Connection) -> int:
+    """See `IdempotencyKeys.release_all`."""
+    return connection.execute(delete(idempotency_keys).where(_keys.claim.is_not(None))).rowcount
+
+
+def sweep(connection: Connection) -> int:
+    """See `IdempotencyKeys.sweep`."""
+    return connection.execute(delete(idempotency_keys).where(_keys.expires_at <= utc_now())).rowcount
+
+
+class SqlIdempotencyKeys(SqlPort):
+    """Implements `IdempotencyKeys`. A key is one row, whose ``expires_at`` is the lease's end, then the answer's."""
+
+    begin = write(begin)
+    complete = write(complete)
+    release = write(release)
+    release_all = write(release_all)
+    sweep = write(sweep)

@@ -1,50 +1,68 @@
-"""The outbox port: what the catalogue has committed and another store still has to follow.
-
-An entry is written in the transaction of the change that calls for it, so there is never one without the other. It says what
-to look at, not what to write: who delivers it reads the catalogue again, and repeating it changes nothing.
-"""
+"""The outbox on SQL."""
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Protocol
+
+from sqlalchemy import delete, select
+from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Topic
+from agentic_rag_backend.stores.catalogue.rows import upsert
+from agentic_rag_backend.stores.catalogue.tables import outbox, tenants
 
 
-class Topic(StrEnum):
-    """``labels``: the vectors' copy of a document's title and metadata. ``leftovers``: what graph and vectors hold of versions
-    of a document that nobody will see. ``original``: a blob that no version names any more. ``tenant``: everything that a
-    deleted tenant has."""
-
-    LABELS = "labels"
-    LEFTOVERS = "leftovers"
-    ORIGINAL = "original"
-    TENANT = "tenant"
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Something to deliver; ``token`` is new each time that the same topic and subject are recorded."""
-
-    topic: Topic
-    subject: str
-    token: str
+def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
+    """Write an entry in the transaction of the change that calls for it."""
+    row = {
+        "tenant_id": tenant.value,
+        "topic": topic.value,
+        "subject": subject,
+        "token": uuid.uuid4().hex,
+        "recorded_at": utc_now(),
+    }
+    # One that was there keeps its place in the order: it waits for the same look at the catalogue.
+    upsert(connection, outbox, [row], keys=("tenant_id", "topic", "subject"), replace=("token",))
 
 
-class Outbox(Protocol):
-    """Entries of each tenant, oldest first."""
+def add(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
+    """See `Outbox.add`."""
+    if connection.execute(select(tenants.c.tenant_id).where(tenants.c.tenant_id == tenant.value)).first() is not None:
+        record(connection, tenant, topic, subject)
 
-    async def add(self, tenant: TenantId, topic: Topic, subject: str) -> None:
-        """Record an entry in a transaction of its own; a tenant that does not exist has none."""
 
-    async def pending(self, tenant: TenantId, *, limit: int) -> list[Entry]:
-        """Return the tenant's entries, oldest first."""
+def pending(connection: Connection, tenant: TenantId, *, limit: int) -> list[Entry]:
+    """See `Outbox.pending`."""
+    statement = (
+        select(outbox.c.topic, outbox.c.subject, outbox.c.token)
+        .where(outbox.c.tenant_id == tenant.value)
+        .order_by(outbox.c.recorded_at, outbox.c.topic, outbox.c.subject)
+        .limit(limit)
+    )
+    return [Entry(Topic(row.topic), row.subject, row.token) for row in connection.execute(statement)]
 
-    async def delivered(self, tenant: TenantId, entries: Sequence[Entry]) -> None:
-        """Remove entries, except those that were recorded again meanwhile."""
 
-    async def tenants(self, *, limit: int) -> list[TenantId]:
-        """Return tenants that have entries."""
+def delivered(connection: Connection, tenant: TenantId, entries: Sequence[Entry]) -> None:
+    """See `Outbox.delivered`."""
+    if entries:
+        tokens = [entry.token for entry in entries]
+        connection.execute(delete(outbox).where(outbox.c.tenant_id == tenant.value, outbox.c.token.in_(tokens)))
+
+
+def tenants_with_entries(connection: Connection, *, limit: int) -> list[TenantId]:
+    """See `Outbox.tenants`."""
+    statement = select(outbox.c.tenant_id).distinct().order_by(outbox.c.tenant_id).limit(limit)
+    return [TenantId(value) for value in connection.execute(statement).scalars()]
+
+
+class SqlOutbox(SqlPort):
+    """Implements `Outbox`."""
+
+    add = write(add)
+    pending = read(pending)
+    delivered = write(delivered)
+    tenants = read(tenants_with_entries)

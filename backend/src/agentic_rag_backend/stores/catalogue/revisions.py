@@ -16,8 +16,8 @@ from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.outbox import Topic
-from agentic_rag_backend.stores.catalogue.outbox_rows import record
+from agentic_rag_backend.stores.catalogue.outbox import record
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
     lock_document,

@@ -6,6 +6,8 @@ The migrations are the schema's record; a test compares them with this module.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     Boolean,
     Column,
@@ -36,6 +38,38 @@ metadata = MetaData(
 
 def _tenant() -> Column[str]:
     return Column("tenant_id", String, ForeignKey("tenants.tenant_id"), primary_key=True)
+
+
+def _pointer_columns() -> tuple[Column[Any], ...]:
+    """Return the columns of a tenant's pointer to the current generation; `stores.catalogue.generations` uses them."""
+    return (
+        _tenant(),
+        Column("generation", Integer, nullable=False),
+        Column("last_generation", Integer, nullable=False),
+        Column("built_from", Integer, nullable=False),
+        Column("built_at", UtcDateTime),
+        Column("details", Json, nullable=False),
+    )
+
+
+def _summary_columns() -> tuple[Column[Any], ...]:
+    """Return the columns of summaries; `stores.catalogue.generations` uses them."""
+    return (
+        _tenant(),
+        Column("fingerprint", String, primary_key=True),
+        Column("prompt_version", String, primary_key=True),
+        Column("model", String, primary_key=True),
+        # Labels with the passages that say them; the name is the title, if a model gave one, or made of the names.
+        Column("title", Json),
+        Column("names", Json, nullable=False),
+        Column("keywords", Json, nullable=False),
+        Column("summary", Text, nullable=False),
+        Column("findings", Json, nullable=False),
+        Column("sources", Json, nullable=False),
+        Column("rating", Float, nullable=False),
+        Column("tokens", Integer, nullable=False),
+        Column("written_at", UtcDateTime, nullable=False),
+    )
 
 
 tenants = Table(
@@ -220,43 +254,16 @@ Index("ix_jobs_document", jobs.c.tenant_id, jobs.c.document_id)
 community_pointers = Table(
     "community_pointers",
     metadata,
-    _tenant(),
-    Column("generation", Integer, nullable=False),
-    Column("last_generation", Integer, nullable=False),
-    Column("built_from", Integer, nullable=False),
-    Column("built_at", UtcDateTime),
-    Column("details", Json, nullable=False),
+    *_pointer_columns(),
 )
 
-community_summaries = Table(
-    "community_summaries",
-    metadata,
-    _tenant(),
-    Column("fingerprint", String, primary_key=True),
-    Column("prompt_version", String, primary_key=True),
-    Column("model", String, primary_key=True),
-    # Labels with the passages that say them; the name is the title, if a model gave one, or made of the names.
-    Column("title", Json),
-    Column("names", Json, nullable=False),
-    Column("keywords", Json, nullable=False),
-    Column("summary", Text, nullable=False),
-    Column("findings", Json, nullable=False),
-    Column("sources", Json, nullable=False),
-    Column("rating", Float, nullable=False),
-    Column("tokens", Integer, nullable=False),
-    Column("written_at", UtcDateTime, nullable=False),
-)
+community_summaries = Table("community_summaries", metadata, *_summary_columns())
 
 # The tree over a tenant's passages: generations beside one another, of which the pointer names one.
 raptor_pointers = Table(
     "raptor_pointers",
     metadata,
-    _tenant(),
-    Column("generation", Integer, nullable=False),
-    Column("last_generation", Integer, nullable=False),
-    Column("built_from", Integer, nullable=False),
-    Column("built_at", UtcDateTime),
-    Column("details", Json, nullable=False),
+    *_pointer_columns(),
     # When it was last asked by itself to take in what changed.
     Column("asked_at", UtcDateTime),
 )
@@ -292,23 +299,7 @@ raptor_links = Table(
 Index("ix_raptor_links_child", raptor_links.c.tenant_id, raptor_links.c.child_id)
 Index("ix_raptor_links_document", raptor_links.c.tenant_id, raptor_links.c.document_id)
 
-raptor_summaries = Table(
-    "raptor_summaries",
-    metadata,
-    _tenant(),
-    Column("fingerprint", String, primary_key=True),
-    Column("prompt_version", String, primary_key=True),
-    Column("model", String, primary_key=True),
-    Column("title", Json),
-    Column("names", Json, nullable=False),
-    Column("keywords", Json, nullable=False),
-    Column("summary", Text, nullable=False),
-    Column("findings", Json, nullable=False),
-    Column("sources", Json, nullable=False),
-    Column("rating", Float, nullable=False),
-    Column("tokens", Integer, nullable=False),
-    Column("written_at", UtcDateTime, nullable=False),
-)
+raptor_summaries = Table("raptor_summaries", metadata, *_summary_columns())
 
 # Processes that work on jobs, where there may be several; silence is what another process observes of `beats`.
 workers = Table(
@@ -332,7 +323,7 @@ leases = Table(
     Column("wanted", Boolean, nullable=False),  # another worker has asked for it since it was taken
 )
 
-# What other stores still have to follow; see `stores.catalogue.outbox`.
+# What other stores still have to follow; see `stores.catalogue.ports.outbox`.
 outbox = Table(
     "outbox",
     metadata,

@@ -12,13 +12,12 @@ from sqlalchemy.exc import IntegrityError
 
 from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, TenantId, TenantState, require_tenant
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue import communities
 from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.outbox import Topic
-from agentic_rag_backend.stores.catalogue.outbox_rows import record
+from agentic_rag_backend.stores.catalogue.outbox import record
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import api_keys, metadata, removed_tenants, tenants
 
@@ -213,7 +212,6 @@ class SqlTenants(SqlPort):
     tenants = read(list_tenants)
     known = read(known)
     removed = read(removed)
-    rebuilds_due = read(communities.rebuilds_due)
     mark_deleting = write(mark_deleting)
     remove = write(remove)
     add_key = write(add_key)

@@ -1,133 +1,313 @@
-"""The port that moves a tenant's whole record: read as it stands for an archive, staged out of sight from one, shown at once.
-
-A tenant that is being filled is in the state ``importing``. Its documents are staged with version 0 visible, so that no
-reader finds them, and `TransferCatalogue.open` shows all of them in one transaction.
-"""
+"""The transfer port on SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+from collections.abc import Sequence
 
-from agentic_rag_backend.domain.document import Chunk, DocumentState, Failure, ProcessingOptions
+from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy.engine import Connection, RowMapping
+from sqlalchemy.exc import IntegrityError
+
+from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.graph import CommunitySummary
-from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.stores.catalogue.base import CommunityPointer, PreparedChunk
+from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.errors import Conflict, NotFound
+from agentic_rag_backend.stores.catalogue import results
+from agentic_rag_backend.stores.catalogue.base import PreparedChunk
+from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
+from agentic_rag_backend.stores.catalogue.communities import COMMUNITIES
+from agentic_rag_backend.stores.catalogue.generations import summary_from
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
+from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
+from agentic_rag_backend.stores.catalogue.tables import (
+    chunk_texts,
+    chunks,
+    community_pointers,
+    documents,
+    jobs,
+    prepared_chunks,
+    raptor_links,
+    raptor_nodes,
+    raptor_pointers,
+    raptor_summaries,
+    tenants,
+)
+from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
+from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
+from agentic_rag_backend.stores.catalogue.visibility import CHANGES_KEPT
+
+_IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
+_STAGED = DocumentState.PROCESSING.value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TenantSnapshot:
-    """What a tenant is at ``tenant.state_version``, beside its documents."""
-
-    tenant: Tenant
-    flags: Mapping[str, Any]
-    pointer: CommunityPointer
-    last_generation: int
-    """Of those that were ever handed out."""
+def _tenant_row(connection: Connection, tenant: TenantId) -> RowMapping:
+    row = connection.execute(select(tenants).where(tenants.c.tenant_id == tenant.value)).mappings().first()
+    if row is None:
+        raise NotFound(f"there is no tenant {tenant}")
+    return row
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentHeader:
-    """By what a visible document that was read is known to be the one that is there now."""
-
-    version: int
-    updated_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DocumentRecord:
-    """A document with its visible version, whole.
-
-    ``state`` is the version's, ``ready`` or ``partial``. ``key`` is the caller's, or the content's SHA-256. ``title`` and
-    ``metadata`` are what is shown, ``submitted_title`` and ``submitted_metadata`` what was handed in.
-    """
-
-    id: str
-    version: int
-    key: str
-    state: DocumentState
-    title: str
-    submitted_title: str
-    metadata: Mapping[str, Any]
-    submitted_metadata: Mapping[str, Any]
-    content_hash: str
-    media_type: str
-    size_bytes: int
-    blob_key: str
-    options: ProcessingOptions
-    text: str
-    created_at: datetime
-    updated_at: datetime
-    version_created_at: datetime
-    failures: tuple[Failure, ...] = ()
-    chunks: tuple[Chunk, ...] = ()
-    prepared: tuple[PreparedChunk, ...] = ()
-    """Of those chunks whose results are on record; of all of them when it is staged."""
-
-    @property
-    def header(self) -> DocumentHeader:
-        """By what it is known."""
-        return DocumentHeader(self.version, self.updated_at)
+def snapshot(connection: Connection, tenant: TenantId) -> TenantSnapshot:
+    """See `TransferCatalogue.snapshot`."""
+    row = _tenant_row(connection, tenant)
+    return TenantSnapshot(
+        tenant=Tenant(tenant, row["name"], TenantState(row["state"]), row["state_version"], row["created_at"]),
+        flags=row["flags"],
+        pointer=COMMUNITIES.pointer(connection, tenant),
+        last_generation=COMMUNITIES.last_generation(connection, tenant),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """What a tenant becomes beside its documents; ``state_version`` is that of the archive."""
-
-    state_version: int
-    flags: Mapping[str, Any] = field(default_factory=dict)
-    generation: int = 0
-    """The current generation of communities, 0 for none."""
-    stale: bool = False
-    built_at: datetime | None = None
-    details: Mapping[str, Any] = field(default_factory=dict)
-    tree_stale: bool = False
-    """Whether documents changed since the tree over passages was built, where there is one."""
+def headers(connection: Connection, tenant: TenantId) -> dict[str, DocumentHeader]:
+    """See `TransferCatalogue.headers`."""
+    statement = (
+        select(documents.c.id, documents.c.current_version, documents.c.updated_at)
+        .where(documents.c.tenant_id == tenant.value, documents.c.deleted_at.is_(None), documents.c.current_version > 0)
+        .order_by(documents.c.created_at, documents.c.id)
+    )
+    return {row[0]: DocumentHeader(row[1], row[2]) for row in connection.execute(statement)}
 
 
-class TransferCatalogue(Protocol):
-    """What leaves with a tenant, and what arrives with one."""
+def read_record(connection: Connection, tenant: TenantId, document_id: str) -> DocumentRecord | None:
+    """See `TransferCatalogue.record`."""
+    held = connection.execute(
+        select(documents).where(
+            documents.c.tenant_id == tenant.value,
+            documents.c.id == document_id,
+            documents.c.deleted_at.is_(None),
+            documents.c.current_version > 0,
+        )
+    ).mappings()
+    face = held.first()
+    if face is None:
+        return None
+    number = face["current_version"]
+    of_version = (versions.c.tenant_id == tenant.value, versions.c.document_id == document_id, versions.c.version == number)
+    version = connection.execute(select(versions).where(*of_version)).mappings().first()
+    if version is None:
+        return None
+    placed = (
+        select(*CHUNK_COLUMNS)
+        .select_from(WITH_TEXT)
+        .where(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == number)
+        .order_by(chunks.c.ordinal)
+    )
+    return DocumentRecord(
+        id=document_id,
+        version=number,
+        key=face["key"],
+        state=DocumentState(version["state"]),
+        title=face["title"],
+        submitted_title=version["submitted_title"],
+        metadata=face["metadata"],
+        submitted_metadata=version["submitted_metadata"],
+        content_hash=version["content_hash"],
+        media_type=version["media_type"],
+        size_bytes=version["size_bytes"],
+        blob_key=version["blob_key"],
+        options=options_from_json(version["options"]),
+        text=version["text"] or "",
+        created_at=face["created_at"],
+        updated_at=face["updated_at"],
+        version_created_at=version["created_at"],
+        failures=failures_from_json(version["failures"]),
+        chunks=tuple(chunk_from(row) for row in connection.execute(placed).all()),
+        prepared=tuple(results.prepared(connection, tenant, document_id, number)),
+    )
 
-    async def snapshot(self, tenant: TenantId) -> TenantSnapshot:
-        """Return the tenant without its documents, or raise `NotFound`."""
 
-    async def headers(self, tenant: TenantId) -> dict[str, DocumentHeader]:
-        """Return the visible documents by id, in the order in which they were handed in."""
+_REVECTOR = (
+    update(prepared_chunks)
+    .where(
+        prepared_chunks.c.tenant_id == bindparam("tenant"),
+        prepared_chunks.c.document_id == bindparam("document"),
+        prepared_chunks.c.version == bindparam("number"),
+        prepared_chunks.c.ordinal == bindparam("place"),
+    )
+    .values(vector=bindparam("new_vector"), recipe=bindparam("new_recipe"), failure=bindparam("new_failure"))
+)
 
-    async def record(self, tenant: TenantId, document_id: str) -> DocumentRecord | None:
-        """Return a document with its visible version; None where it has none, or is deleted."""
 
-    async def revector(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
-        """Replace the vectors of chunks of a visible version, with recipe and failure; what is no more stays away."""
+def revector(connection: Connection, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
+    """See `TransferCatalogue.revector`."""
+    rows = [
+        {
+            "tenant": tenant.value,
+            "document": document_id,
+            "number": version,
+            "place": item.chunk.ordinal,
+            "new_vector": None if item.vector is None else item.vector.astype("<f4").tobytes(),
+            "new_recipe": item.recipe,
+            "new_failure": None if item.failure is None else plain({"failure": item.failure})["failure"],
+        }
+        for item in prepared
+    ]
+    if rows:
+        connection.execute(_REVECTOR, rows)
 
-    async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
-        """Return every community summary on record, under whichever prompt and model, the last written last."""
 
-    async def reserve(self, tenant: TenantId) -> None:
-        """Make an active, empty tenant one that is being filled; one that is that already must have no job.
+def list_summaries(connection: Connection, tenant: TenantId) -> list[CommunitySummary]:
+    """See `TransferCatalogue.summaries`."""
+    order = (summaries.c.written_at, summaries.c.fingerprint, summaries.c.prompt_version, summaries.c.model)
+    statement = select(summaries).where(summaries.c.tenant_id == tenant.value).order_by(*order)
+    return [summary_from(row) for row in connection.execute(statement).mappings()]
 
-        Raises:
-            NotFound: there is no such tenant.
-            Conflict: it has documents or work under way, or is not active.
-        """
 
-    async def staged(self, tenant: TenantId) -> frozenset[str]:
-        """Return the ids of the documents that are staged."""
+def reserve(connection: Connection, tenant: TenantId) -> None:
+    """See `TransferCatalogue.reserve`."""
+    lock_tenant(connection, tenant)
+    state = _tenant_row(connection, tenant)["state"]
+    if state not in (_IMPORTING, _ACTIVE):
+        raise Conflict(f"the tenant is {state}; only an active one can be filled")
+    # One that is being filled already is another import's, unless that one came to nothing before it had a job.
+    open_jobs = (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN))
+    held = (documents, "documents", documents.c.tenant_id == tenant.value)
+    for table, what, which in (open_jobs,) if state == _IMPORTING else (held, open_jobs):
+        count = connection.execute(select(func.count()).select_from(table).where(which)).scalar_one()
+        if count:
+            raise Conflict(f"the tenant has {count} {what}; an archive is imported into an empty one")
+    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_IMPORTING))
 
-    async def stage(self, tenant: TenantId, record: DocumentRecord) -> None:
-        """Record a document of a tenant that is being filled, out of sight; one that is staged already stays as it is.
 
-        Raises:
-            Conflict: the tenant is not being filled, or another document has the key.
-        """
+def _require_importing(connection: Connection, tenant: TenantId) -> None:
+    lock_tenant(connection, tenant)
+    state = _tenant_row(connection, tenant)["state"]
+    if state != _IMPORTING:
+        raise Conflict(f"the tenant is {state}, not being filled")
 
-    async def open(self, tenant: TenantId, opening: Opening) -> None:
-        """Show everything that is staged, and make the tenant active, in one transaction; repeatable.
 
-        Every reader finds its ``state_version`` so much higher that nothing read before is taken for current.
-        """
+def staged(connection: Connection, tenant: TenantId) -> frozenset[str]:
+    """See `TransferCatalogue.staged`."""
+    statement = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
+    return frozenset(connection.execute(statement).scalars())
 
-    async def abandon(self, tenant: TenantId) -> None:
-        """Remove everything that is staged and make the tenant active, and empty; one that was opened keeps all it has."""
+
+def stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
+    """See `TransferCatalogue.stage`."""
+    try:
+        _stage(connection, tenant, record)
+    except IntegrityError as error:
+        raise Conflict(f"document {record.id!r} has the key or the passages of another one of the archive") from error
+
+
+def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> None:
+    _require_importing(connection, tenant)
+    held = select(documents.c.id).where(documents.c.tenant_id == tenant.value, documents.c.id == record.id)
+    if connection.execute(held).first() is not None:
+        return
+    shared = {
+        "tenant_id": tenant.value,
+        "title": record.title,
+        "content_hash": record.content_hash,
+        "media_type": record.media_type,
+        "size_bytes": record.size_bytes,
+        "metadata": plain(record.metadata),
+        "failures": plain({"failures": list(record.failures)})["failures"],
+    }
+    face = {
+        "id": record.id,
+        "key": record.key,
+        "state": _STAGED,
+        "current_version": 0,
+        "latest_version": record.version,
+        "chunk_count": 0,
+        "created_at": record.created_at,
+        "updated_at": record.updated_at,
+    }
+    version = {
+        "document_id": record.id,
+        "version": record.version,
+        "state": record.state.value,
+        "submitted_title": record.submitted_title,
+        "submitted_metadata": plain(record.submitted_metadata),
+        "blob_key": record.blob_key,
+        "options": options_to_json(record.options),
+        "created_at": record.version_created_at,
+        "text": record.text,
+    }
+    connection.execute(insert(documents), {**shared, **face})
+    connection.execute(insert(versions), {**shared, **version})
+    results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
+
+
+def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> None:
+    """See `TransferCatalogue.open`."""
+    lock_tenant(connection, tenant)
+    row = _tenant_row(connection, tenant)
+    if row["state"] == _ACTIVE:
+        return
+    _require_importing(connection, tenant)
+    visible = (
+        select(versions.c.state)
+        .where(
+            versions.c.tenant_id == documents.c.tenant_id,
+            versions.c.document_id == documents.c.id,
+            versions.c.version == documents.c.latest_version,
+        )
+        .scalar_subquery()
+    )
+    count = (
+        select(func.count())
+        .where(
+            chunks.c.tenant_id == documents.c.tenant_id,
+            chunks.c.document_id == documents.c.id,
+            chunks.c.version == documents.c.latest_version,
+        )
+        .scalar_subquery()
+    )
+    connection.execute(
+        update(documents)
+        .where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
+        .values(current_version=documents.c.latest_version, state=visible, chunk_count=count)
+    )
+    # Beyond what the log of changes reaches back: whoever read the tenant before reads all of it anew.
+    state_version = max(row["state_version"], opening.state_version) + CHANGES_KEPT + 1
+    now = utc_now()
+    changed = {"content_version": state_version, "content_changed_at": now, "stale_since": now if opening.stale else None}
+    connection.execute(
+        update(tenants)
+        .where(tenants.c.tenant_id == tenant.value)
+        .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), **changed)
+    )
+    # A stale tree is compared with everything when it takes in what changed.
+    built_from = 0 if opening.tree_stale else state_version
+    connection.execute(update(raptor_pointers).where(raptor_pointers.c.tenant_id == tenant.value).values(built_from=built_from))
+    if opening.generation:
+        pointer = {
+            "tenant_id": tenant.value,
+            "generation": opening.generation,
+            "last_generation": opening.generation,
+            "built_from": state_version - opening.stale,
+            "built_at": opening.built_at or now,
+            "details": plain(opening.details),
+        }
+        upsert(connection, community_pointers, [pointer], keys=("tenant_id",), replace=tuple(pointer)[1:])
+
+
+def abandon(connection: Connection, tenant: TenantId) -> None:
+    """See `TransferCatalogue.abandon`."""
+    lock_tenant(connection, tenant)
+    if _tenant_row(connection, tenant)["state"] != _IMPORTING:
+        return
+    held = (prepared_chunks, chunks, chunk_texts, versions, documents, summaries)
+    for table in (*held, raptor_links, raptor_nodes, raptor_summaries, raptor_pointers):
+        connection.execute(delete(table).where(table.c.tenant_id == tenant.value))
+    connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state=_ACTIVE))
+
+
+class SqlTransfer(SqlPort):
+    """Implements `TransferCatalogue`."""
+
+    snapshot = read(snapshot)
+    headers = read(headers)
+    record = read(read_record)
+    revector = write(revector)
+    summaries = read(list_summaries)
+    reserve = write(reserve)
+    staged = read(staged)
+    stage = write(stage)
+    open = write(open_tenant)
+    abandon = write(abandon)

@@ -1,110 +1,234 @@
-"""The port of trees over passages: nodes, their summaries, and which generation is current."""
+"""The port of trees on SQL."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import and_, delete, insert, select
+from sqlalchemy.engine import Connection, RowMapping
 
 from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.stores.catalogue.liveness import Fence
+from agentic_rag_backend.errors import Conflict
+from agentic_rag_backend.stores.catalogue.generations import GenerationStore
+from agentic_rag_backend.stores.catalogue.leases import require_fence
+from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant
+from agentic_rag_backend.stores.catalogue.tables import raptor_links as links
+from agentic_rag_backend.stores.catalogue.tables import raptor_nodes, raptor_pointers, raptor_summaries
+
+TREES = GenerationStore(
+    pointers=raptor_pointers,
+    summaries=raptor_summaries,
+    asked_at=raptor_pointers.c.asked_at,
+    build=JobKind.RAPTOR,
+    on_request=True,
+)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TreePointer:
-    """The current generation (0: none yet), and whether documents changed since ``built_from``, a state_version."""
-
-    generation: int
-    stale: bool
-    built_at: datetime | None = None
-    built_from: int = 0
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-SummaryKey = tuple[str, str, str]
-"""Fingerprint, prompt version and model."""
+def write_nodes(connection: Connection, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
+    """See `TreeCatalogue.write_nodes`."""
+    lock_tenant(connection, tenant)
+    current, last = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
+    if current >= generation or last < generation:
+        raise Conflict(f"generation {generation} of the tree cannot be written: it is current, old, or was never handed out")
+    _delete_nodes(connection, tenant, generation, [node.id for node in nodes])
+    _insert_nodes(connection, tenant, generation, nodes)
 
 
-class TreeCatalogue(Protocol):
-    """Trees and what is written about their nodes. Summaries have the shape of communities'."""
+def change(
+    connection: Connection,
+    tenant: TenantId,
+    generation: int,
+    *,
+    written: Sequence[TreeNode],
+    removed: Sequence[str],
+    built_from: int,
+    details: Mapping[str, Any],
+    fence: Fence | None = None,
+) -> None:
+    """See `TreeCatalogue.change`."""
+    lock_tenant(connection, tenant)
+    require_fence(connection, tenant, fence)
+    if TREES.pointer(connection, tenant).generation != generation:
+        raise Conflict(f"generation {generation} of the tree is not current")
+    _delete_nodes(connection, tenant, generation, [*removed, *(node.id for node in written)])
+    _insert_nodes(connection, tenant, generation, written)
+    TREES.rebuild_in_place(connection, tenant, built_from=built_from, details=details)
 
-    async def pointer(self, tenant: TenantId) -> TreePointer:
-        """Return the current generation; generation 0 before the first build."""
 
-    async def next_generation(self, tenant: TenantId) -> int:
-        """Return a generation number that was never used."""
+def _delete_nodes(connection: Connection, tenant: TenantId, generation: int, ids: Sequence[str]) -> None:
+    for batch in batches(ids):
+        for table, column in ((links, links.c.node_id), (raptor_nodes, raptor_nodes.c.id)):
+            connection.execute(
+                delete(table).where(table.c.tenant_id == tenant.value, table.c.generation == generation, column.in_(batch))
+            )
 
-    async def write_nodes(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
-        """Write nodes of a generation that is not current, in any batches; repeatable.
 
-        `Conflict` if it is current, or was never handed out.
-        """
+def _insert_nodes(connection: Connection, tenant: TenantId, generation: int, written: Sequence[TreeNode]) -> None:
+    common = {"tenant_id": tenant.value, "generation": generation}
+    rows = [
+        {
+            **common,
+            "id": node.id,
+            "level": node.level,
+            "fingerprint": node.fingerprint,
+            "size": node.size,
+            "prompt_version": node.prompt_version,
+            "model": node.model,
+            "point_id": node.point_id(tenant),
+        }
+        for node in written
+    ]
+    if not rows:
+        return
+    connection.execute(insert(raptor_nodes), rows)
+    connection.execute(
+        insert(links),
+        [
+            {
+                **common,
+                "node_id": node.id,
+                "ordinal": ordinal,
+                "child_id": child,
+                "document_id": node.documents[ordinal] if node.documents else None,
+            }
+            for node in written
+            for ordinal, child in enumerate(node.children)
+        ],
+    )
 
-    async def publish(
-        self, tenant: TenantId, generation: int, *, built_from: int, details: Mapping[str, Any], fence: Fence | None = None
-    ) -> None:
-        """Make ``generation`` current and raise ``state_version``; repeatable.
 
-        ``built_from`` is the state_version that the passages were read at, before they were read. `Conflict` if a newer
-        generation is current, or this one was never handed out; `StoreUnavailable` if the fence is not the newest.
-        """
+def nodes(
+    connection: Connection,
+    tenant: TenantId,
+    generation: int,
+    *,
+    level: int | None = None,
+    ids: Sequence[str] | None = None,
+    point_ids: Sequence[str] | None = None,
+) -> list[TreeNode]:
+    """See `TreeCatalogue.nodes`."""
+    own = and_(raptor_nodes.c.tenant_id == tenant.value, raptor_nodes.c.generation == generation)
+    if level is not None:
+        own = and_(own, raptor_nodes.c.level == level)
+    statement = select(raptor_nodes).where(own)
+    found: list[RowMapping] = []
+    if ids is None and point_ids is None:
+        found.extend(connection.execute(statement).mappings())
+    for column, wanted in ((raptor_nodes.c.id, ids), (raptor_nodes.c.point_id, point_ids)):
+        for batch in batches(list(dict.fromkeys(wanted or ()))):
+            found.extend(connection.execute(statement.where(column.in_(batch))).mappings())
+    children = _children(connection, tenant, generation, None if ids is None and point_ids is None else [n["id"] for n in found])
+    by_id = {row["id"]: _node_from(row, children.get(row["id"], ())) for row in found}
+    return sorted(by_id.values(), key=lambda node: (node.level, -node.size, node.id))
 
-    async def change(
-        self,
-        tenant: TenantId,
-        generation: int,
-        *,
-        written: Sequence[TreeNode],
-        removed: Sequence[str],
-        built_from: int,
-        details: Mapping[str, Any],
-        fence: Fence | None = None,
-    ) -> None:
-        """Replace and remove nodes of the current generation, and raise ``state_version``, in one transaction.
 
-        `Conflict` if another generation is current; `StoreUnavailable` if the fence is not the newest.
-        """
+def _children(
+    connection: Connection, tenant: TenantId, generation: int, ids: Sequence[str] | None
+) -> dict[str, list[tuple[str, str | None]]]:
+    statement = (
+        select(links.c.node_id, links.c.child_id, links.c.document_id)
+        .where(links.c.tenant_id == tenant.value, links.c.generation == generation)
+        .order_by(links.c.node_id, links.c.ordinal)
+    )
+    parts: Iterable[Any] = [statement] if ids is None else (statement.where(links.c.node_id.in_(some)) for some in batches(ids))
+    children: dict[str, list[tuple[str, str | None]]] = {}
+    for part in parts:
+        for node_id, child_id, document_id in connection.execute(part):
+            children.setdefault(node_id, []).append((child_id, document_id))
+    return children
 
-    async def nodes(
-        self,
-        tenant: TenantId,
-        generation: int,
-        *,
-        level: int | None = None,
-        ids: Sequence[str] | None = None,
-        point_ids: Sequence[str] | None = None,
-    ) -> list[TreeNode]:
-        """Return a generation's nodes by level, falling size and id: of a level, or of some ids or vectors, if given."""
 
-    async def above(self, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the nodes that have each of the children; one that is in none is left out."""
+def _node_from(row: RowMapping, children: Sequence[tuple[str, str | None]]) -> TreeNode:
+    return TreeNode(
+        id=row["id"],
+        level=row["level"],
+        children=tuple(child for child, _ in children),
+        documents=tuple(document for _, document in children if document is not None),
+        fingerprint=row["fingerprint"],
+        size=row["size"],
+        prompt_version=row["prompt_version"],
+        model=row["model"],
+    )
 
-    async def resting_on(self, tenant: TenantId, generation: int, document_id: str) -> list[str]:
-        """Return the ids of the nodes of level 1 that have passages of the document."""
 
-    async def generations(self, tenant: TenantId) -> list[int]:
-        """Return the generations that nodes are held of."""
+def above(connection: Connection, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """See `TreeCatalogue.above`."""
+    found: dict[str, list[str]] = {}
+    for batch in batches(child_ids):
+        statement = (
+            select(links.c.child_id, links.c.node_id)
+            .where(
+                links.c.tenant_id == tenant.value,
+                links.c.generation == generation,
+                links.c.child_id.in_(batch),
+            )
+            .order_by(links.c.child_id, links.c.node_id)
+        )
+        for child, node in connection.execute(statement):
+            found.setdefault(child, []).append(node)
+    return {child: tuple(nodes) for child, nodes in found.items()}
 
-    async def delete_generations(self, tenant: TenantId, *, keep: int) -> int:
-        """Remove the nodes of every generation but ``keep``; return how many there were."""
 
-    async def summaries(self, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
-        """Return those of the summaries that exist."""
+def resting_on(connection: Connection, tenant: TenantId, generation: int, document_id: str) -> list[str]:
+    """See `TreeCatalogue.resting_on`."""
+    statement = (
+        select(links.c.node_id)
+        .where(
+            links.c.tenant_id == tenant.value,
+            links.c.generation == generation,
+            links.c.document_id == document_id,
+        )
+        .distinct()
+        .order_by(links.c.node_id)
+    )
+    return list(connection.execute(statement).scalars())
 
-    async def save_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
-        """Record summaries; the same fingerprint, prompt and model again replaces."""
 
-    async def drop_summaries(self, tenant: TenantId, *, keep: Sequence[str]) -> int:
-        """Remove summaries whose fingerprint is not among ``keep``; return how many went."""
+def generations(connection: Connection, tenant: TenantId) -> list[int]:
+    """See `TreeCatalogue.generations`."""
+    statement = select(raptor_nodes.c.generation).where(raptor_nodes.c.tenant_id == tenant.value).distinct()
+    return sorted(connection.execute(statement).scalars())
 
-    async def due(self, quiet_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
-        """Return active tenants with a tree that is stale, whose documents last changed at ``quiet_since`` or earlier.
 
-        Not those that were asked after the last change and ``asked_before``, nor those with a build waiting or running.
-        """
+def delete_generations(connection: Connection, tenant: TenantId, *, keep: int) -> int:
+    """See `TreeCatalogue.delete_generations`."""
+    lock_tenant(connection, tenant)
+    count = 0
+    for table in (links, raptor_nodes):
+        gone = delete(table).where(table.c.tenant_id == tenant.value, table.c.generation != keep)
+        count = connection.execute(gone).rowcount
+    return count
 
-    async def asked(self, tenant: TenantId) -> None:
-        """Note that a build was asked for now, by itself."""
+
+def summaries(connection: Connection, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
+    """See `TreeCatalogue.summaries`."""
+    found = TREES.find_summaries(connection, tenant, sorted({fingerprint for fingerprint, _, _ in keys}))
+    by_key = {(summary.fingerprint, summary.prompt_version, summary.model): summary for summary in found}
+    return {key: by_key[key] for key in keys if key in by_key}
+
+
+class SqlTrees(SqlPort):
+    """Implements `TreeCatalogue`."""
+
+    pointer = read(TREES.pointer)
+    next_generation = write(TREES.next_generation)
+    write_nodes = write(write_nodes)
+    publish = write(TREES.publish)
+    change = write(change)
+    nodes = read(nodes)
+    above = read(above)
+    resting_on = read(resting_on)
+    generations = read(generations)
+    delete_generations = write(delete_generations)
+    summaries = read(summaries)
+    save_summaries = write(TREES.save_summaries)
+    drop_summaries = write(TREES.drop_summaries)
+    asked = write(TREES.asked)
+    due = read(TREES.due)

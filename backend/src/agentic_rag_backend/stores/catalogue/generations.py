@@ -1,0 +1,247 @@
+"""Generations on SQL: the pointer to the current one, and the summaries of its parts; communities and trees use both.
+
+A tenant's row in ``pointers`` says which generation is current and what it was built from. `GenerationStore.publish` moves it
+in one transaction, so a reader sees the old generation or the new one, never a part of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Column, ColumnElement, Table, case, delete, exists, func, or_, select, update
+from sqlalchemy.engine import Connection, RowMapping
+
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support
+from agentic_rag_backend.domain.job import JobKind
+from agentic_rag_backend.domain.tenant import TenantId, TenantState
+from agentic_rag_backend.errors import Conflict
+from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.leases import require_fence
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
+from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
+from agentic_rag_backend.stores.catalogue.tables import jobs, tenants
+
+_SUMMARY_KEYS = ("tenant_id", "fingerprint", "prompt_version", "model")
+_SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources", "rating", "tokens", "written_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationStore:
+    """Operations on one kind of generations. `operations.read` and `operations.write` make methods of them.
+
+    Args:
+        pointers: one row for each tenant that ever began a build.
+        summaries: what was written about the parts, by fingerprint, prompt and model.
+        asked_at: when the schedule last asked for a build; a column of a table with one row for each tenant.
+        build: the kind of the job that builds a generation.
+        on_request: the first generation is built when somebody asks for it; until then nothing is stale.
+        stale_since: the column of `tenants` that says since when the current generation has been stale; None: not recorded.
+    """
+
+    pointers: Table
+    summaries: Table
+    asked_at: Column[datetime]
+    build: JobKind
+    on_request: bool
+    stale_since: Column[datetime] | None = None
+
+    def pointer(self, connection: Connection, tenant: TenantId) -> GenerationPointer:
+        """See `GenerationCatalogue.pointer`."""
+        held = self.pointers.c
+        statement = (
+            select(
+                tenants.c.content_version,
+                func.coalesce(held.generation, 0).label("generation"),
+                func.coalesce(held.built_from, 0).label("built_from"),
+                held.built_at,
+                held.details,
+            )
+            .outerjoin(self.pointers, held.tenant_id == tenants.c.tenant_id)
+            .where(tenants.c.tenant_id == tenant.value)
+        )
+        row = connection.execute(statement).mappings().first()
+        if row is None or (self.on_request and row["generation"] == 0):
+            return GenerationPointer(generation=0, stale=False)
+        return GenerationPointer(
+            generation=row["generation"],
+            stale=row["content_version"] > row["built_from"],
+            built_at=row["built_at"],
+            built_from=row["built_from"],
+            details=row["details"] or {},
+        )
+
+    def last_generation(self, connection: Connection, tenant: TenantId) -> int:
+        """Return the newest generation that was ever handed out, 0 if none was."""
+        statement = select(self.pointers.c.last_generation).where(self.pointers.c.tenant_id == tenant.value)
+        return connection.execute(statement).scalar_one_or_none() or 0
+
+    def next_generation(self, connection: Connection, tenant: TenantId) -> int:
+        """See `GenerationCatalogue.next_generation`."""
+        lock_tenant(connection, tenant)
+        first = {"tenant_id": tenant.value, "generation": 0, "last_generation": 0, "built_from": 0, "details": {}}
+        upsert(connection, self.pointers, [first], keys=("tenant_id",))
+        statement = (
+            update(self.pointers)
+            .where(self.pointers.c.tenant_id == tenant.value)
+            .values(last_generation=self.pointers.c.last_generation + 1)
+            .returning(self.pointers.c.last_generation)
+        )
+        return int(connection.execute(statement).scalar_one())
+
+    def publish(
+        self,
+        connection: Connection,
+        tenant: TenantId,
+        generation: int,
+        *,
+        built_from: int,
+        details: Mapping[str, Any],
+        fence: Fence | None = None,
+    ) -> None:
+        """See `GenerationCatalogue.publish`."""
+        lock_tenant(connection, tenant)
+        require_fence(connection, tenant, fence)
+        changed = connection.execute(
+            update(self.pointers)
+            .where(
+                self.pointers.c.tenant_id == tenant.value,
+                self.pointers.c.generation < generation,
+                self.pointers.c.last_generation >= generation,
+            )
+            .values(generation=generation, built_from=built_from, built_at=utc_now(), details=plain(details))
+        )
+        if changed.rowcount:
+            if self.stale_since is not None:
+                since = case((tenants.c.content_version > built_from, tenants.c.content_changed_at), else_=None)
+                own = update(tenants).where(tenants.c.tenant_id == tenant.value)
+                connection.execute(own.values({self.stale_since: since}))
+            raise_state_version(connection, tenant)
+            return
+        current = self.pointer(connection, tenant).generation
+        if current != generation:
+            raise Conflict(f"generation {generation} cannot become current: {current} is, or it was never handed out")
+
+    def rebuild_in_place(self, connection: Connection, tenant: TenantId, *, built_from: int, details: Mapping[str, Any]) -> None:
+        """Record a change of the current generation, whose rows the caller has changed in this transaction."""
+        values = {"built_from": built_from, "built_at": utc_now(), "details": plain(details)}
+        connection.execute(update(self.pointers).where(self.pointers.c.tenant_id == tenant.value).values(**values))
+        raise_state_version(connection, tenant)
+
+    def asked(self, connection: Connection, tenant: TenantId) -> None:
+        """See `GenerationCatalogue.asked`."""
+        table = self.asked_at.table
+        connection.execute(update(table).where(table.c.tenant_id == tenant.value).values({self.asked_at: utc_now()}))
+
+    def due(
+        self,
+        connection: Connection,
+        quiet_since: datetime,
+        asked_before: datetime,
+        *,
+        stale_since: datetime | None = None,
+        limit: int,
+    ) -> list[TenantId]:
+        """See `CommunityCatalogue.due` and, without ``stale_since``, `TreeCatalogue.due`."""
+        changed = func.coalesce(tenants.c.content_changed_at, tenants.c.created_at)
+        waiting_since: ColumnElement[datetime] = changed
+        waited = changed <= quiet_since
+        if self.stale_since is not None and stale_since is not None:
+            waiting_since = self.stale_since
+            waited = or_(waited, self.stale_since <= stale_since)
+        building = exists().where(
+            jobs.c.tenant_id == tenants.c.tenant_id, jobs.c.kind == self.build.value, jobs.c.state.in_(OPEN)
+        )
+        statement = (
+            select(tenants.c.tenant_id)
+            .outerjoin(self.pointers, self.pointers.c.tenant_id == tenants.c.tenant_id)
+            .where(
+                tenants.c.content_version > func.coalesce(self.pointers.c.built_from, 0),
+                tenants.c.state == TenantState.ACTIVE.value,
+                waited,
+                or_(self.asked_at.is_(None), self.asked_at < changed, self.asked_at <= asked_before),
+                ~building,
+            )
+            .order_by(waiting_since, tenants.c.tenant_id)
+            .limit(limit)
+        )
+        if self.on_request:
+            statement = statement.where(self.pointers.c.generation > 0)
+        return [TenantId(value) for value in connection.execute(statement).scalars()]
+
+    def find_summaries(
+        self,
+        connection: Connection,
+        tenant: TenantId,
+        fingerprints: Sequence[str],
+        *,
+        prompt_version: str | None = None,
+        model: str | None = None,
+    ) -> list[CommunitySummary]:
+        """Return the summaries of ``fingerprints``; those of one fingerprint in the order in which they were written.
+
+        Args:
+            prompt_version: only summaries written with this prompt; None: with any.
+            model: only summaries written by this model; None: by any.
+        """
+        held = self.summaries.c
+        found: list[CommunitySummary] = []
+        for batch in batches(fingerprints):
+            statement = select(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))
+            for column, value in ((held.prompt_version, prompt_version), (held.model, model)):
+                if value is not None:
+                    statement = statement.where(column == value)
+            statement = statement.order_by(held.written_at, held.prompt_version, held.model)
+            found.extend(summary_from(row) for row in connection.execute(statement).mappings())
+        return found
+
+    def save_summaries(self, connection: Connection, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
+        """See `GenerationCatalogue.save_summaries`."""
+        lock_tenant(connection, tenant)
+        now = utc_now()
+        rows = [{"tenant_id": tenant.value, "written_at": now, **asdict(summary)} for summary in summaries]
+        upsert(connection, self.summaries, rows, keys=_SUMMARY_KEYS, replace=_SUMMARY_VALUES)
+
+    def drop_summaries(self, connection: Connection, tenant: TenantId, *, keep: Sequence[str]) -> int:
+        """See `GenerationCatalogue.drop_summaries`."""
+        lock_tenant(connection, tenant)
+        own = self.summaries.c.tenant_id == tenant.value
+        held = connection.execute(select(self.summaries.c.fingerprint).where(own).distinct()).scalars()
+        return self.delete_summaries(connection, tenant, sorted(set(held) - set(keep)))
+
+    def delete_summaries(self, connection: Connection, tenant: TenantId, fingerprints: Sequence[str]) -> int:
+        """Remove every summary of ``fingerprints``; return how many there were."""
+        held, count = self.summaries.c, 0
+        for batch in batches(fingerprints):
+            gone = delete(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))
+            count += connection.execute(gone).rowcount
+        return count
+
+
+def summary_from(row: RowMapping) -> CommunitySummary:
+    """Return the summary of a row."""
+    return CommunitySummary(
+        fingerprint=row["fingerprint"],
+        names=tuple(map(_label_from, row["names"])),
+        summary=row["summary"],
+        keywords=tuple(map(_label_from, row["keywords"])),
+        findings=tuple(Finding(item["statement"], _supports_from(item["sources"])) for item in row["findings"]),
+        rating=row["rating"],
+        model=row["model"],
+        prompt_version=row["prompt_version"],
+        tokens=row["tokens"],
+        sources=_supports_from(row["sources"]),
+        title=None if row["title"] is None else _label_from(row["title"]),
+    )
+
+
+def _label_from(item: Mapping[str, Any]) -> Label:
+    return Label(item["text"], _supports_from(item["sources"]))
+
+
+def _supports_from(items: Sequence[Mapping[str, Any]]) -> tuple[Support, ...]:
+    return tuple(Support(**item) for item in items)

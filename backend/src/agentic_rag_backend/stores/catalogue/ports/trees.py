@@ -1,0 +1,75 @@
+"""The port of trees over passages: nodes, their summaries, and which generation is current."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from agentic_rag_backend.domain.graph import CommunitySummary
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.stores.catalogue.ports.generations import GenerationCatalogue
+from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+
+SummaryKey = tuple[str, str, str]
+"""Fingerprint, prompt version and model."""
+
+
+class TreeCatalogue(GenerationCatalogue, Protocol):
+    """Generations of trees. A tree is first built on request, so generation 0 is not stale."""
+
+    async def write_nodes(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
+        """Write nodes of a generation that is not current, in any batches; repeatable.
+
+        `Conflict` if it is current, or was never handed out.
+        """
+
+    async def change(
+        self,
+        tenant: TenantId,
+        generation: int,
+        *,
+        written: Sequence[TreeNode],
+        removed: Sequence[str],
+        built_from: int,
+        details: Mapping[str, Any],
+        fence: Fence | None = None,
+    ) -> None:
+        """Replace and remove nodes of the current generation, and raise ``state_version``, in one transaction.
+
+        `Conflict` if another generation is current; `StoreUnavailable` if the fence is not the newest.
+        """
+
+    async def nodes(
+        self,
+        tenant: TenantId,
+        generation: int,
+        *,
+        level: int | None = None,
+        ids: Sequence[str] | None = None,
+        point_ids: Sequence[str] | None = None,
+    ) -> list[TreeNode]:
+        """Return a generation's nodes by level, falling size and id: of a level, or of some ids or vectors, if given."""
+
+    async def above(self, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the ids of the nodes that have each of the children; one that is in none is left out."""
+
+    async def resting_on(self, tenant: TenantId, generation: int, document_id: str) -> list[str]:
+        """Return the ids of the nodes of level 1 that have passages of the document."""
+
+    async def generations(self, tenant: TenantId) -> list[int]:
+        """Return the generations that nodes are held of."""
+
+    async def delete_generations(self, tenant: TenantId, *, keep: int) -> int:
+        """Remove the nodes of every generation but ``keep``; return how many there were."""
+
+    async def summaries(self, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
+        """Return those of the summaries that exist."""
+
+    async def due(self, quiet_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
+        """Return active tenants with a stale tree, whose documents last changed at ``quiet_since`` or earlier.
+
+        Left out are tenants with a build that waits or runs, and tenants for which one was asked for both after the last
+        change and after ``asked_before``.
+        """
