@@ -18,7 +18,7 @@ from agentic_rag_backend.jobs.attendance import Attendance
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue.ports.liveness import Worker
+from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 
 KEY = "the-operators-key-of-these-tests-0123456789"
 

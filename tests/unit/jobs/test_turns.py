@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs import turns as module
 from agentic_rag_backend.jobs.turns import Turn, Turns, confirm_turn, fence_here, turn_lost
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 
 A, B = TenantId.new(), TenantId.new()
 

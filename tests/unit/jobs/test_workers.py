@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.backlog import Claimed
 from agentic_rag_backend.jobs.workers import Silence, Unknown
-from agentic_rag_backend.stores.catalogue.ports.liveness import Worker
+from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 
 TENANT = TenantId.new()
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.running import RunningNote
-from agentic_rag_backend.stores.catalogue.ports.liveness import WorkerDirectory
+from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 
 
 class Blame(Protocol):

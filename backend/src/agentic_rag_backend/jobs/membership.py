@@ -16,7 +16,8 @@ from agentic_rag_backend.jobs.database import as_unavailable
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.workers import BEATS, SILENT_AFTER_S, Watch
-from agentic_rag_backend.stores.catalogue.ports.liveness import Leases, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.ports.leases import Leases
+from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence, Leases
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
 
 QUANTUM_S = 1.0
 """For so long a process goes on with a lease that another one may be waiting for."""

@@ -15,7 +15,7 @@ import structlog
 
 from agentic_rag_backend.jobs.backlog import Claimed
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.stores.catalogue.ports.liveness import Worker, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
 
 SILENT_AFTER_S = 30.0
 BEATS = 6

@@ -18,10 +18,11 @@ from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, 
 from agentic_rag_backend.stores.catalogue.outbox import SqlOutbox
 from agentic_rag_backend.stores.catalogue.places import SqlPlaces
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
-from agentic_rag_backend.stores.catalogue.ports.liveness import Leases, WorkerDirectory
+from agentic_rag_backend.stores.catalogue.ports.leases import Leases
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
 from agentic_rag_backend.stores.catalogue.ports.transfer import TransferCatalogue
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
+from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 from agentic_rag_backend.stores.catalogue.postgres import Patience
 from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
 from agentic_rag_backend.stores.catalogue.transfer import SqlTransfer

@@ -22,7 +22,7 @@ from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.leases import require_fence
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert
 from agentic_rag_backend.stores.catalogue.tables import jobs, tenants
 

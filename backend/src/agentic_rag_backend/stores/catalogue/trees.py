@@ -16,7 +16,7 @@ from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.generations import GenerationStore
 from agentic_rag_backend.stores.catalogue.leases import require_fence
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant
 from agentic_rag_backend.stores.catalogue.tables import raptor_links as links

@@ -17,7 +17,7 @@ from agentic_rag_backend.stores.catalogue.columns import options_from_json, plai
 from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, cancel_requested, end_job, new_job
 from agentic_rag_backend.stores.catalogue.leases import require_fence
 from agentic_rag_backend.stores.catalogue.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.submissions import (

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_soon
-from agentic_rag_backend.stores.catalogue.ports.liveness import Worker
+from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import jobs, workers, workflow_runs
 

@@ -24,7 +24,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.ports.jobs import Enqueue
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
 
 Expected = frozenset[str] | None

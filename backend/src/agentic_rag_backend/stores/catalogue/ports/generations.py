@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationCatalogue
-from agentic_rag_backend.stores.catalogue.ports.liveness import Fence
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 
 SummaryKey = tuple[str, str, str]
 """Fingerprint, prompt version and model."""
