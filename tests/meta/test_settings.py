@@ -24,7 +24,7 @@ PAGE = ROOT / "docs" / "reference" / "settings.md"
 BEGIN, END = "<!-- generated: settings -->", "<!-- end -->"
 UNITS = {"_s": "seconds", "_mb": "MiB"}
 _SECTION = re.compile(r"^    # --- (.+)$|^    (\w+):", re.MULTILINE)
-_HEAD = """# Every setting with its default. Copy to .env and uncomment the settings that you change. The environment overrides .env.
+_HEAD = """# Every setting with its default. Copy to .env and uncomment the settings to change. The environment overrides .env.
 # Each comment: description (unit or values; default). An empty value counts as unset.
 """
 _COMPOSE = """

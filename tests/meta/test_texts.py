@@ -24,6 +24,13 @@ _HOSTS = [
 _FOLDERS = ["work", "root", "home", "Users", "opt", "tmp"]
 FORBIDDEN_HOST = re.compile("|".join(map(re.escape, _HOSTS)), re.IGNORECASE)
 FORBIDDEN_FOLDER = re.compile(rf"(?<![\w.$}}*/:-])/(?:{'|'.join(_FOLDERS)})/[\w.]")
+# Words that obscure a sentence; each has a plain substitute.
+_OBSCURE = re.compile(
+    r"\b(?:what\s+(?:is|are|was|were|has|have|had)|(?:who|what|which)ever|the\s+ones?\s+(?:that|who)|those\s+(?:that|who|which)"
+    r"|beside|anew|of\s+(?:which|whom)|as\s+ever|some\s+such|told|look(?:s|ed)?\s+(?:at|into))\b",
+    re.IGNORECASE,
+)
+OBSCURE_PER_1000_LINES = 2
 # Files whose business is paths that do not exist here: inputs that must be refused.
 _PATHS_AS_INPUT = {"tests/unit/stores/blob/test_obstore.py"}
 
@@ -101,6 +108,32 @@ def test_folders_of_a_machine_are_recognised(line: str) -> None:
 @pytest.mark.parametrize("line", ["$API/op" + "t/items", "a/tmp/b", "https://example.org/home/page", "file:///opt/data", "/opt"])
 def test_other_paths_are_let_through(line: str) -> None:
     assert not FORBIDDEN_FOLDER.search(line)
+
+
+def prose(text: str) -> str:
+    """Return the text of a Markdown file without code and link targets."""
+    return re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`\n]*`", "`", _FENCE.sub("", text)))
+
+
+def test_documents_use_plain_words(documents: list[Path], root: Path) -> None:
+    pages = [path for path in documents if path.name == "README.md" or path.is_relative_to(root / "docs")]
+    texts = {str(path.relative_to(root)): prose(path.read_text(encoding="utf-8")) for path in [*pages, root / ".env.example"]}
+    lines = sum(1 for text in texts.values() for line in text.splitlines() if line.strip())
+    hits = [f"{name}: {found[0]!r}" for name, text in texts.items() for found in _OBSCURE.finditer(text)]
+
+    assert len(hits) <= OBSCURE_PER_1000_LINES * lines / 1000, hits
+
+
+@pytest.mark.parametrize(
+    "sentence", ["Whoever asks is told.", "It is written\nanew.", "See what is there.", "the one that holds"]
+)
+def test_obscure_words_are_recognised(sentence: str) -> None:
+    assert _OBSCURE.search(prose(sentence))
+
+
+@pytest.mark.parametrize("sentence", ["`agentic-rag whoever`", "[ADR](decisions/0013-index-built-beside.md)", "```\nanew\n```"])
+def test_code_and_link_targets_are_no_prose(sentence: str) -> None:
+    assert not _OBSCURE.search(prose(sentence))
 
 
 def test_the_licence_is_the_one_that_the_package_declares(root: Path) -> None:
