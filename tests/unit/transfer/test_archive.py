@@ -248,10 +248,8 @@ def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path: Path, monk
     monkeypatch.setattr(archive, "PART_LINE_BYTES", 1_000_000)
     path = written(tmp_path / "a", whole(**{"entities.jsonl": random.Random(1).randbytes(1_000_000).hex().encode()}))
 
-    assert (
-        "entities.jsonl, line 1 has more than 1000000 bytes"
-        in refused(path, limits=Limits(archive=100_000_000, original=100)).message
-    )
+    refusal = refused(path, limits=Limits(archive=100_000_000, original=100))
+    assert "entities.jsonl, line 1 has more than 1000000 bytes" in refusal.message
 
 
 def test_a_large_original_is_refused(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ class CommunityService:
         patience_s: seconds without progress for which a rebuild waits for stores and models that do not answer.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the container hands in every collaborator by name
         self,
         *,
         catalogue: Catalogue,

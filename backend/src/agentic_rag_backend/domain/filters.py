@@ -6,9 +6,10 @@ for it. ``default`` on a comparison stands in for an absent field; ``confidence`
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from operator import ge, gt, le, lt
 from typing import Any
 
 from agentic_rag_backend.domain.periods import period_of
@@ -91,6 +92,9 @@ def _ordered(left: Any, right: Any) -> bool:
     return (isinstance(left, number) and isinstance(right, number)) or (isinstance(left, str) and isinstance(right, str))
 
 
+_ORDERS: Mapping[str, Callable[[Any, Any], bool]] = {"gt": gt, "gte": ge, "lt": lt, "lte": le}
+
+
 def _compare(operator: str, held: Any, value: Any) -> bool:
     items = held if isinstance(held, (list, tuple)) else [held]
     if operator == "eq":
@@ -105,18 +109,8 @@ def _compare(operator: str, held: Any, value: Any) -> bool:
         return any(isinstance(item, str) and isinstance(value, str) and value.casefold() in item.casefold() for item in items)
     if operator in TIME_OPERATORS:
         return any(_in_time(operator, item, value) for item in items)
-    for item in items:
-        if not _ordered(item, value):
-            continue
-        if operator == "gt" and item > value:
-            return True
-        if operator == "gte" and item >= value:
-            return True
-        if operator == "lt" and item < value:
-            return True
-        if operator == "lte" and item <= value:
-            return True
-    return False
+    holds = _ORDERS.get(operator)
+    return holds is not None and any(_ordered(item, value) and holds(item, value) for item in items)
 
 
 def matches(filter: Filter, fields: Mapping[str, Any]) -> bool:

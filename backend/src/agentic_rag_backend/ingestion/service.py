@@ -114,7 +114,7 @@ class IngestionOptions:
 class IngestionService:
     """Accepts documents and owns the workflows that process and delete them."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the container hands in every collaborator by name
         self,
         *,
         catalogue: Catalogue,

@@ -44,24 +44,25 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
         return PERSON, 2.0
     while len(lowered) > 1 and (lowered[-1] in GENERATIONS or lowered[-1].isdigit()):
         lowered.pop()
-    last = lowered[-1]
-    # In "University of Copenhagen" the head stands before the preposition, elsewhere it is the last word.
-    head = last
-    for position, word in enumerate(lowered):
-        if word in ("of", "for") and position:
-            head = lowered[position - 1]
-            break
-    if lowered:
-        for heads, name in ((EVENT_HEADS, OTHER), (WORK_HEADS, WORK), (ORGANISATION_HEADS, ORGANISATION), (PLACE_HEADS, PLACE)):
-            if head in heads or head.removesuffix("s") in heads:
-                return name, 3.0
-        if any(len(word) == 1 or (len(word) == 2 and word[1] == ".") for word in words[:-1]) and words[0][0].isalpha():
-            return PERSON, 2.0
-        if lowered[0] in PLACE_OPENERS:
-            return PLACE, 1.0
-        if any(word in NAME_PARTICLES for word in words[1:-1]):
-            return PERSON, 0.7
+    head = _head(lowered)
+    for heads, name in ((EVENT_HEADS, OTHER), (WORK_HEADS, WORK), (ORGANISATION_HEADS, ORGANISATION), (PLACE_HEADS, PLACE)):
+        if head in heads or head.removesuffix("s") in heads:
+            return name, 3.0
+    if any(len(word) == 1 or (len(word) == 2 and word[1] == ".") for word in words[:-1]) and words[0][0].isalpha():
+        return PERSON, 2.0
+    if lowered[0] in PLACE_OPENERS:
+        return PLACE, 1.0
+    if any(word in NAME_PARTICLES for word in words[1:-1]):
+        return PERSON, 0.7
     return None
+
+
+def _head(words: list[str]) -> str:
+    """Return the word that says what a name is of: before the first "of" or "for", else the last word."""
+    for position, word in enumerate(words):
+        if word in ("of", "for") and position:
+            return words[position - 1]
+    return words[-1]
 
 
 def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> list[tuple[str, float]]:
