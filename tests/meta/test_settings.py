@@ -26,7 +26,7 @@ UNITS = {"_s": "seconds", "_mb": "MiB"}
 _SECTION = re.compile(r"^    # --- (.+)$|^    (\w+):", re.MULTILINE)
 _HEAD = """# Every setting with its default. Copy to .env and uncomment the settings to change. The environment overrides .env.
 # Each comment: description (unit or values; default). An empty value counts as unset.
-"""  # noqa: E501 - lines of .env.example
+"""
 _COMPOSE = """
 # --- docker-compose.yml only
 
