@@ -1,4 +1,4 @@
-"""The glossary names classes that exist; the documentation lists every decision record under its title."""
+"""The glossary names classes that exist; the documentation lists every decision record and the layers in their order."""
 
 from __future__ import annotations
 
@@ -68,3 +68,12 @@ def test_an_unlisted_decision_record_is_found(tmp_path: Path) -> None:
         "0002-two.md",
         "0002-two.md",
     ]
+
+
+def test_the_architecture_page_lists_the_layers_in_order(root: Path, table_rows: Callable[[Path], Rows]) -> None:
+    contract = (root / "backend" / ".importlinter").read_text(encoding="utf-8").partition("layers =\n")[2].partition("\n\n")[0]
+    layers = [re.findall(r"agentic_rag_backend\.(\w+)", line) for line in contract.splitlines()]
+    listed = [re.findall(r"`(\w+)`", row[1]) for row in table_rows(root / "docs" / "guide" / "architecture.md")]
+    rows = [names for names in listed if names and set(names) <= {name for layer in layers for name in layer}]
+
+    assert [name for names in rows for name in names] == [name for layer in layers for name in layer]
