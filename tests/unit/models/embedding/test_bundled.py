@@ -174,9 +174,12 @@ async def test_a_question_waits_for_no_passage_of_a_job(embedder: BundledEmbedde
     ingesting = _asked_for(embedder, A, passage, job=True, times=1_000)
     await _begun(steps, 1)
     asking = _asked_for(embedder, B, question)
-    while ("embed-question", B) not in steps.begun:  # none of A's batches has ended
-        await asyncio.sleep(0.001)
-    steps.run(batches=1_001)
+    try:
+        async with asyncio.timeout(60):
+            while ("embed-question", B) not in steps.begun:  # none of A's batches has ended
+                await asyncio.sleep(0.001)
+    finally:
+        steps.run(batches=1_001)
     await asking
     ingesting.cancel()
     await asyncio.gather(ingesting, return_exceptions=True)
