@@ -24,6 +24,7 @@ _HOSTS = [
 _FOLDERS = ["work", "root", "home", "Users", "opt", "tmp"]
 FORBIDDEN_HOST = re.compile("|".join(map(re.escape, _HOSTS)), re.IGNORECASE)
 FORBIDDEN_FOLDER = re.compile(rf"(?<![\w.$}}*/:-])/(?:{'|'.join(_FOLDERS)})/[\w.]")
+_SOURCE = re.compile(r"`([\w./-]+\.(?:py|sql|cypher))`")
 # Words that obscure a sentence; each has a plain substitute.
 _OBSCURE = re.compile(
     r"\b(?:what\s+(?:is|are|was|were|has|have|had)|(?:who|what|which)ever|the\s+ones?\s+(?:that|who)|those\s+(?:that|who|which)"
@@ -108,6 +109,26 @@ def test_folders_of_a_machine_are_recognised(line: str) -> None:
 @pytest.mark.parametrize("line", ["$API/op" + "t/items", "a/tmp/b", "https://example.org/home/page", "file:///opt/data", "/opt"])
 def test_other_paths_are_let_through(line: str) -> None:
     assert not FORBIDDEN_FOLDER.search(line)
+
+
+def missing_files(text: str, names: list[str]) -> list[str]:
+    """Return the source files that a text names in backticks and that no path of ``names`` ends with."""
+    return [name for name in _SOURCE.findall(text) if not any(f"/{path}".endswith(f"/{name}") for path in names)]
+
+
+def test_documents_name_source_files_that_exist(documents: list[Path], own_files: list[Path], root: Path) -> None:
+    names = [path.relative_to(root).as_posix() for path in own_files]
+    missing = {
+        str(path.relative_to(root)): found
+        for path in documents
+        if path.name != "CHANGELOG.md" and (found := missing_files(path.read_text(encoding="utf-8"), names))
+    }
+
+    assert not missing
+
+
+def test_a_source_file_that_does_not_exist_is_found() -> None:
+    assert missing_files("`a/b.py` `b.py` `c.py` `.b.py` b.py", ["src/a/b.py"]) == ["c.py", ".b.py"]
 
 
 def prose(text: str) -> str:
