@@ -11,8 +11,10 @@ from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
+from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.prompts import read_file
+from agentic_rag_backend.raptor.options import TreeOptions
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.queries.weights import normalised
 from agentic_rag_backend.retrieval.registry import ThemeOptions
@@ -31,7 +33,9 @@ from agentic_rag_backend.tenancy.features import (
     Features,
     FlagDefault,
 )
+from agentic_rag_backend.transfer.service import TransferOptions
 
+_MIB = 1024 * 1024
 _log = structlog.get_logger(__name__)
 
 
@@ -174,3 +178,32 @@ def features_of(settings: Settings) -> Features:
         source: Literal["default", "environment"] = "environment" if field in settings.model_fields_set else "default"
         defaults[flag] = FlagDefault(value, source, code_default, description)
     return Features(defaults)
+
+
+def tree_options(settings: Settings) -> TreeOptions:
+    """Return the shape of trees where a build says nothing else."""
+    return TreeOptions(
+        max_levels=settings.raptor_max_levels,
+        cluster_size=settings.raptor_cluster_size,
+        max_clusters_per_level=settings.raptor_max_clusters_per_level,
+        method=settings.raptor_clustering,
+    )
+
+
+def ingestion_options(settings: Settings) -> IngestionOptions:
+    """Return how documents are taken in."""
+    return IngestionOptions(
+        max_upload_mb=settings.max_upload_mb,
+        patience_s=settings.job_patience_s,
+        commit_together=settings.vector_store == "edge",
+        keep_originals=settings.keep_originals,
+    )
+
+
+def transfer_options(settings: Settings) -> TransferOptions:
+    """Return where archives are kept, and how large they may be."""
+    return TransferOptions(
+        folder=settings.data_dir / "transfer",
+        max_archive=settings.max_import_mb * _MIB,
+        max_original=settings.max_upload_mb * _MIB,
+    )

@@ -1,0 +1,392 @@
+"""Every service of a process, built over the open stores and models."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from agentic_rag_backend import __version__
+from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
+from agentic_rag_backend.communities.service import CommunityService
+from agentic_rag_backend.communities.writing import Summariser
+from agentic_rag_backend.container.adapters import Adapters, fallback_model
+from agentic_rag_backend.container.options import (
+    answer_options,
+    detection_options,
+    dual_level_options,
+    fast_calls,
+    fast_model,
+    features_of,
+    global_answer_options,
+    ingestion_options,
+    leg_weights,
+    request_defaults,
+    theme_options,
+    transfer_options,
+    tree_options,
+)
+from agentic_rag_backend.domain.job import Job, JobKind
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.global_answers import GlobalAnswers
+from agentic_rag_backend.generation.service import AnswerService
+from agentic_rag_backend.ingestion.computation import Computation
+from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
+from agentic_rag_backend.ingestion.reconciliation.rounds import Stores as ReconciledStores
+from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
+from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
+from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
+from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionService
+from agentic_rag_backend.jobs.attendance import Attendance
+from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.membership import Others
+from agentic_rag_backend.jobs.outbox import Relay
+from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.runner import Runner
+from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
+from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.encoder import QueryEncoder
+from agentic_rag_backend.retrieval.explanation import Explainer
+from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.queries.building import QueryBuilder
+from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
+from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.tenancy.authentication import Authenticator
+from agentic_rag_backend.tenancy.features import Features
+from agentic_rag_backend.tenancy.service import TenantService
+from agentic_rag_backend.transfer.exporting import Exporter, Source
+from agentic_rag_backend.transfer.importing import Destination
+from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
+from agentic_rag_backend.transfer.service import TransferService
+
+FIRST_WORKFLOW = {
+    JobKind.INGEST: INGEST,
+    JobKind.DELETE: DELETE,
+    JobKind.REBUILD: REBUILD,
+    JobKind.RECONCILE: RECONCILE,
+    JobKind.IMPORT: IMPORT,
+    JobKind.RAPTOR: RAPTOR,
+}
+"""The workflow that a job of each kind begins with."""
+_FILE_CLOCK = timedelta(milliseconds=100)
+"""Files are stamped by a clock that lags a few milliseconds behind the process's."""
+
+
+class Container:
+    """Everything a process serves with. A service is built when it is first asked for, and what it needs before it.
+
+    Args:
+        settings: of the deployment.
+        adapters: the stores and models, open.
+        work: whether this process runs jobs.
+    """
+
+    def __init__(self, settings: Settings, adapters: Adapters, *, work: bool) -> None:
+        self.settings = settings
+        self.catalogue: Catalogue = adapters.catalogue
+        self.vectors = adapters.vectors
+        self.graph = adapters.graph
+        self.blobs = adapters.blobs
+        self.embedder = adapters.embedder
+        self.model = adapters.model
+        self.reindex_due = adapters.reindex_due
+        """Why the vectors are to be rebuilt; None where they are of the configured embedder."""
+        self._adapters = adapters
+        self._work = work
+        # Where others take in documents, what was stored before this process began may be about to be recorded.
+        alone = self._others is None
+        self._started_at = datetime.now(UTC) - _FILE_CLOCK if alone else datetime.min.replace(tzinfo=UTC)
+
+    def build(self) -> None:
+        """Build every service and register the workflows, so that settings which contradict each other stop the start.
+
+        Raises:
+            ConfigurationError: settings contradict each other.
+        """
+        for name, member in vars(type(self)).items():
+            if isinstance(member, cached_property):
+                getattr(self, name)
+        for workflow, (queue_name, run) in self.ingestion.workflows().items():
+            self.queue.register(workflow, queue_name, run)
+        # Not among the commits: a model writing summaries must not hold up the tenant's documents.
+        self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
+        self.queue.register(RAPTOR, QueueName.PREPARE, self.raptor.build)
+        # Not among the commits either: a comparison takes the tenant's turn for each repair alone.
+        self.queue.register(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
+        self.queue.register(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
+
+    # --- jobs
+
+    @cached_property
+    def queue(self) -> DbosQueue:
+        """The durable job queue."""
+        catalogue, settings = self._adapters.catalogue, self.settings
+        return DbosQueue(
+            catalogue.sync_engine,
+            executor_id=f"{os.getpid()}-{uuid.uuid4().hex[:8]}",
+            prepare_concurrency=settings.prepare_concurrency,
+            polling_interval_s=settings.job_polling_interval_s,
+            on_failed=self._given_up,
+            on_returned=catalogue.jobs.hand_back,
+            others=self._others,
+            drain_s=settings.worker_drain_s,
+        )
+
+    @cached_property
+    def jobs(self) -> JobService:
+        """Retries and cancels jobs."""
+        return JobService(self.catalogue.jobs, self.queue, FIRST_WORKFLOW)
+
+    @cached_property
+    def attendance(self) -> Attendance:
+        """Tells which processes run jobs."""
+        return Attendance(
+            self._adapters.catalogue.workers, here=self._work, others=self._others, queue=self.queue, workflows=FIRST_WORKFLOW
+        )
+
+    @cached_property
+    def relay(self) -> Relay:
+        """Carries changes that the catalogue has committed to the other stores."""
+        return Relay(self.catalogue.outbox, self.queue, flush=self.vectors.flush)
+
+    @cached_property
+    def _others(self) -> Others | None:
+        """How this process finds others; an SQLite database belongs to the one that has DATA_DIR open."""
+        catalogue = self._adapters.catalogue
+        if catalogue.sync_engine.dialect.name == "sqlite":
+            return None
+        return Others(directory=catalogue.workers, leases=catalogue.leases, silent_after_s=self.settings.worker_silent_after_s)
+
+    @cached_property
+    def _runner(self) -> Runner:
+        return Runner(self.catalogue.jobs, self.settings.job_patience_s)
+
+    async def _given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
+        await self.ingestion.given_up(tenant, job_id, attempt, error)
+        await self.transfer.abandoned(tenant, job_id)
+
+    # --- tenants
+
+    @cached_property
+    def features(self) -> Features:
+        """The flags, by deployment and tenant."""
+        return features_of(self.settings)
+
+    @cached_property
+    def authenticator(self) -> Authenticator:
+        """Tells who is calling."""
+        key = self.settings.operator_key
+        return Authenticator(self.catalogue.tenants, operator_key=key.get_secret_value() if key else None)
+
+    @cached_property
+    def tenants(self) -> TenantService:
+        """Creates and deletes tenants."""
+        return TenantService(self.catalogue.tenants, self._erase, self.relay)
+
+    async def _erase(self, tenant: TenantId) -> Mapping[str, int]:
+        """Remove a tenant from every store but the catalogue, which goes last."""
+        self.graphs.forget(tenant)
+        return {
+            "vectors": await self.vectors.delete_tenant(tenant),
+            "graph": await self.graph.delete_tenant(tenant),
+            "blobs": await self.blobs.delete_tenant(tenant),
+        }
+
+    @cached_property
+    def transfer(self) -> TransferService:
+        """Exports and imports tenants."""
+        return TransferService(
+            Exporter(
+                Source(
+                    catalogue=self.catalogue,
+                    transfer=self._adapters.catalogue.transfer,
+                    graph=self.graph,
+                    vectors=self.vectors,
+                    blobs=self.blobs,
+                    embedder=self.embedder,
+                    extractor=self._adapters.extractor,
+                    queue=self.queue,
+                    release=__version__,
+                )
+            ),
+            self._destination,
+            runner=self._runner,
+            queue=self.queue,
+            options=transfer_options(self.settings),
+            erase=self._erase,
+            on_opened=self.graphs.read_anew,
+            features=self.features,
+        )
+
+    @cached_property
+    def _destination(self) -> Destination:
+        return Destination(
+            catalogue=self.catalogue,
+            transfer=self._adapters.catalogue.transfer,
+            graph=self.graph,
+            vectors=self.vectors,
+            blobs=self.blobs,
+            computation=self._computation,
+            keep_originals=self.settings.keep_originals,
+        )
+
+    # --- documents
+
+    @cached_property
+    def ingestion(self) -> IngestionService:
+        """Takes in, changes and deletes documents."""
+        return IngestionService(
+            catalogue=self.catalogue,
+            graph=self.graph,
+            vectors=self.vectors,
+            blobs=self.blobs,
+            embedder=self.embedder,
+            reader=IsolatedReader(self._adapters.isolation),
+            extractor=self._adapters.extractor,
+            resolver=Resolver(self.graph),
+            queue=self.queue,
+            relay=self.relay,
+            options=ingestion_options(self.settings),
+        )
+
+    @cached_property
+    def _computation(self) -> Computation:
+        return Computation(embedder=self.embedder, extractor=self._adapters.extractor)
+
+    @cached_property
+    def reconciler(self) -> Reconciler:
+        """Compares the stores with one another, and mends what differs."""
+        stores = ReconciledStores(
+            catalogue=self.catalogue,
+            graph=self.graph,
+            vectors=self.vectors,
+            blobs=self.blobs,
+            embedder=self.embedder,
+            computation=self._computation,
+            resolver=Resolver(self.graph),
+        )
+        services = ReconciledServices(
+            queue=self.queue,
+            enqueue=lambda kind: self.queue.enqueuer(FIRST_WORKFLOW[kind]),
+            give_up=self.ingestion.given_up,
+            retry=self.jobs.retry,
+            rebuild=self._rebuild_in_full,
+            on_mended=self.graphs.read_anew,
+        )
+        tenants = TenantsRound(stores=stores, erase=self._erase, delete=self.tenants.finish_deleting)
+        return Reconciler(stores, services, tenants, runner=self._runner, started_at=self._started_at)
+
+    # --- themes
+
+    @cached_property
+    def communities(self) -> CommunityService:
+        """Builds and reads communities."""
+        return CommunityService(
+            catalogue=self.catalogue,
+            graph=self.graph,
+            vectors=self.vectors,
+            embedder=self.embedder,
+            model=self.model,
+            queue=self.queue,
+            detection=detection_options(self.settings),
+            model_name=fast_model(self.settings),
+            patience_s=self.settings.job_patience_s,
+        )
+
+    async def _rebuild_in_full(self, tenant: TenantId) -> Job:
+        return await self.communities.request_rebuild(tenant, RebuildOptions(mode="full"))
+
+    @cached_property
+    def raptor(self) -> RaptorService:
+        """Builds and reads trees over passages."""
+        return RaptorService(
+            RaptorStores(catalogue=self.catalogue, vectors=self.vectors, embedder=self.embedder, queue=self.queue),
+            summariser=Summariser(self.model, model_name=fast_model(self.settings), prompt="tree_summary"),
+            options=tree_options(self.settings),
+            patience_s=self.settings.job_patience_s,
+        )
+
+    # --- questions
+
+    @cached_property
+    def graphs(self) -> TenantGraphs:
+        """Tenants' graphs in memory."""
+        max_bytes = self.settings.tenant_graph_cache_mb * 1024 * 1024
+        return TenantGraphs(self.graph, self.catalogue.documents, max_bytes=max_bytes)
+
+    @cached_property
+    def _readable(self) -> Stores:
+        return Stores(
+            documents=self.catalogue.documents,
+            communities=self.catalogue.communities,
+            trees=self.catalogue.trees,
+            vectors=self.vectors,
+            graph=self.graph,
+            embedder=self.embedder,
+            encoder=QueryEncoder(self.embedder),
+            leg=GraphLeg(self._adapters.graph_search, timeout_s=self.settings.graphiti_search_timeout_s),
+        )
+
+    @cached_property
+    def _calls(self) -> StructuredCalls:
+        return fast_calls(self.settings, self.model)
+
+    @cached_property
+    def retrievers(self) -> RetrieverRegistry:
+        """The strategies by name."""
+        return RetrieverRegistry(
+            Parts(
+                self._readable,
+                self.graphs,
+                dual_level_options(self.settings),
+                self._calls,
+                themes=theme_options(self.settings),
+                leg_weights=leg_weights(self.settings),
+            )
+        )
+
+    @cached_property
+    def defaults(self) -> RequestDefaults:
+        """Completes limits and weights that a request leaves open."""
+        return request_defaults(self.settings, self.features)
+
+    @cached_property
+    def queries(self) -> QueryBuilder:
+        """Makes queries of requests."""
+        return QueryBuilder(
+            self.retrievers, self.defaults, self.features, self.embedder, default_strategy=self.settings.default_strategy
+        )
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """Tells why a search returns a document, or does not."""
+        return Explainer(self._readable, self.retrievers)
+
+    @cached_property
+    def answers(self) -> AnswerService:
+        """Answers questions from what retrieval finds."""
+        documents = self.catalogue.documents
+        return AnswerService(
+            retrievers=self.retrievers,
+            model=self.model,
+            documents=documents,
+            options=answer_options(self.settings),
+            fallback=fallback_model(self.settings, self.embedder),
+            global_answers=GlobalAnswers(
+                calls=self._calls,
+                embedder=self.embedder,
+                documents=documents,
+                options=global_answer_options(self.settings),
+            ),
+        )
