@@ -28,7 +28,7 @@ import report
 from community_scale import measure as measure_scale
 from corpora import ingest
 
-from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId

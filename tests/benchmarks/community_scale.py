@@ -26,9 +26,9 @@ from typing import Any, TypeVar
 import neo4j_filling
 from planted_graph import Planted, write
 
-from agentic_rag_backend.communities.continuation import Before
-from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
-from agentic_rag_backend.communities.knowledge import contexts, graph_digest, read_visible, weighted_edges
+from agentic_rag_backend.communities.detection.continuation import Before
+from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect
+from agentic_rag_backend.communities.detection.knowledge import contexts, graph_digest, read_visible, weighted_edges
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Transaction

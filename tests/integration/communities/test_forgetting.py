@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentic_rag_backend.communities.forgetting import LEFT, CommunityMemory
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.generations.forgetting import LEFT, CommunityMemory
+from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 

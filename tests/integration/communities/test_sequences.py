@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.basis import Standing
-from agentic_rag_backend.communities.detection import DetectionOptions, detect
-from agentic_rag_backend.communities.knowledge import contexts, fingerprint, read_visible, weighted_edges
-from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, detect
+from agentic_rag_backend.communities.detection.knowledge import contexts, fingerprint, read_visible, weighted_edges
+from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.rebuilds.basis import Standing
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId

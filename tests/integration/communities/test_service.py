@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities import schedule as schedule_module
-from agentic_rag_backend.communities.changes import Changes
-from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.schedule import LITTLE_AFTER, RebuildSchedule
+from agentic_rag_backend.communities.rebuilds import schedule as schedule_module
+from agentic_rag_backend.communities.rebuilds.changes import Changes
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.schedule import LITTLE_AFTER, RebuildSchedule
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.communities.views import CommunityView
 from agentic_rag_backend.domain.graph import community_point_id

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities import waiting
+from agentic_rag_backend.communities.rebuilds import waiting
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId

@@ -19,7 +19,8 @@ from document_sequences import ALL_TOGETHER, EACH_ALONE, SENTENCES, TITLES, Oper
 from sequence_player import Gates, Player
 from sqlalchemy import bindparam, select
 
-from agentic_rag_backend.communities import views, visibility
+from agentic_rag_backend.communities import views
+from agentic_rag_backend.communities.summaries import visibility
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities.writing import Summariser
+from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.llm.base import LanguageModel

@@ -8,10 +8,17 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities.detection import DetectionOptions, EntityName, detect
-from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, contexts, fingerprint, graph_digest, weighted_edges
-from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.plan import plan_communities, previous_detection, previous_division
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, EntityName, detect
+from agentic_rag_backend.communities.detection.knowledge import (
+    Edge,
+    VisibleKnowledge,
+    contexts,
+    fingerprint,
+    graph_digest,
+    weighted_edges,
+)
+from agentic_rag_backend.communities.detection.plan import plan_communities, previous_detection, previous_division
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.views import visible_view
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.basis import Standing
-from agentic_rag_backend.communities.detection import DetectionOptions
-from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.publication import Publisher
-from agentic_rag_backend.communities.rebuild import Rebuilder, public_details
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
+from agentic_rag_backend.communities.generations.publication import Publisher
+from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.rebuilds.basis import Standing
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
+from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import Rebuilds, Report, Section
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
-from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound

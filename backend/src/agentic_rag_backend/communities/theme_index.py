@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks
-from agentic_rag_backend.communities.waiting import wait_for_documents
+from agentic_rag_backend.communities.rebuilds.waiting import wait_for_documents
+from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.job import Job, JobKind

@@ -7,8 +7,8 @@ from contextlib import AsyncExitStack
 
 import structlog
 
-from agentic_rag_backend.communities.changes import Changes
-from agentic_rag_backend.communities.schedule import RebuildSchedule
+from agentic_rag_backend.communities.rebuilds.changes import Changes
+from agentic_rag_backend.communities.rebuilds.schedule import RebuildSchedule
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.reconciliation.schedule import Schedule

@@ -6,7 +6,7 @@ from typing import Literal
 
 import structlog
 
-from agentic_rag_backend.communities.detection import DetectionOptions
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions

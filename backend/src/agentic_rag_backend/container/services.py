@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.communities.options import RebuildOptions
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.service import WORKFLOW as REBUILD
 from agentic_rag_backend.communities.service import CommunityService
-from agentic_rag_backend.communities.writing import Summariser
+from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.container.adapters import Adapters, fallback_model
 from agentic_rag_backend.container.options import (
     answer_options,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentic_rag_backend.communities.forgetting import CommunityMemory
+from agentic_rag_backend.communities.generations.forgetting import CommunityMemory
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.jobs.runner import Run, Unfinished

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState

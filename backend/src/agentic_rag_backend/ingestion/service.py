@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.forgetting import CommunityMemory
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.generations.forgetting import CommunityMemory
+from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentic_rag_backend.communities.recording import Tally, calls_and_tokens
+from agentic_rag_backend.communities.summaries.recording import Tally, calls_and_tokens
 from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, merge_facts, telling_facts
-from agentic_rag_backend.communities.labels import spread
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact, merge_facts, telling_facts
+from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 from agentic_rag_backend.domain.sentences import split_sentences

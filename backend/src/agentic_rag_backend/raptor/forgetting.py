@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from agentic_rag_backend.communities.summaries.visibility import visible_summary
 from agentic_rag_backend.communities.theme_index import passages_behind
-from agentic_rag_backend.communities.visibility import visible_summary
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode

@@ -10,7 +10,7 @@ from typing import Any
 
 import structlog
 
-from agentic_rag_backend.communities.publication import searchable_text
+from agentic_rag_backend.communities.generations.publication import searchable_text
 from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from agentic_rag_backend.communities.schedule import ASKED_AGAIN_AFTER, ThemeSchedule
+from agentic_rag_backend.communities.rebuilds.schedule import ASKED_AGAIN_AFTER, ThemeSchedule
 from agentic_rag_backend.domain.tenant import TenantId
 
 

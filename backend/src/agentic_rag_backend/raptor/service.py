@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import Rebuilds, Report, Section
-from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from agentic_rag_backend.communities.summaries.visibility import visible_sources, visible_summary
 from agentic_rag_backend.communities.theme_index import of_one_generation, passages_behind
-from agentic_rag_backend.communities.visibility import visible_sources, visible_summary
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentic_rag_backend.communities.evidence import Evidence
-from agentic_rag_backend.communities.recording import Tally, write_recorded
-from agentic_rag_backend.communities.summaries import extractive_summary
+from agentic_rag_backend.communities.summaries.evidence import Evidence
+from agentic_rag_backend.communities.summaries.extractive import extractive_summary
+from agentic_rag_backend.communities.summaries.recording import Tally, write_recorded
+from agentic_rag_backend.communities.summaries.writing import Summariser, Written
 from agentic_rag_backend.communities.theme_index import SUMMARISE, Report
-from agentic_rag_backend.communities.writing import Summariser, Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
 from agentic_rag_backend.domain.tenant import TenantId

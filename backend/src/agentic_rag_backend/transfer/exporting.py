@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import structlog
 
-from agentic_rag_backend.communities.knowledge import read_visible
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.communities.detection.knowledge import read_visible
+from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound

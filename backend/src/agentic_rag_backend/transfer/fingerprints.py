@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, fingerprint
+from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint
 from agentic_rag_backend.domain.graph import Community
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.communities.knowledge import read_visible
-from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, searchable_text
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.detection.knowledge import read_visible
+from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, searchable_text
+from agentic_rag_backend.communities.generations.restoration import Restorer
 from agentic_rag_backend.domain.document import Chunk, Failure, content_hash, stable_id
 from agentic_rag_backend.domain.graph import (
     Community,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
 from agentic_rag_backend.domain.tenant import TenantId

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from agentic_rag_backend.communities.labels import told
+from agentic_rag_backend.communities.summaries.labels import told
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import sampled
 
-from agentic_rag_backend.communities import detection
-from agentic_rag_backend.communities.absorption import Context
-from agentic_rag_backend.communities.continuation import Before
-from agentic_rag_backend.communities.detection import (
+from agentic_rag_backend.communities.detection import hierarchy as detection
+from agentic_rag_backend.communities.detection.absorption import Context
+from agentic_rag_backend.communities.detection.continuation import Before
+from agentic_rag_backend.communities.detection.hierarchy import (
     Detection,
     DetectionOptions,
     EntityName,

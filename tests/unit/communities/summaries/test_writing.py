@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact
-from agentic_rag_backend.communities.summaries import extractive_summary
-from agentic_rag_backend.communities.writing import Summariser
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
+from agentic_rag_backend.communities.summaries.extractive import extractive_summary
+from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.communities.leiden import Edges, Members, connected
+from agentic_rag_backend.communities.detection.leiden import Edges, Members, connected
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,23 +10,29 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.communities.basis import Standing, basis, divided_under
-from agentic_rag_backend.communities.changes import COUNTED
-from agentic_rag_backend.communities.detection import Detection, DetectionOptions, detect
-from agentic_rag_backend.communities.gathering import EvidenceGatherer
-from agentic_rag_backend.communities.knowledge import VisibleKnowledge, contexts, graph_digest, read_visible, weighted_edges
-from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.plan import (
+from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect
+from agentic_rag_backend.communities.detection.knowledge import (
+    VisibleKnowledge,
+    contexts,
+    graph_digest,
+    read_visible,
+    weighted_edges,
+)
+from agentic_rag_backend.communities.detection.plan import (
     PlannedCommunity,
     plan_communities,
     previous_detection,
     previous_division,
 )
-from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, Draft, Publisher
-from agentic_rag_backend.communities.recording import Tally, calls_and_tokens, write_recorded
+from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, Draft, Publisher
+from agentic_rag_backend.communities.rebuilds.basis import Standing, basis, divided_under
+from agentic_rag_backend.communities.rebuilds.changes import COUNTED
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
+from agentic_rag_backend.communities.summaries.gathering import EvidenceGatherer
+from agentic_rag_backend.communities.summaries.recording import Tally, calls_and_tokens, write_recorded
+from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import SUMMARISE, Report
 from agentic_rag_backend.communities.views import CommunityReader
-from agentic_rag_backend.communities.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId

@@ -8,15 +8,15 @@ from typing import Any
 
 import structlog
 
-from agentic_rag_backend.communities.evidence import Evidence, Fact
-from agentic_rag_backend.communities.labels import spread
-from agentic_rag_backend.communities.summaries import (
+from agentic_rag_backend.communities.summaries.evidence import Evidence, Fact
+from agentic_rag_backend.communities.summaries.extractive import (
     EXTRACTIVE_MODEL,
     EXTRACTIVE_VERSION,
     MAX_FINDINGS,
     MAX_KEYWORDS,
     extractive_summary,
 )
+from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, says
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.communities.publication import MIN_SEARCHABLE
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE
+from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.summaries.visibility import visible_summary
 from agentic_rag_backend.communities.theme_index import passages_behind
-from agentic_rag_backend.communities.visibility import visible_summary
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.publication import MIN_SEARCHABLE, embedded_text, searchable_text
+from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, embedded_text, searchable_text
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.embedding.base import Embedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from agentic_rag_backend.communities.detection import DetectedCommunity
+from agentic_rag_backend.communities.detection.hierarchy import DetectedCommunity
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentic_rag_backend.communities.detection import DetectionOptions
+from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.errors import InvalidRequest
 
 MODES = ("incremental", "full")

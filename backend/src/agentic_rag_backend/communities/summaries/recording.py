@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.writing import Written
+from agentic_rag_backend.communities.summaries.writing import Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable

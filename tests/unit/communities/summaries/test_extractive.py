@@ -5,10 +5,17 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from agentic_rag_backend.communities.detection import EntityName
-from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact, central_entities, merge_facts, telling_facts
-from agentic_rag_backend.communities.publication import embedded_text, searchable_text
-from agentic_rag_backend.communities.summaries import central_names, extractive_summary, keywords, rating
+from agentic_rag_backend.communities.detection.hierarchy import EntityName
+from agentic_rag_backend.communities.generations.publication import embedded_text, searchable_text
+from agentic_rag_backend.communities.summaries.evidence import (
+    CentralEntity,
+    Evidence,
+    Fact,
+    central_entities,
+    merge_facts,
+    telling_facts,
+)
+from agentic_rag_backend.communities.summaries.extractive import central_names, extractive_summary, keywords, rating
 from agentic_rag_backend.domain.graph import Label, Support, says
 
 

@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from agentic_rag_backend.communities.recording import write_recorded
-from agentic_rag_backend.communities.writing import Written
+from agentic_rag_backend.communities.summaries.recording import write_recorded
+from agentic_rag_backend.communities.summaries.writing import Written
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
@@ -108,7 +108,7 @@ async def test_who_asks_to_stop_ends_what_is_under_way() -> None:
 
 async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     record, looks = Record(), 0
-    monkeypatch.setattr("agentic_rag_backend.communities.recording._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("agentic_rag_backend.communities.summaries.recording._LOOK_AGAIN_S", 0.01)
 
     async def after(number: int) -> Written:
         for _ in range(number):

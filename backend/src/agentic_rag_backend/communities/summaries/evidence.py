@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from agentic_rag_backend.communities.detection import EntityName
+from agentic_rag_backend.communities.detection.hierarchy import EntityName
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
 from agentic_rag_backend.domain.statements import is_statement, leans_on_context
 from agentic_rag_backend.domain.words import content_forms

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from agentic_rag_backend.communities.plan import PlannedCommunity
+from agentic_rag_backend.communities.detection.plan import PlannedCommunity
 from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
 from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.tenant import TenantId

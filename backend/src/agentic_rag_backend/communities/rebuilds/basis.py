@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.detection import METHOD, DetectionOptions
-from agentic_rag_backend.communities.options import RebuildOptions
-from agentic_rag_backend.communities.restoration import Restorer
+from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions
+from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer

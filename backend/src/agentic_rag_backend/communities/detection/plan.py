@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.continuation import Before
-from agentic_rag_backend.communities.detection import DetectedCommunity, Detection
-from agentic_rag_backend.communities.identity import community_ids
-from agentic_rag_backend.communities.knowledge import Edge, VisibleKnowledge, fingerprint
+from agentic_rag_backend.communities.detection.continuation import Before
+from agentic_rag_backend.communities.detection.hierarchy import DetectedCommunity, Detection
+from agentic_rag_backend.communities.detection.identity import community_ids
+from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint
 from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId
 

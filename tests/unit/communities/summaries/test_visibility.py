@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact
-from agentic_rag_backend.communities.labels import MAX_PASSAGES, spread
-from agentic_rag_backend.communities.summaries import extractive_summary
-from agentic_rag_backend.communities.visibility import further_chunks, supporting_chunks, visible_summary
-from agentic_rag_backend.communities.writing import _label
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
+from agentic_rag_backend.communities.summaries.extractive import extractive_summary
+from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, spread
+from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
+from agentic_rag_backend.communities.summaries.writing import _label
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, name_words, says
 

@@ -19,9 +19,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.absorption import Context, Links, absorb, gather
-from agentic_rag_backend.communities.continuation import Before, held
-from agentic_rag_backend.communities.leiden import MAX_ROUNDS, Members, hung, leiden, leiden_of_groups, modularity
+from agentic_rag_backend.communities.detection.absorption import Context, Links, absorb, gather
+from agentic_rag_backend.communities.detection.continuation import Before, held
+from agentic_rag_backend.communities.detection.leiden import MAX_ROUNDS, Members, hung, leiden, leiden_of_groups, modularity
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 
 METHOD = 2

@@ -7,8 +7,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from agentic_rag_backend.communities.evidence import CentralEntity, Evidence, Fact
-from agentic_rag_backend.communities.labels import spread
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
+from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, normalise_name
 from agentic_rag_backend.domain.words import words
 

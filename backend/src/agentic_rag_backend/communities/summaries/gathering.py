@@ -6,7 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.communities.evidence import (
+from agentic_rag_backend.communities.detection.knowledge import VisibleKnowledge
+from agentic_rag_backend.communities.detection.plan import PlannedCommunity
+from agentic_rag_backend.communities.summaries.evidence import (
     CentralEntity,
     Evidence,
     Fact,
@@ -14,9 +16,7 @@ from agentic_rag_backend.communities.evidence import (
     merge_facts,
     telling_facts,
 )
-from agentic_rag_backend.communities.knowledge import VisibleKnowledge
-from agentic_rag_backend.communities.labels import spread, told
-from agentic_rag_backend.communities.plan import PlannedCommunity
+from agentic_rag_backend.communities.summaries.labels import spread, told
 from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, spoken
 from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.tenant import TenantId

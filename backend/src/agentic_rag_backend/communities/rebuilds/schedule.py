@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from agentic_rag_backend.communities.changes import Changes
+from agentic_rag_backend.communities.rebuilds.changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
