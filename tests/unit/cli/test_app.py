@@ -15,9 +15,9 @@ from typer.testing import CliRunner
 
 from agentic_rag_backend.cli import configuration
 from agentic_rag_backend.cli.app import app, run
-from agentic_rag_backend.cli.demo import find_examples
-from agentic_rag_backend.cli.listening import listen, url_of
-from agentic_rag_backend.cli.serve import is_loopback
+from agentic_rag_backend.cli.commands.demo import find_examples
+from agentic_rag_backend.cli.operations.listening import listen, url_of
+from agentic_rag_backend.cli.operations.serve import is_loopback
 from agentic_rag_backend.errors import ConfigurationError, Conflict, InvalidRequest
 from agentic_rag_backend.settings import Settings
 

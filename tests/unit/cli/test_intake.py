@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.cli import following, intake
-from agentic_rag_backend.cli.client import Client
 from agentic_rag_backend.cli.intake import FAILURES, IN_FLIGHT, LISTED, SENDING, SENDING_BYTES, Intake, Processing
+from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
 from agentic_rag_backend.sources.reading import Document, Problem
 

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.cli import app as module
-from agentic_rag_backend.cli.client import Client
 from agentic_rag_backend.cli.interruption import UNFINISHED, Interrupted, Stopped, job_goes_on, leaving, run_async
+from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.container import _shutdown_of
 from agentic_rag_backend.jobs.base import JobQueue
 

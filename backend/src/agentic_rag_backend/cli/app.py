@@ -11,30 +11,25 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.cli import (
+from agentic_rag_backend.cli.command import debugging
+from agentic_rag_backend.cli.commands import (
     ask,
     communities,
-    config,
     demo,
     diversity,
-    doctor,
     documents,
     features,
     graph_building,
     ingest,
     jobs,
-    migrate,
     raptor,
-    reindex,
     search,
-    serve,
     status,
     tenants,
     transfer,
-    worker,
 )
-from agentic_rag_backend.cli.command import debugging
 from agentic_rag_backend.cli.interruption import UNFINISHED, Stopped
+from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
 

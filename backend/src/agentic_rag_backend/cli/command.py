@@ -19,7 +19,7 @@ from agentic_rag_backend.cli.interruption import leaving, run_async
 from agentic_rag_backend.cli.output import Output
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
     from agentic_rag_backend.settings import Settings
 
 P = ParamSpec("P")
@@ -110,8 +110,8 @@ async def _in_session(
 @asynccontextmanager
 async def connect(target: Target, settings: Settings, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
     """Choose who answers: the server at ``--url``, else the server that has DATA_DIR open, else this process."""
-    from agentic_rag_backend.cli.local import open_local
-    from agentic_rag_backend.cli.remote import open_found, open_remote, running_server
+    from agentic_rag_backend.cli.session.local import open_local
+    from agentic_rag_backend.cli.session.remote import open_found, open_remote, running_server
 
     async with AsyncExitStack() as stack:
         if target.url is not None:

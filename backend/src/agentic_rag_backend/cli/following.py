@@ -12,7 +12,7 @@ from agentic_rag_backend.cli.interruption import job_goes_on, leaving
 from agentic_rag_backend.cli.output import console, plain
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
 
 LOOK_S = 0.2
 """Seconds between two looks."""

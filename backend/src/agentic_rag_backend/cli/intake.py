@@ -15,7 +15,7 @@ from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable, Unauth
 from agentic_rag_backend.sources.reading import Document
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
 
 IN_FLIGHT = 64
 """Documents handed in and not ended yet, at most: below a page of jobs, which one look reads."""

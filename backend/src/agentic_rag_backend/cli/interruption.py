@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
 
 T = TypeVar("T")
 UNFINISHED = "interrupted; jobs that were handed in go on with the next start"

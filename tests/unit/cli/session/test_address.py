@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agentic_rag_backend.cli.address import (
+from agentic_rag_backend.cli.session.address import (
     Address,
     Credentials,
     announced,
@@ -20,7 +20,7 @@ from agentic_rag_backend.cli.address import (
     read_credentials,
     write_credentials,
 )
-from agentic_rag_backend.cli.remote import running_server
+from agentic_rag_backend.cli.session.remote import running_server
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 
@@ -43,7 +43,7 @@ def test_what_is_written_is_read_and_private(tmp_path: Path) -> None:
 
 def test_an_address_that_a_killed_server_left_is_none(tmp_path: Path) -> None:
     code = (
-        "import os, pathlib, sys; from agentic_rag_backend.cli.address import Address, announced; "
+        "import os, pathlib, sys; from agentic_rag_backend.cli.session.address import Address, announced; "
         "held = announced(pathlib.Path(sys.argv[1]), Address(url='http://127.0.0.1:1', pid=1)); held.__enter__(); "
         "print('held', flush=True); sys.stdin.read()"
     )

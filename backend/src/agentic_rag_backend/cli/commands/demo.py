@@ -15,9 +15,9 @@ import typer
 
 import agentic_rag_backend
 from agentic_rag_backend.cli.command import AsJson, quiet_logging
+from agentic_rag_backend.cli.commands.ingest import show_progress
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.following import follow, succeeded, why
-from agentic_rag_backend.cli.ingest import show_progress
 from agentic_rag_backend.cli.intake import FINE, Processing
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, table, text
@@ -27,7 +27,7 @@ from agentic_rag_backend.sources.files import Walk
 from agentic_rag_backend.sources.reading import Reader, survey
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
@@ -128,7 +128,7 @@ def _questions(path: Path) -> tuple[str, ...]:
 
 async def _demonstrate(settings: Settings, examples: Examples, output: Output, *, temporary: bool) -> int:
     """Do the main job and report it; return how many answers cite nothing."""
-    from agentic_rag_backend.cli.local import open_application
+    from agentic_rag_backend.cli.session.local import open_application
 
     timings = Timings()
     with timings.of("all"):

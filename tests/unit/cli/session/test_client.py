@@ -8,11 +8,11 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from agentic_rag_backend.cli import client as cli_client
-from agentic_rag_backend.cli.client import Client
-from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
 from agentic_rag_backend.cli.following import JobFollower
-from agentic_rag_backend.cli.remote import open_remote
+from agentic_rag_backend.cli.session import client as cli_client
+from agentic_rag_backend.cli.session.client import Client
+from agentic_rag_backend.cli.session.errors import ServerUnreachable, UnexpectedReply
+from agentic_rag_backend.cli.session.remote import open_remote
 from agentic_rag_backend.errors import (
     AgenticRagError,
     FeatureDisabled,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.documents import Most
+from agentic_rag_backend.cli.commands.documents import Most
 from agentic_rag_backend.cli.following import Job, follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table, when
 

@@ -10,7 +10,7 @@ import typer
 from agentic_rag_backend.cli.command import AsJson
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
 from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, share_threads, url_of
+from agentic_rag_backend.cli.operations.listening import listen, serve_until_told, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.memory import collection_paused
 
@@ -40,7 +40,7 @@ def worker(
 
 async def _work(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.api.worker import create_worker_app
-    from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.sharing import require_shared
 
     require_shared(settings, "'agentic-rag worker'")

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from agentic_rag_backend.cli.address import (
+from agentic_rag_backend.cli.command import AsJson, DataDir
+from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
+from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.operations.listening import listen, serve_until_told, server_of, share_threads, url_of
+from agentic_rag_backend.cli.output import Output
+from agentic_rag_backend.cli.session.address import (
     Address,
     Credentials,
     announced,
     read_credentials,
     write_credentials,
 )
-from agentic_rag_backend.cli.command import AsJson, DataDir
-from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
-from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.listening import listen, serve_until_told, server_of, share_threads, url_of
-from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import ConfigurationError, Forbidden, Unauthenticated
 from agentic_rag_backend.memory import collection_paused
 
@@ -58,7 +58,7 @@ def serve(
 
 
 async def _serve(settings: Settings, output: Output) -> None:
-    from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.sharing import require_shared
 
     local = is_loopback(settings.host)

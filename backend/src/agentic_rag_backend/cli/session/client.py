@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from agentic_rag_backend.cli.command import EVERYTHING
-from agentic_rag_backend.cli.errors import ServerUnreachable, UnexpectedReply
+from agentic_rag_backend.cli.session.errors import ServerUnreachable, UnexpectedReply
 from agentic_rag_backend.errors import (
     AgenticRagError,
     IdempotencyInProgress,

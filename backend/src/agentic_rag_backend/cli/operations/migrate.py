@@ -36,7 +36,7 @@ def migrate(data_dir: DataDir = None, json: AsJson = False) -> None:
 
 
 async def _migrate(settings: Settings) -> dict[str, str]:
-    from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.cli.session.local import open_stores
 
     async with open_stores(settings, work=False) as container:
         reindex = "their embedder is another one: run 'agentic-rag reindex'"

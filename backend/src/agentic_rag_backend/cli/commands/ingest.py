@@ -25,7 +25,7 @@ from agentic_rag_backend.sources.rows import Columns
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
     from agentic_rag_backend.sources.similarity import DuplicateFinder
 
 DUPLICATES = 100

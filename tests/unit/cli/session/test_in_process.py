@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from agentic_rag_backend.cli.in_process import InProcessTransport
+from agentic_rag_backend.cli.session.in_process import InProcessTransport
 
 
 def _client(app: Any) -> httpx.AsyncClient:

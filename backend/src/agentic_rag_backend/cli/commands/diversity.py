@@ -15,7 +15,7 @@ from agentic_rag_backend.cli.output import Output, console, fields, table
 from agentic_rag_backend.errors import Forbidden, InvalidRequest
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
     from agentic_rag_backend.evaluation.diversity import Listing
 
 COMPARED = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")

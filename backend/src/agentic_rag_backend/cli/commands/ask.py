@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.errors import UnexpectedReply
+from agentic_rag_backend.cli.commands.search import FilterOption, Limit, Question, Strategy, filter_of
 from agentic_rag_backend.cli.output import plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
-from agentic_rag_backend.cli.search import FilterOption, Limit, Question, Strategy, filter_of
+from agentic_rag_backend.cli.session.errors import UnexpectedReply
 
 
 def register(app: typer.Typer) -> None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from agentic_rag_backend.cli.address import read_address, read_credentials
-from agentic_rag_backend.cli.client import BASE_PATH, Client
 from agentic_rag_backend.cli.command import DEFAULT_TENANT
+from agentic_rag_backend.cli.session.address import read_address, read_credentials
+from agentic_rag_backend.cli.session.client import BASE_PATH, Client
 from agentic_rag_backend.errors import InvalidRequest
 
 if TYPE_CHECKING:

@@ -67,7 +67,7 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
 
 async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
     """Let the server compare: every tenant's stores where ``key`` is the operator's, else those of the tenant whose it is."""
-    from agentic_rag_backend.cli.remote import open_remote
+    from agentic_rag_backend.cli.session.remote import open_remote
 
     asked = {"repair": repair, "confirm": confirmed}
     async with open_remote(url, key, None) as client:

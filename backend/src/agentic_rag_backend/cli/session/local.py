@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
 from agentic_rag_backend.memory import collection_paused
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
     from agentic_rag_backend.container import Container
     from agentic_rag_backend.settings import Settings
 
@@ -55,8 +55,8 @@ async def open_application(
             import httpx
 
             from agentic_rag_backend.api.app import create_app
-            from agentic_rag_backend.cli.client import Client
-            from agentic_rag_backend.cli.in_process import InProcessTransport
+            from agentic_rag_backend.cli.session.client import Client
+            from agentic_rag_backend.cli.session.in_process import InProcessTransport
             from agentic_rag_backend.library import choose_tenant
 
             opening = open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work)

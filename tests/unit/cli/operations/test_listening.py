@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 import uvicorn
 
-from agentic_rag_backend.cli.listening import serve_until_told
+from agentic_rag_backend.cli.operations.listening import serve_until_told
 
 
 class Served:

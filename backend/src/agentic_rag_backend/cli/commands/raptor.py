@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.documents import Most, Watch
+from agentic_rag_backend.cli.commands.documents import Most, Watch
+from agentic_rag_backend.cli.commands.themes import rebuild_index, show_theme, show_themes
 from agentic_rag_backend.cli.output import fields
-from agentic_rag_backend.cli.themes import rebuild_index, show_theme, show_themes
 
 
 def register(app: typer.Typer) -> None:

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_logging
-from agentic_rag_backend.cli.comparison import Comparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import run_async
+from agentic_rag_backend.cli.operations.comparison import Comparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 
@@ -100,7 +100,7 @@ async def _examine(data_dir: Path | None, asked: Asked) -> Health:
     if not checks[-1].ok:
         return Health(checks)
     checks.append(_disk(settings.data_dir))
-    from agentic_rag_backend.cli.remote import operators_key, running_server, tenants_key
+    from agentic_rag_backend.cli.session.remote import operators_key, running_server, tenants_key
 
     url = await running_server(settings)
     health = Health(checks)
@@ -141,7 +141,7 @@ def _disk(path: Path) -> Check:
 
 
 async def _look_at_server(health: Health, url: str, key: str | None, asked: Asked) -> None:
-    from agentic_rag_backend.cli.remote import open_remote
+    from agentic_rag_backend.cli.session.remote import open_remote
 
     async with open_remote(url, None, None) as client:
         try:
@@ -157,7 +157,7 @@ async def _look_at_server(health: Health, url: str, key: str | None, asked: Aske
 
 
 async def _look_at_stores(health: Health, settings: Settings, asked: Asked) -> None:
-    from agentic_rag_backend.cli.local import open_stores
+    from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.sharing import of_one_process
 
     try:

@@ -14,7 +14,7 @@ from agentic_rag_backend.cli.output import fields, table, when
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 
 if TYPE_CHECKING:
-    from agentic_rag_backend.cli.client import Client
+    from agentic_rag_backend.cli.session.client import Client
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
