@@ -31,7 +31,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.llm.base import Message
-from agentic_rag_backend.retrieval.queries.building import BuiltQuery
+from agentic_rag_backend.retrieval.building import BuiltQuery
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
 from agentic_rag_backend.wording import said

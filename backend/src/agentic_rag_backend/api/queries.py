@@ -11,7 +11,7 @@ from agentic_rag_backend.api.schemas.search import DualLevelBody, SearchBody, ro
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal
-from agentic_rag_backend.retrieval.queries.building import BuiltQuery
+from agentic_rag_backend.retrieval.building import BuiltQuery
 
 
 def accept(request: Request, services: Container, caller: Principal, body: SearchBody | DualLevelBody) -> BuiltQuery:

@@ -52,10 +52,10 @@ from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.building import QueryBuilder
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.explanation import Explainer
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
-from agentic_rag_backend.retrieval.queries.building import QueryBuilder
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls

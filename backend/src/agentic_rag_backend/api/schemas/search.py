@@ -13,7 +13,7 @@ from agentic_rag_backend.api.schemas.documents import Location, location_of
 from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
-from agentic_rag_backend.retrieval.queries.building import SearchRequest
+from agentic_rag_backend.retrieval.building import SearchRequest
 from agentic_rag_backend.retrieval.queries.defaults import Wanted
 from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 

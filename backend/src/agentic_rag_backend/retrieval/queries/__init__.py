@@ -1,1 +1,1 @@
-"""From a request to a `Query`: filters, options, weights, and the defaults of what a request leaves open."""
+"""What a request may say and what it leaves open: filters, options, weights and defaults."""

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.retrieval.queries.weights import LevelPolicy, choose_leg_weights
-from agentic_rag_backend.retrieval.strategies.global_search import MOST_THEMES
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 DEFAULT_LIMIT = 5
+MOST_THEMES = 100
+"""Themes that strategy `global` reads at most."""
 _LEVELS = ("low", "high", "preset")
 _LEGS = ("dense", "sparse")
 _WEIGHTS_OF: Mapping[str, tuple[str, ...]] = {"auto": _LEVELS, "dual_level": _LEVELS, "hybrid": _LEGS}

@@ -8,10 +8,10 @@ from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.words import content_forms, words
 from agentic_rag_backend.retrieval.base import timed
 from agentic_rag_backend.retrieval.hydration import time_detail
+from agentic_rag_backend.retrieval.queries.defaults import MOST_THEMES
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
-MOST_THEMES = 100
 LEG_LIMIT = 200
 RATING_SHARE = 0.1
 """Of a theme's score: such questions are near to nothing in particular, and then what the corpus says most about counts."""
