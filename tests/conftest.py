@@ -17,6 +17,7 @@ from services import NAMES, neo4j_server, postgres_server, qdrant_server
 from sql_database import _migrated_postgres, empty_postgres, postgres_url
 
 from agentic_rag_backend.models.embedding import bundled
+from agentic_rag_backend.models.embedding.base import Vectors
 
 __all__ = [
     "_migrated_postgres",
@@ -51,7 +52,7 @@ def _one_encoder() -> Iterator[None]:
     def of_file(path: Path) -> tuple[Path, int, int]:
         return path, path.stat().st_mtime_ns, path.stat().st_size
 
-    load_sessions, load_tokenizer = bundled._sessions, bundled.load_tokenizer
+    load_sessions, load_tokenizer = bundled._sessions, bundled.load_tokenizer  # type: ignore[attr-defined]
     sessions = functools.cache(lambda file, cores: load_sessions(file[0], cores))
     tokenizers = functools.cache(lambda file: load_tokenizer(file[0]))
     with pytest.MonkeyPatch.context() as patch:
@@ -61,11 +62,11 @@ def _one_encoder() -> Iterator[None]:
         yield
 
 
-def _remembering(sums: Callable[..., bundled.Vectors]) -> Callable[..., bundled.Vectors]:
+def _remembering(sums: Callable[..., Vectors]) -> Callable[..., Vectors]:
     """Keep what was computed of each batch: the same batch gives the same sums, to the last bit."""
-    held: dict[Any, bundled.Vectors] = {}
+    held: dict[Any, Vectors] = {}
 
-    def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.Window], session: Any = None) -> bundled.Vectors:
+    def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.Window], session: Any = None) -> Vectors:
         key = id(session or self._session), tuple(tuple(window.ids) for window in batch)
         if key not in held:
             if len(held) >= _MOST_BATCHES:

@@ -49,7 +49,7 @@ async def catalogue(tmp_path: Path) -> AsyncIterator[SqlCatalogue]:
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
+async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:  # type: ignore[name-defined]
     await check(catalogue)
 
 
@@ -246,7 +246,9 @@ FAULTS: dict[str, tuple[str, Fault]] = {
     "a tombstone that is not told": (
         "changes_are_told_from_any_moment",
         lambda patch: patch.setattr(
-            versions, "record_change", lambda c, t, d, version: version and visibility.record_change(c, t, d, version)
+            versions,
+            "record_change",
+            lambda c, t, d, version: version and visibility.record_change(c, t, d, version),  # type: ignore[func-returns-value]
         ),
     ),
     "an uncounted metadata update": ("other_metadata_is_an_update", _uncounted(submissions)),

@@ -110,7 +110,7 @@ async def test_faulty_statements_fail(
 class _AnyScope(SqliteGraphStore):
     """Takes whatever it is given for a tenant where it counts."""
 
-    async def counts(self, tenant: TenantId) -> contract.GraphCounts:
+    async def counts(self, tenant: TenantId) -> contract.GraphCounts:  # type: ignore[name-defined]
         return await super().counts(tenant if isinstance(tenant, TenantId) else contract.A)
 
 

@@ -34,7 +34,7 @@ class WordEmbedder:
         return np.array([embed_text(text, 256) for text in texts], np.float32)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        return (await self.embed([text]))[0]
+        return (await self.embed([text]))[0]  # type: ignore[no-any-return]
 
     async def close(self) -> None:
         return None

@@ -30,7 +30,7 @@ async def catalogue(postgres_url: str) -> AsyncIterator[SqlCatalogue]:
 
 
 @pytest.mark.parametrize("check", catalogue_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Check) -> None:
+async def test_catalogue(catalogue: SqlCatalogue, check: catalogue_contract.Check) -> None:  # type: ignore[name-defined]
     await check(catalogue)
 
 

@@ -35,7 +35,7 @@ from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 from agentic_rag_backend.testing import vector_store as contract
 from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
-from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore
+from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore  # type: ignore[attr-defined]
 
 Wrap = Callable[[EdgeVectorStore], Any]
 
@@ -197,7 +197,7 @@ class TakesTextForATenant(Faulty):
 
 class WritesBatchesInPart(Faulty):
     async def upsert(self, tenant: TenantId, collection: Collection, points: Sequence[VectorPoint]) -> None:
-        for point in points[:2] + points[-2:]:
+        for point in points[:2] + points[-2:]:  # type: ignore[operator]
             await super().upsert(tenant, collection, [point])
         await super().upsert(tenant, collection, points)
 
@@ -249,7 +249,7 @@ class KeepsNothing(Faulty):
 class LosesVectorsWithMetadata(Faulty):
     async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, *, title: str, key: str | None) -> None:
         await self.store.update_metadata(tenant, document_id, metadata, title=title, key=key)
-        held = await self.store.vectors(tenant, Collection.CHUNKS, [contract.point_id(number) for number in range(3)])
+        held = await self.store.vectors(tenant, Collection.CHUNKS, [contract.point_id(number) for number in range(3)])  # type: ignore[attr-defined]
         points = [
             VectorPoint(id=id, kind=NodeKind.CHUNK, document_id=document_id, version=1, metadata=metadata, title=title, key=key)
             for id in held
@@ -339,7 +339,7 @@ class AnswersWhenClosed(Faulty):
 
 class LosesWhatItWrote(Faulty):
     async def flush(self) -> None:
-        await self.store.delete(contract.A, Collection.CHUNKS, [contract.point_id(7)])
+        await self.store.delete(contract.A, Collection.CHUNKS, [contract.point_id(7)])  # type: ignore[attr-defined]
 
 
 class ListsOnePage(Faulty):

@@ -37,7 +37,7 @@ def scopes() -> dict[tuple[str, str], str]:
             assert isinstance(route, APIRoute)
             asked = {scope for call in _calls(route.dependant) if (scope := _scope_of(call))}
             assert len(asked) <= 1, f"{route.path} asks for {asked}"
-            found |= {(method, route.path): asked.pop() if asked else "none" for method in route.methods}
+            found |= {(method, route.path): asked.pop() if asked else "none" for method in route.methods}  # type: ignore[union-attr]
     return found
 
 

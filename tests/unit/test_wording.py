@@ -53,7 +53,7 @@ def bodies() -> list[type[BaseModel]]:
     while waiting:
         waiting += waiting[0].__subclasses__()
         found.append(waiting.pop(0))
-    return found[1:]
+    return found[1:]  # type: ignore[return-value]
 
 
 def problems(model: type[BaseModel]) -> Iterator[dict[str, Any]]:

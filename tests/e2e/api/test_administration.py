@@ -110,7 +110,7 @@ async def test_tenants_are_created_listed_and_refused(world: World) -> None:
     assert (await world.operator.post("/tenants", {"name": "alpha"})).status_code == 409
     for name in ("", " ", "x" * 129, "a\x00b", "a\nb", 5):
         assert (await world.operator.post("/tenants", {"name": name})).status_code == 422, name
-    for body in ({"scopes": []}, {"scopes": ["root"]}, {"name": "\x00"}, {"scopes": "read"}):
+    for body in ({"scopes": []}, {"scopes": ["root"]}, {"name": "\x00"}, {"scopes": "read"}):  # type: ignore[var-annotated]
         refused = await world.operator.post(f"/tenants/{world.alpha.caller.tenant_id}/keys", body)
         assert refused.status_code == 422, body
     assert (await world.operator.get("/tenants/t_nobody")).status_code == 404

@@ -62,7 +62,7 @@ async def test_what_a_request_may_not_bring_an_archive_may_not_either(world: Wor
 @pytest.mark.parametrize("recorded", ["text/plain\r\nX-Evil: 1", "text/html; charset=utf-8", "é", ""])
 async def test_content_is_one_response_whatever_type_is_on_record(world: World, recorded: str) -> None:
     document = world.documents["alpha"]["tide"]
-    engine = world.container.catalogue.sync_engine
+    engine = world.container.catalogue.sync_engine  # type: ignore[attr-defined]
 
     def record(media_type: str) -> None:
         with engine.begin() as connection:

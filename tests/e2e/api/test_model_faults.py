@@ -140,7 +140,7 @@ async def test_switched_off_the_failure_is_the_answer(
     settings = settings_for(server, "status-500", fallback_to_extractive=False)
     async with open_world(folder, **settings) as (_, http):
         key = filled["client"].caller.key
-        for path, body in (("/answers", {}), ("/search/dual-level", {})):
+        for path, body in (("/answers", {}), ("/search/dual-level", {})):  # type: ignore[var-annotated]
             response: httpx.Response = await http.post(
                 f"/api/v1{path}", json={"query": QUESTION, **body}, headers={"Authorization": f"Bearer {key}"}
             )

@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.slow]
 TIMEOUT = "urn:agentic-rag:problem:timeout"
 
 
-def only_its_own_timeout(context: Any, response: schemathesis.Response, case: schemathesis.Case) -> bool | None:
+def only_its_own_timeout(context: Any, response: schemathesis.Response, case: schemathesis.Case) -> bool | None:  # type: ignore[type-arg]
     """Fail on a server error, other than the 504 of a request that allows itself few milliseconds (``timeout_ms``)."""
     asked = case.body.get("timeout_ms") if isinstance(case.body, dict) else None
     if response.status_code == 504 and asked is not None and response.json()["type"] == TIMEOUT:
@@ -89,7 +89,7 @@ def _filled(client: httpx.Client, key: str) -> dict[str, str]:
     return {"document_id": submitted["document_id"], "job_id": submitted["job_id"], "chunk_id": chunks[0]["id"]}
 
 
-def _ask(case: schemathesis.Case, target: Target) -> None:
+def _ask(case: schemathesis.Case, target: Target) -> None:  # type: ignore[type-arg]
     # Half of the requests are about what is there.
     for name, known in target.ids.items():
         given = case.path_parameters.get(name)
@@ -108,12 +108,12 @@ _UNHURRIED = {"deadline": None, "suppress_health_check": list(HealthCheck), "pha
 
 @schema.parametrize()
 @settings(max_examples=6, derandomize=True, **_UNHURRIED)
-def test_answers_hold_to_the_document(case: schemathesis.Case, target: Target) -> None:
+def test_answers_hold_to_the_document(case: schemathesis.Case, target: Target) -> None:  # type: ignore[type-arg]
     _ask(case, target)
 
 
 @pytest.mark.deep
 @schema.parametrize()
 @settings(max_examples=200, **_UNHURRIED)
-def test_answers_hold_to_the_document_however_often(case: schemathesis.Case, target: Target) -> None:
+def test_answers_hold_to_the_document_however_often(case: schemathesis.Case, target: Target) -> None:  # type: ignore[type-arg]
     _ask(case, target)

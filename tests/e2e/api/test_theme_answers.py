@@ -190,7 +190,7 @@ async def test_rating_is_asked_for_and_shown(site: Site, served: httpx.AsyncClie
 
 async def test_no_prompt_holds_what_another_tenant_wrote(site: Site, served: httpx.AsyncClient, models: Models) -> None:
     prompts: list[str] = []
-    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))
+    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
     client = client_of(site, served, "alpha")
     for strategy in ("global", "drift"):
         await ask(client, strategy, rate="model")
@@ -206,7 +206,7 @@ async def test_a_deleted_document_is_not_cited_again(site: Site, served: httpx.A
     gone = before[0]["document_id"]
     quotes = {citation["quote"] for citation in before if citation["document_id"] == gone}
     prompts: list[str] = []
-    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))
+    models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
     again, _ = await ask(client, "global")
     # Asked once more it is cited once more, and its words are read for it: what changes below, the deletion changes.
     assert gone in {citation["document_id"] for citation in again["citations"]}

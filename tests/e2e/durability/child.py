@@ -70,7 +70,7 @@ def arm(kill: Mapping[str, Any]) -> None:
     def due(*arguments: Any) -> bool:
         nonlocal calls
         calls += kill.get("containing", "") in repr(arguments)
-        return calls == kill["call"]
+        return calls == kill["call"]  # type: ignore[no-any-return]
 
     original = getattr(STORES[store], method)
     if kill["when"] == "in transaction":

@@ -65,7 +65,7 @@ ORPHANS = {
 def inspected(folder: Path, tenant: str) -> dict[str, Any]:
     """Return ``{state, orphans, counts}`` of a closed folder; ``state`` names everything by words, never by random ids."""
     catalogue, graph = _open(folder / "catalogue.db"), _open(folder / "graph.db")
-    names = dict(_rows(graph, "SELECT id, name FROM entities"))
+    names = dict(_rows(graph, "SELECT id, name FROM entities"))  # type: ignore[var-annotated]
     relationships = _rows(graph, "SELECT id, source_id, relation, target_id FROM relationships")
     held = Held(
         catalogue=catalogue,
@@ -259,7 +259,7 @@ def _aliases(graph: sqlite3.Connection, entity: str) -> list[str]:
 
 def _communities(graph: sqlite3.Connection, catalogue: sqlite3.Connection, names: Mapping[str, str]) -> list[Any]:
     texts = "(SELECT group_concat(json_extract(value, '$.text')) FROM json_each(names))"
-    told = dict(_rows(catalogue, f"SELECT fingerprint, {texts} || ': ' || summary FROM community_summaries"))
+    told = dict(_rows(catalogue, f"SELECT fingerprint, {texts} || ': ' || summary FROM community_summaries"))  # type: ignore[var-annotated]
     found = []
     for id, level, fingerprint in _rows(graph, "SELECT id, level, fingerprint FROM communities"):
         members = _rows(graph, "SELECT entity_id FROM community_members WHERE community_id = ?", id)

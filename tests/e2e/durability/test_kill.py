@@ -149,7 +149,7 @@ def test_ingesting_killed_again_and_again(folder: Folder, ingested: tuple[Folder
 def test_a_document_that_kills_its_process_fails_alone(
     folder: Folder, ingested: tuple[Folder, dict[str, Any]], ingest: Steps
 ) -> None:
-    killer, wait = "report-6", [{"put": {}}]
+    killer, wait = "report-6", [{"put": {}}]  # type: ignore[var-annotated]
     put = {key: text for key, text in ingest[0]["put"].items() if key != killer}
     everything = [{**ingest[0], "put": {**put, killer: ingest[0]["put"][killer]}}]
     folder.killed(everything, "documents.submit", len(put) + 1, "after")

@@ -241,7 +241,7 @@ async def test_a_lost_connection_is_opened_again(worker: Worker, postgres_url: s
 async def test_while_no_notifications_arrive_the_queues_are_polled(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict], problem: Exception
 ) -> None:
-    opened, away, tries = notifications.open_listener, True, 0
+    opened, away, tries = notifications.open_listener, True, 0  # type: ignore[attr-defined]
 
     async def fails(engine: Any) -> Any:
         nonlocal tries

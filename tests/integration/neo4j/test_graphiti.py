@@ -136,7 +136,7 @@ async def test_without_a_tenant_nothing_of_graphitis_reaches_the_graph(held: Wor
     ]
     for call in calls:
         with pytest.raises(InvalidScope):
-            await call()
+            await call()  # type: ignore[no-untyped-call]
     with pytest.raises(NotImplementedError):
         await graphiti.nodes.entity.get_by_uuid(uuid)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +12,9 @@ from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import FeatureDisabled, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
+
+if TYPE_CHECKING:
+    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -54,7 +57,7 @@ def bare(found: Retrieval) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("strategy", CHUNKS)
-async def test_the_passage_that_says_it_comes_first(corpus, acme: TenantId, strategy: str) -> None:
+async def test_the_passage_that_says_it_comes_first(corpus: Corpus, acme: TenantId, strategy: str) -> None:
     found = await corpus.ask(acme, "Who engraved the Glass Atlas?", strategy, limit=3)
     assert keys(found)[0] == "atlas"
     assert 1 <= len(found.hits) <= 3
@@ -68,7 +71,7 @@ async def test_the_passage_that_says_it_comes_first(corpus, acme: TenantId, stra
     assert found.trace.processing_time_ms["retrieval"] > 0
 
 
-async def test_themes_tell_what_their_passages_say(corpus, acme: TenantId) -> None:
+async def test_themes_tell_what_their_passages_say(corpus: Corpus, acme: TenantId) -> None:
     found = await corpus.ask(acme, "What is the Lantern Museum known for?", "community", high_limit=2)
     assert found.hits == ()
     assert 1 <= len(found.themes) <= 2
@@ -78,7 +81,7 @@ async def test_themes_tell_what_their_passages_say(corpus, acme: TenantId) -> No
 
 
 @pytest.mark.parametrize("level", [0, 1, 2])
-async def test_the_themes_of_one_level(corpus, acme: TenantId, level: int) -> None:
+async def test_the_themes_of_one_level(corpus: Corpus, acme: TenantId, level: int) -> None:
     listed = (await corpus.container.communities.list(acme, level=level)).items
     searched = [view for view in listed if view.entity_count >= 3]
     for limit in (1, 100):
@@ -87,7 +90,7 @@ async def test_the_themes_of_one_level(corpus, acme: TenantId, level: int) -> No
         assert len(found.themes) == min(limit, len(searched))
 
 
-async def test_the_second_hop_finds_what_the_question_does_not_name(corpus, acme: TenantId) -> None:
+async def test_the_second_hop_finds_what_the_question_does_not_name(corpus: Corpus, acme: TenantId) -> None:
     hybrid = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8)
     graph = await corpus.ask(acme, TWO_HOPS, "graph", limit=8)
     assert keys(hybrid)[0] != "halden"
@@ -112,7 +115,7 @@ async def test_the_second_hop_finds_what_the_question_does_not_name(corpus, acme
 
 
 @pytest.mark.parametrize("strategy", ["graph", "dual_level"])
-async def test_facts_are_sentences_of_their_chunks(corpus, acme: TenantId, strategy: str) -> None:
+async def test_facts_are_sentences_of_their_chunks(corpus: Corpus, acme: TenantId, strategy: str) -> None:
     found = await corpus.ask(acme, "Who founded the Halden Institute?", strategy)
     assert found.facts
     assert "Mira Voss" in found.facts[0].fact
@@ -122,7 +125,7 @@ async def test_facts_are_sentences_of_their_chunks(corpus, acme: TenantId, strat
         assert shown.chunk.document_id == fact.document_id
 
 
-async def test_a_question_of_no_known_name_falls_back_and_says_so(corpus, acme: TenantId) -> None:
+async def test_a_question_of_no_known_name_falls_back_and_says_so(corpus: Corpus, acme: TenantId) -> None:
     question = "how long does dough rest overnight"
     found = await corpus.ask(acme, question, "graph", limit=3)
     assert keys(found)[0] == "bread"
@@ -130,7 +133,7 @@ async def test_a_question_of_no_known_name_falls_back_and_says_so(corpus, acme: 
     assert found.trace.fallback_reason == "the question names no entity of the graph"
 
 
-async def test_entities_may_be_named_beside_the_question(corpus, acme: TenantId) -> None:
+async def test_entities_may_be_named_beside_the_question(corpus: Corpus, acme: TenantId) -> None:
     question = "what happened in winter"
     assert (await corpus.ask(acme, question, "graph")).trace.details["linked_entities"] == 0
     options = {"entities": ["Glass Atlas", "Nobody Known"]}
@@ -143,13 +146,15 @@ async def test_entities_may_be_named_beside_the_question(corpus, acme: TenantId)
     assert bare(by_id) == bare(found)
 
 
-async def test_an_entity_named_beside_the_question_is_not_made_weaker_by_how_it_is_written(corpus, acme: TenantId) -> None:
+async def test_an_entity_named_beside_the_question_is_not_made_weaker_by_how_it_is_written(
+    corpus: Corpus, acme: TenantId
+) -> None:
     plain = await corpus.ask(acme, "Is Bread old?", "graph", limit=8)
     named = await corpus.ask(acme, "Is Bread old?", "graph", limit=8, options={"entities": ["bread"]})
     assert bare(named) == bare(plain)
 
 
-async def test_fusions_differ_in_scores_not_in_what_they_know(corpus, acme: TenantId) -> None:
+async def test_fusions_differ_in_scores_not_in_what_they_know(corpus: Corpus, acme: TenantId) -> None:
     one = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8)
     other = await corpus.ask(acme, TWO_HOPS, "hybrid", limit=8, options={"fusion": "rrf"})
     assert (one.trace.fusion, other.trace.fusion) == ("min_max", "rrf")
@@ -158,7 +163,7 @@ async def test_fusions_differ_in_scores_not_in_what_they_know(corpus, acme: Tena
         await corpus.ask(acme, TWO_HOPS, "hybrid", options={"fusion": "sum"})
 
 
-async def test_dual_level_asks_both_levels(corpus, acme: TenantId) -> None:
+async def test_dual_level_asks_both_levels(corpus: Corpus, acme: TenantId) -> None:
     found = await corpus.ask(acme, "Tell me about the Lantern Museum", "dual_level")
     low = await corpus.ask(acme, "Tell me about the Lantern Museum", "graph")
     high = await corpus.ask(acme, "Tell me about the Lantern Museum", "community")
@@ -175,7 +180,7 @@ async def test_dual_level_asks_both_levels(corpus, acme: TenantId) -> None:
 THEME = "How do the Halden Institute and the Tidal Array depend on one another?"
 
 
-async def test_a_theme_question_takes_its_passages_from_hybrid_and_keeps_the_facts(corpus, acme: TenantId) -> None:
+async def test_a_theme_question_takes_its_passages_from_hybrid_and_keeps_the_facts(corpus: Corpus, acme: TenantId) -> None:
     found = await corpus.ask(acme, THEME, "dual_level")
     hybrid, graph = await corpus.ask(acme, THEME, "hybrid"), await corpus.ask(acme, THEME, "graph")
     assert found.hits == hybrid.hits != graph.hits
@@ -191,7 +196,9 @@ async def test_a_theme_question_takes_its_passages_from_hybrid_and_keeps_the_fac
     assert alone.facts == found.facts
 
 
-async def test_facts_of_a_theme_question_are_left_out_where_they_cannot_be_read(corpus, acme: TenantId, monkeypatch) -> None:
+async def test_facts_of_a_theme_question_are_left_out_where_they_cannot_be_read(
+    corpus: Corpus, acme: TenantId, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def away(*_: object, **__: object) -> object:
         raise StoreUnavailable("the graph store is away")
 
@@ -217,7 +224,7 @@ FILTERS = [
 @pytest.mark.parametrize(("filters", "allowed"), FILTERS)
 @pytest.mark.parametrize("question", [TWO_HOPS, "Westerhall and Carrow Bay"])
 async def test_filters_hold_for_everything_that_is_shown(
-    corpus, acme: TenantId, strategy: str, filters: dict[str, Any], allowed: set[str], question: str
+    corpus: Corpus, acme: TenantId, strategy: str, filters: dict[str, Any], allowed: set[str], question: str
 ) -> None:
     found = await corpus.ask(acme, question, strategy, limit=8, filters=parse_filter(filters))
     known = corpus.documents[acme]
@@ -228,7 +235,7 @@ async def test_filters_hold_for_everything_that_is_shown(
     assert not [fact for fact in hidden if fact in everything_said(found)]
 
 
-async def said_by(corpus, tenant: TenantId, key: str) -> list[Any]:
+async def said_by(corpus: Corpus, tenant: TenantId, key: str) -> list[Any]:
     """Return the facts that a document states."""
     title = next(
         hit.visible.document_title
@@ -241,7 +248,9 @@ async def said_by(corpus, tenant: TenantId, key: str) -> list[Any]:
 
 @pytest.mark.parametrize("strategy", EVERY)
 @pytest.mark.parametrize(("year", "valid"), [(2015, False), (2016, True), (2020, True), (2021, False)])
-async def test_as_of_holds_for_everything_but_themes(corpus, acme: TenantId, strategy: str, year: int, valid: bool) -> None:
+async def test_as_of_holds_for_everything_but_themes(
+    corpus: Corpus, acme: TenantId, strategy: str, year: int, valid: bool
+) -> None:
     found = await corpus.ask(acme, "Mira Voss", strategy, limit=8, as_of=datetime(year, 6, 1, tzinfo=UTC))
     if strategy != "community":
         assert ("voss" in keys(found)) is valid
@@ -250,7 +259,7 @@ async def test_as_of_holds_for_everything_but_themes(corpus, acme: TenantId, str
 
 
 @pytest.mark.parametrize("strategy", EVERY)
-async def test_the_same_question_has_the_same_answer(corpus, acme: TenantId, strategy: str) -> None:
+async def test_the_same_question_has_the_same_answer(corpus: Corpus, acme: TenantId, strategy: str) -> None:
     for question in (TWO_HOPS, "Westerhall", "seals and bread"):
         one, other = [await corpus.ask(acme, question, strategy, limit=8) for _ in range(2)]
         assert bare(one) == bare(other)

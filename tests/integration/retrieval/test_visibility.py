@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
+
+if TYPE_CHECKING:
+    from tests.integration.retrieval.conftest import Corpus
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -41,7 +44,7 @@ def bare(found: Retrieval) -> dict[str, Any]:
     }
 
 
-async def test_a_deleted_document_is_gone_at_once(corpus) -> None:
+async def test_a_deleted_document_is_gone_at_once(corpus: Corpus) -> None:
     tenant = await corpus.tenant("deleting")
     question = "Tomas Rehn engraved the Glass Atlas"
     for strategy in EVERY:
@@ -56,7 +59,7 @@ async def test_a_deleted_document_is_gone_at_once(corpus) -> None:
         assert document not in {source.document_id for source in sources}
 
 
-async def test_what_is_hidden_does_not_count_as_relevant(corpus) -> None:
+async def test_what_is_hidden_does_not_count_as_relevant(corpus: Corpus) -> None:
     tenant = await corpus.tenant("hiding", ("bread", "seals"), communities=False)
     alone = await corpus.tenant("alone", ("seals",), communities=False)
     question = "Sourdough needs flour, water, salt and patience"
@@ -69,7 +72,7 @@ async def test_what_is_hidden_does_not_count_as_relevant(corpus) -> None:
         assert hidden < relevant[each] / 2
 
 
-async def test_an_entity_of_deleted_documents_only_is_unknown(corpus) -> None:
+async def test_an_entity_of_deleted_documents_only_is_unknown(corpus: Corpus) -> None:
     tenant = await corpus.tenant("forgetting", ("atlas", "bread"), communities=False)
     found = await corpus.ask(tenant, "Glass Atlas")
     rehn = next(entity for hit in found.hits for entity in hit.entities if entity.name == "Tomas Rehn")
@@ -80,7 +83,7 @@ async def test_an_entity_of_deleted_documents_only_is_unknown(corpus) -> None:
         assert after.trace.warnings == (f"options.entities: the graph knows no {name!r}",)
 
 
-async def test_a_new_version_replaces_the_old(corpus) -> None:
+async def test_a_new_version_replaces_the_old(corpus: Corpus) -> None:
     tenant = await corpus.tenant("editing", ("atlas", "museum"), communities=False)
     text = "# Glass Atlas\n\nThe Glass Atlas was engraved by Ines Falk. Ines Falk lived in Brennmoor."
     await corpus.add_all(tenant, {"atlas": (text, {"title": "Glass Atlas"})})
@@ -91,13 +94,13 @@ async def test_a_new_version_replaces_the_old(corpus) -> None:
         assert "Tomas Rehn" not in said(found)
 
 
-async def test_what_is_left_out_takes_no_places(corpus) -> None:
+async def test_what_is_left_out_takes_no_places(corpus: Corpus) -> None:
     """The walk finds what filter or time leave out: that must not take the places of what they let through."""
     tenant = await corpus.tenant("filtered", (), communities=False)
     loud = "The Halden Institute and Mira Voss met in Brennmoor about the Tidal Array, protocol"
     noise = {f"loud-{number}": (f"{loud} {number}.", {"metadata": {"kept": False, "valid_to": "2010"}}) for number in range(40)}
     quiet = {f"quiet-{number}": (f"Butter and jam, recipe {number}.", {"metadata": {"kept": True}}) for number in range(3)}
-    await corpus.add_all(tenant, noise | quiet)
+    await corpus.add_all(tenant, noise | quiet)  # type: ignore[operator]
     question = "What did Mira Voss and the Halden Institute say about the Tidal Array in Brennmoor?"
     narrowed = ({"filters": parse_filter({"kept": True})}, {"as_of": datetime(2020, 1, 1, tzinfo=UTC)})
     for strategy in ("dense", "hybrid", "graph"):
@@ -107,7 +110,7 @@ async def test_what_is_left_out_takes_no_places(corpus) -> None:
                 assert len(found.hits) == min(limit, 3), (strategy, fields)
 
 
-async def test_the_order_of_handing_in_does_not_matter(corpus) -> None:
+async def test_the_order_of_handing_in_does_not_matter(corpus: Corpus) -> None:
     keys = tuple(corpus.documents[await corpus.tenant("forwards")])
     one = next(reversed(corpus.documents))
     other = await corpus.tenant("backwards", keys[::-1])
@@ -124,7 +127,7 @@ async def test_the_order_of_handing_in_does_not_matter(corpus) -> None:
             assert found[0].relevance == pytest.approx(found[1].relevance, abs=1e-5)
 
 
-async def test_another_tenant_changes_nothing(corpus, acme: TenantId) -> None:
+async def test_another_tenant_changes_nothing(corpus: Corpus, acme: TenantId) -> None:
     before = {(s, q): bare(await corpus.ask(acme, q, s, limit=8)) for s in EVERY for q in QUESTIONS}
     shouting = await corpus.tenant("neighbour")
     text = "Tomas Rehn, Mira Voss and the Halden Institute baked bread in the Lantern Museum. " * 3
@@ -139,7 +142,7 @@ async def test_another_tenant_changes_nothing(corpus, acme: TenantId) -> None:
         assert {fact.document_id for fact in found.facts} <= own
 
 
-async def test_an_empty_tenant_finds_nothing(corpus) -> None:
+async def test_an_empty_tenant_finds_nothing(corpus: Corpus) -> None:
     tenant = await corpus.tenant("empty", (), communities=False)
     for strategy in EVERY:
         found = await corpus.ask(tenant, "Who engraved the Glass Atlas?", strategy)

@@ -43,7 +43,7 @@ async def _nothing_is_left(target: Application, tenant: TenantId) -> None:
     assert (await target.container.tenants.get(tenant)).state is TenantState.ACTIVE
     assert set(map(len, target.graph(tenant).values())) == {0}
     assert set(map(len, (await target.points(tenant)).values())) == {0}
-    assert await target.container.catalogue.transfer.staged(tenant) == frozenset()
+    assert await target.container.catalogue.transfer.staged(tenant) == frozenset()  # type: ignore[attr-defined]
     assert await target.container.blobs.delete_tenant(tenant) == 0
     assert list((target.folder / "transfer").iterdir()) == []
 

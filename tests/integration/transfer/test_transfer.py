@@ -281,7 +281,7 @@ async def test_an_export_beside_uploads_and_deletions_is_of_one_moment(opens: Op
         versions: list[dict[str, str]] = []
 
         async def note() -> None:
-            held = await source.container.catalogue.transfer.headers(tenant)
+            held = await source.container.catalogue.transfer.headers(tenant)  # type: ignore[attr-defined]
             versions.append({id: str(header) for id, header in held.items()})
 
         async def busy() -> None:
@@ -303,7 +303,7 @@ async def test_an_export_beside_uploads_and_deletions_is_of_one_moment(opens: Op
         async with opens(f"to-{number}") as target:
             _, job = await target.imported(path)
             assert job.state is JobState.SUCCEEDED, job.error
-            held = await target.container.catalogue.transfer.headers(tenant)
+            held = await target.container.catalogue.transfer.headers(tenant)  # type: ignore[attr-defined]
             assert {id: str(header) for id, header in held.items()} in versions
             assert await target.differences(tenant) == {}
 

@@ -14,7 +14,7 @@ import pytest
 from agentic_rag_backend.stores.vector.base import Collection
 
 sys.path.insert(0, str(Path(__file__).parent))
-from scenarios import A, Write, assert_equal, opened
+from index_scenarios import A, Write, assert_equal, opened
 
 BEFORE = [Write("upsert", numbers=tuple(range(60)))]
 BESIDE = [
@@ -31,7 +31,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from test_kill import BEFORE, BESIDE
-from scenarios import opened
+from index_scenarios import opened
 from agentic_rag_backend.stores.vector.edge import folder, replacement
 from agentic_rag_backend.stores.vector.base import Collection
 

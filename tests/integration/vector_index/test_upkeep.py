@@ -27,7 +27,7 @@ from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
 from agentic_rag_backend.testing.vector_samples import chunk, vector
 
 sys.path.insert(0, str(Path(__file__).parent))
-from scenarios import A, B, Write, contents, interleaved, opened, pair
+from index_scenarios import A, B, Write, contents, interleaved, opened, pair
 
 CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 ASKED = UpkeepOptions(min_points=50, first_look_s=3600.0)
@@ -101,7 +101,7 @@ MEANWHILE = {
 
 
 def forgets_upserts(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Shard, "upsert", lambda self, points: self._update(shard.UpdateOperation.upsert_points(list(points)), 0))
+    patch.setattr(Shard, "upsert", lambda self, points: self._update(shard.UpdateOperation.upsert_points(list(points)), 0))  # type: ignore[attr-defined]
 
 
 def forgets_what_filters_touch(patch: pytest.MonkeyPatch) -> None:
@@ -359,10 +359,10 @@ async def failed(store: EdgeVectorStore, says: str) -> None:
 async def test_a_crashed_process_is_told_and_tried_again(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacement.sys, "executable", "/bin/false")
+        patch.setattr(replacement.sys, "executable", "/bin/false")  # type: ignore[attr-defined]
         await failed(store, "ended with 1")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(replacement.sys, "executable", str(tmp_path / "no python"))
+        patch.setattr(replacement.sys, "executable", str(tmp_path / "no python"))  # type: ignore[attr-defined]
         await failed(store, "No such file")
     assert homes(tmp_path) == ["chunks", "nodes"]
     assert (await store.upkeep.run(CHUNKS)).failure is None

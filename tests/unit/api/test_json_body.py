@@ -41,8 +41,8 @@ def test_what_holds_too_many_values_reaches_no_parser(monkeypatch: pytest.Monkey
     def parse(*_: Any, **__: Any) -> None:
         raise AssertionError("a parser was asked")
 
-    monkeypatch.setattr(json_body.orjson, "loads", parse)
-    monkeypatch.setattr(json_body.json, "loads", parse)
+    monkeypatch.setattr(json_body.orjson, "loads", parse)  # type: ignore[attr-defined]
+    monkeypatch.setattr(json_body.json, "loads", parse)  # type: ignore[attr-defined]
     with pytest.raises(InvalidRequest, match=str(MAX_VALUES)):
         loaded(bomb(MIB))
 

@@ -55,7 +55,7 @@ def test_the_exit_code_is_130_and_the_message_is_shown(
     def main(**_: Any) -> None:
         raise Stopped("interrupted; the job goes on")
 
-    monkeypatch.setattr(module.typer.main, "get_command", lambda app: main)
+    monkeypatch.setattr(module.typer.main, "get_command", lambda app: main)  # type: ignore[attr-defined]
     assert module.run(["jobs", "watch", "j", *(["--json"] if as_json else [])]) == 130
     shown = capsys.readouterr()
     if as_json:

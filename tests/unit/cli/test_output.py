@@ -58,7 +58,7 @@ def test_ids_and_times_stay_whole_at_every_width(
         (["id", "#level", "#entities", "name", "keywords"], [1, 23, LONG, [LONG] * 5], ("keywords",)),
     ]
     for names, rest, droppable in tables:
-        Output(as_json=False).show(table(names, [[each, *rest] for each in ids], droppable=droppable))
+        Output(as_json=False).show(table(names, [[each, *rest] for each in ids], droppable=droppable))  # type: ignore[misc]
         shown = capsys.readouterr().out
         assert all(each in shown for each in ids), shown
         assert max(map(len, shown.splitlines())) <= columns

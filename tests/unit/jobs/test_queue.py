@@ -93,7 +93,7 @@ async def test_tables_made_on_any_python_are_written_by_this_one(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, expression: str
 ) -> None:
     own = get_sqlite_timestamp_expr()
-    made = [statement.replace(own, expression) for statement in _sys_db_sqlite.sqlite_migrations]
+    made = [statement.replace(own, expression) for statement in _sys_db_sqlite.sqlite_migrations]  # type: ignore[attr-defined]
     monkeypatch.setattr(_sys_db_sqlite, "sqlite_migrations", made)
     ran: list[str] = []
 
@@ -112,7 +112,7 @@ async def test_tables_made_on_any_python_are_written_by_this_one(
 
 async def test_a_refused_statement_does_not_read_like_an_outage(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     own = get_sqlite_timestamp_expr()
-    made = [statement.replace(own, "(NULL)") for statement in _sys_db_sqlite.sqlite_migrations]
+    made = [statement.replace(own, "(NULL)") for statement in _sys_db_sqlite.sqlite_migrations]  # type: ignore[attr-defined]
     monkeypatch.setattr(_sys_db_sqlite, "sqlite_migrations", made)
     queue = _queue(engine, _nothing)
     with pytest.raises(AgenticRagError) as raised:
@@ -281,12 +281,12 @@ async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytes
     await queue.launch()
     await queue.enqueue("work_v1", TENANT, "job", 1)
     listed = lambda: queue._backlog._client.list_workflows(status="SUCCESS")  # noqa: E731
-    await _until(lambda: len(listed()) == 1)
+    await _until(lambda: len(listed()) == 1)  # type: ignore[no-untyped-call]
     await asyncio.to_thread(queue._backlog.delete_old)
-    assert len(listed()) == 1
+    assert len(listed()) == 1  # type: ignore[no-untyped-call]
     monkeypatch.setattr(backlog, "RETENTION", timedelta(seconds=-5))
     await asyncio.to_thread(queue._backlog.delete_old)
-    assert listed() == []
+    assert listed() == []  # type: ignore[no-untyped-call]
     await queue.shutdown()
 
 
@@ -333,7 +333,7 @@ async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, mo
 
     queue.register("work_v1", QueueName.COMMIT, work)
     await queue.launch()
-    launch, launches = module.DBOS.launch, 0
+    launch, launches = module.DBOS.launch, 0  # type: ignore[attr-defined]
 
     def fails_once() -> None:
         nonlocal launches
@@ -342,7 +342,7 @@ async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, mo
             raise OperationalError("SELECT 1", None, Exception("the database went away"))
         launch()
 
-    monkeypatch.setattr(module.DBOS, "launch", fails_once)
+    monkeypatch.setattr(module.DBOS, "launch", fails_once)  # type: ignore[attr-defined]
     for worker in await catalogue.workers.workers():
         await catalogue.workers.bury(worker)  # as others do to one that was stopped for long
     await _until(lambda: launches > 0)

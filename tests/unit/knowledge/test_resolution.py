@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from agentic_rag_backend.errors import InvalidScope
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Group, Resolver, compatible, entity_id, is_local
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+
+if TYPE_CHECKING:
+    from tests.unit.knowledge.conftest import MakeChunks
 
 TENANT = TenantId("t_" + "a" * 32)
 OTHER_TENANT = TenantId("t_" + "b" * 32)
@@ -44,36 +48,36 @@ def only(knowledge: DocumentKnowledge) -> Entity:
     return entity
 
 
-async def test_the_same_name_is_the_same_entity_across_documents(store) -> None:
+async def test_the_same_name_is_the_same_entity_across_documents(store: SqliteGraphStore) -> None:
     first = await resolve(store, "d1", said(("Northwind Institute", "organisation")))
     second = await resolve(store, "d2", said(("the Northwind  Institute's", "other")))
     assert only(first).id == only(second).id == stable_id("entity", TENANT, "northwind institute", "organisation")
 
 
-async def test_tenants_do_not_share_entities(store) -> None:
+async def test_tenants_do_not_share_entities(store: SqliteGraphStore) -> None:
     first = await resolve(store, "d1", said(("Oslo", "place")))
     second = await resolve(store, "d1", said(("Oslo", "place")), tenant=OTHER_TENANT)
     assert only(first).id != only(second).id
 
 
-async def test_a_scope_is_required(store) -> None:
+async def test_a_scope_is_required(store: SqliteGraphStore) -> None:
     with pytest.raises(InvalidScope):
         await Resolver(store).resolve(None, "d1", 1, "", [])  # type: ignore[arg-type]
 
 
-async def test_incompatible_types_are_two_entities(store) -> None:
+async def test_incompatible_types_are_two_entities(store: SqliteGraphStore) -> None:
     place = await resolve(store, "d1", said(("Rome", "place")))
     film = await resolve(store, "d2", said(("Rome", "work")))
     assert only(place).id != only(film).id
     assert only(await resolve(store, "d3", said(("Rome", "work")))).id == only(film).id
 
 
-async def test_an_undecided_mention_keeps_to_the_entity_that_is_there(store) -> None:
+async def test_an_undecided_mention_keeps_to_the_entity_that_is_there(store: SqliteGraphStore) -> None:
     place = await resolve(store, "d1", said(("Halden", "place")))
     assert only(await resolve(store, "d2", said(("Halden", "other")))).id == only(place).id
 
 
-async def test_the_majority_decides_a_type_and_undecided_mentions_do_not_vote(store) -> None:
+async def test_the_majority_decides_a_type_and_undecided_mentions_do_not_vote(store: SqliteGraphStore) -> None:
     mixed = said(
         ("Halden", "other"),
         ("Halden", "other"),
@@ -85,7 +89,7 @@ async def test_the_majority_decides_a_type_and_undecided_mentions_do_not_vote(st
     assert only(await resolve(store, "d1", mixed)).type == "place"
 
 
-async def test_repeating_a_document_gives_the_same_ids_and_changes_nothing(store) -> None:
+async def test_repeating_a_document_gives_the_same_ids_and_changes_nothing(store: SqliteGraphStore) -> None:
     extraction = said(
         ("Maria Keller", "person"), ("Oslo", "place"), aliases=(Alias(name="Maria Keller", alias="MK", type="person"),)
     )
@@ -95,7 +99,7 @@ async def test_repeating_a_document_gives_the_same_ids_and_changes_nothing(store
     assert await store.counts(TENANT) == counts
 
 
-async def test_an_acronym_joins_the_entity_of_its_expansion_in_both_orders(store) -> None:
+async def test_an_acronym_joins_the_entity_of_its_expansion_in_both_orders(store: SqliteGraphStore) -> None:
     spelled = Alias(name="Borealis Polar Institute", alias="BPI", type="organisation")
     long = await resolve(
         store, "d1", said(("Borealis Polar Institute", "organisation"), ("BPI", "organisation"), aliases=(spelled,))
@@ -109,7 +113,7 @@ async def test_an_acronym_joins_the_entity_of_its_expansion_in_both_orders(store
     assert only(later).id == only(short).id
 
 
-async def test_an_alias_of_two_entities_is_neither(store) -> None:
+async def test_an_alias_of_two_entities_is_neither(store: SqliteGraphStore) -> None:
     for number, name in enumerate(("Borealis Polar Institute", "Bergen Port Inspectorate")):
         alias = Alias(name=name, alias="BPI", type="organisation")
         await resolve(store, f"d{number}", said((name, "organisation"), aliases=(alias,)))
@@ -117,7 +121,7 @@ async def test_an_alias_of_two_entities_is_neither(store) -> None:
     assert found.id == stable_id("entity", TENANT, "bpi", "organisation")
 
 
-async def test_a_surname_holds_in_its_own_document_only(store) -> None:
+async def test_a_surname_holds_in_its_own_document_only(store: SqliteGraphStore) -> None:
     surname = Alias(name="Maria Keller", alias="Keller", type="person")
     full = await resolve(store, "d1", said(("Maria Keller", "person"), ("Keller", "person"), aliases=(surname,)))
     assert only(full).aliases == ()
@@ -126,7 +130,7 @@ async def test_a_surname_holds_in_its_own_document_only(store) -> None:
     assert only(await resolve(store, "d2", said(("Keller", "person")))).id != only(full).id
 
 
-async def test_a_title_without_its_disambiguator_is_an_alias_for_its_own_type_only(store) -> None:
+async def test_a_title_without_its_disambiguator_is_an_alias_for_its_own_type_only(store: SqliteGraphStore) -> None:
     alias = Alias(name="Rome (film)", alias="Rome", type="work")
     film = await resolve(store, "d1", said(("Rome (film)", "work"), ("Rome", "work"), aliases=(alias,), about=True))
     assert only(film).aliases == ("Rome",)
@@ -144,7 +148,7 @@ def test_an_id_that_another_entity_holds_by_now_is_told_apart_by_the_document() 
     assert entity_id(TENANT, "d2", group, {"bpi": [renamed, other]}) != found
 
 
-async def test_circular_aliases_end(store) -> None:
+async def test_circular_aliases_end(store: SqliteGraphStore) -> None:
     circle = (
         Alias(name="A B", alias="C D", type="other"),
         Alias(name="C D", alias="A B", type="other"),
@@ -153,7 +157,7 @@ async def test_circular_aliases_end(store) -> None:
     assert only(await resolve(store, "d1", said(("A B", "other"), ("C D", "other"), aliases=circle))).aliases == ("C D",)
 
 
-async def test_mentions_are_counted_by_chunk_and_about_is_kept(store) -> None:
+async def test_mentions_are_counted_by_chunk_and_about_is_kept(store: SqliteGraphStore) -> None:
     knowledge = await resolve(
         store, "d1", said(("Oslo", "place"), about=True), said(("Oslo", "place"), ("OSLO", "place"), chunk="c2"), said(chunk="c3")
     )
@@ -171,7 +175,7 @@ def _fact(source: str, target: str, start: int = 0, confidence: float = 0.5) -> 
     )  # fmt: skip
 
 
-async def test_relationships_carry_weight_supports_and_sentences(store) -> None:
+async def test_relationships_carry_weight_supports_and_sentences(store: SqliteGraphStore) -> None:
     first = Extraction(
         chunk_id="c1", relationships=(_fact("Keller", "Oslo"), _fact("Keller", "Oslo", 20, 1.0), _fact("Keller", "keller"))
     )
@@ -188,11 +192,11 @@ async def test_relationships_carry_weight_supports_and_sentences(store) -> None:
     assert {entity.name for entity in knowledge.entities} == {"Keller", "Oslo"}
 
 
-async def test_names_without_letters_are_dropped(store) -> None:
+async def test_names_without_letters_are_dropped(store: SqliteGraphStore) -> None:
     assert (await resolve(store, "d1", said(("...", "other"), ("«»", "person")))).entities == ()
 
 
-async def test_extraction_and_resolution_of_two_documents_meet_in_the_graph(store, chunks) -> None:
+async def test_extraction_and_resolution_of_two_documents_meet_in_the_graph(store: SqliteGraphStore, chunks: MakeChunks) -> None:
     extractor = RuleExtractor()
     texts = {
         "d1": (

@@ -173,7 +173,7 @@ def _embedder(base_url: str, model: str, *, timeout_s: float = 20.0) -> OpenAIEm
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Give circuits a clock of their own: the time is its only item."""
     now = [0.0]
-    breaker = endpoint.Breaker
+    breaker = endpoint.Breaker  # type: ignore[attr-defined]
     monkeypatch.setattr(endpoint, "Breaker", lambda outages: breaker(outages, clock=lambda: now[0]))
     return now
 

@@ -30,7 +30,7 @@ def vectors(draw: st.DrawFn, most: int = 120) -> NDArray[np.float32]:
     themes = rng.normal(size=(draw(st.integers(1, 8)), 24))
     spread = draw(st.sampled_from([0.0, 0.1, 0.5, 2.0]))
     found = themes[rng.integers(0, len(themes), count)] + spread * rng.normal(size=(count, 24))
-    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+    return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)  # type: ignore[no-any-return]
 
 
 shapes = st.builds(
@@ -114,7 +114,7 @@ def planted(count: int) -> NDArray[np.float32]:
     """Return rows around three themes, so widely that a mixture has few parts and many edges."""
     rng = np.random.default_rng(13)
     rows = rng.normal(size=(3, 32))[rng.integers(0, 3, count)] + 3 * rng.normal(size=(count, 32))
-    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)  # type: ignore[no-any-return]
 
 
 def test_what_is_compared_grows_with_the_rows_and_not_with_their_square(monkeypatch: pytest.MonkeyPatch) -> None:

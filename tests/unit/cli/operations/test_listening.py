@@ -33,7 +33,7 @@ def collector() -> Iterator[None]:
 @pytest.mark.usefixtures("collector")
 async def test_what_the_start_loaded_is_not_looked_through_again() -> None:
     server, before, thresholds = Served(), gc.get_freeze_count(), gc.get_threshold()
-    loaded = [[] for _ in range(10_000)]
+    loaded = [[] for _ in range(10_000)]  # type: ignore[var-annotated]
     with socket.socket() as listening:
         await serve_until_told(cast(uvicorn.Server, server), listening, goes_on="")
     assert server.left_out - before >= len(loaded)

@@ -200,7 +200,7 @@ async def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.
     await client.get("/jobs/1")
     assert await client.post("/documents", {"text": "x"}) == {"job_id": "1"}
     assert len(set(server.keys[1:])) == 1
-    server.answers = [httpx.ConnectError] * 7 + [DONE]
+    server.answers = [httpx.ConnectError] * 7 + [DONE]  # type: ignore[assignment]
     with pytest.raises(ServerUnreachable):
         await client.get("/jobs/1")
     assert server.answers == [DONE]

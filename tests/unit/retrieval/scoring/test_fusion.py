@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from random import Random
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +15,7 @@ LEG = st.dictionaries(st.text("abcdefgh", min_size=1, max_size=3), SCORES, max_s
     lambda scores: [ScoredId(id, score) for id, score in sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))]
 )
 WEIGHTS = {"dense": 0.7, "sparse": 0.3}
+Fuse = Callable[..., dict[str, float]]
 FUSIONS = pytest.mark.parametrize("fuse", [weighted_min_max, weighted_rrf])
 
 
@@ -49,7 +53,7 @@ def test_min_max_does_not_depend_on_scale_or_offset(found: list[ScoredId]) -> No
 
 
 @FUSIONS
-def test_an_empty_leg_leaves_the_other_whole(fuse) -> None:
+def test_an_empty_leg_leaves_the_other_whole(fuse: Fuse) -> None:
     only = leg(a=3.0, b=2.0, c=1.0)
     both = fuse({"dense": only, "sparse": []}, WEIGHTS)
     assert both == pytest.approx(fuse({"dense": only}, {"dense": 1.0}))
@@ -59,13 +63,13 @@ def test_an_empty_leg_leaves_the_other_whole(fuse) -> None:
 
 
 @FUSIONS
-def test_weights_of_zero_find_nothing(fuse) -> None:
+def test_weights_of_zero_find_nothing(fuse: Fuse) -> None:
     assert fuse({"dense": leg(a=1.0), "sparse": []}, {"dense": 0.0, "sparse": 1.0}) == {}
 
 
 @FUSIONS
 @given(dense=LEG, sparse=LEG)
-def test_every_id_of_any_leg_has_a_score_in_bounds(fuse, dense: list[ScoredId], sparse: list[ScoredId]) -> None:
+def test_every_id_of_any_leg_has_a_score_in_bounds(fuse: Fuse, dense: list[ScoredId], sparse: list[ScoredId]) -> None:
     fused = fuse({"dense": dense, "sparse": sparse}, WEIGHTS)
     assert set(fused) == {item.id for item in [*dense, *sparse]}
     assert all(0.0 <= score <= 1.0 + 1e-12 for score in fused.values())
@@ -73,7 +77,7 @@ def test_every_id_of_any_leg_has_a_score_in_bounds(fuse, dense: list[ScoredId], 
 
 @FUSIONS
 @given(dense=LEG, sparse=LEG)
-def test_the_order_of_legs_does_not_matter(fuse, dense: list[ScoredId], sparse: list[ScoredId]) -> None:
+def test_the_order_of_legs_does_not_matter(fuse: Fuse, dense: list[ScoredId], sparse: list[ScoredId]) -> None:
     one = fuse({"dense": dense, "sparse": sparse}, WEIGHTS)
     other = fuse({"sparse": sparse, "dense": dense}, dict(reversed(WEIGHTS.items())))
     assert ranked(one) == ranked(other)
@@ -99,7 +103,7 @@ def test_weighted_rrf_reads_ranks_only() -> None:
 
 
 @given(st.dictionaries(st.text(max_size=3), st.sampled_from([0.0, 0.5, 1.0]), max_size=10), st.randoms())
-def test_ranked_breaks_ties_by_id_whatever_came_first(scores: dict[str, float], random) -> None:
+def test_ranked_breaks_ties_by_id_whatever_came_first(scores: dict[str, float], random: Random) -> None:
     pairs = list(scores.items())
     random.shuffle(pairs)
     order = ranked(pairs)

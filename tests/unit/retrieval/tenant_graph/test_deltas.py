@@ -87,7 +87,7 @@ SAID = st.builds(
     st.integers(0, 3),
     st.booleans(),
 )
-STEPS = st.one_of(
+STEPS = st.one_of(  # type: ignore[var-annotated]
     st.tuples(st.just("show"), st.sampled_from(DOCUMENTS), st.lists(SAID, max_size=6)),
     st.tuples(st.just("write"), st.sampled_from(DOCUMENTS), st.lists(SAID, max_size=3)),
     st.tuples(st.sampled_from(["hide", "purge", "publish"]), st.sampled_from(DOCUMENTS), st.just([])),
@@ -112,7 +112,7 @@ def take(world: World, step: tuple[str, str, list[tuple[int, str, int, bool]]], 
 
 async def compare(tenant: Tenant, steps: list[Any], looks: list[bool]) -> None:
     """Take the steps, and compare after those that are looked at."""
-    world, versions = World(), {}
+    world, versions = World(), {}  # type: ignore[var-annotated]
     graphs = TenantGraphs(world, world, max_bytes=1 << 30)  # type: ignore[arg-type]
     for step, look in zip(steps, looks, strict=True):
         take(world, step, versions)

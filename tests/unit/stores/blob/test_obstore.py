@@ -50,13 +50,13 @@ async def test_a_tenant_has_a_folder_and_deletes_leave_none(tmp_path: Path) -> N
 
 async def test_a_put_is_forced_to_disk_with_its_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[str] = []
-    original = module.os.fsync
+    original = module.os.fsync  # type: ignore[attr-defined]
 
     def fsync(handle: int) -> None:
         synced.append(Path(f"/proc/self/fd/{handle}").resolve().relative_to(tmp_path).as_posix())
         original(handle)
 
-    monkeypatch.setattr(module.os, "fsync", fsync)
+    monkeypatch.setattr(module.os, "fsync", fsync)  # type: ignore[attr-defined]
     await ObstoreBlobStore(tmp_path.as_uri()).put(A, "d1/1", b"x")
     assert synced == [f"{A}/d1/1", f"{A}/d1", f"{A}", "."]
 

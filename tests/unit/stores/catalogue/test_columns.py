@@ -11,12 +11,12 @@ from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptio
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.columns import Json, UtcDateTime, encode_json, options_from_json, options_to_json, plain
 
-DIALECTS = [sqlite.dialect(), postgresql.dialect()]
+DIALECTS = [sqlite.dialect(), postgresql.dialect()]  # type: ignore[no-untyped-call]
 NOON = datetime(2026, 3, 1, 12, 0, 0, 5, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("dialect", DIALECTS, ids=lambda dialect: dialect.name)
-def test_times_are_utc(dialect: sqlite.dialect) -> None:
+def test_times_are_utc(dialect: sqlite.dialect) -> None:  # type: ignore[valid-type]
     column = UtcDateTime()
     abroad = NOON.astimezone(timezone(timedelta(hours=5, minutes=30)))
     bound = column.process_bind_param(abroad, dialect)

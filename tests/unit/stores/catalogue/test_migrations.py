@@ -84,7 +84,7 @@ async def test_removing_a_tenant_visits_every_table(tmp_path: Path) -> None:
     await catalogue.migrate()
     made = await catalogue.tenants.create("first")
     assert set(await catalogue.tenants.remove(made.id)) == set(metadata.tables) - NOBODYS
-    assert tenants.metadata is metadata
+    assert tenants.metadata is metadata  # type: ignore[attr-defined]
     await catalogue.close()
 
 

@@ -31,7 +31,7 @@ def test_the_least_recently_used_tenants_are_dropped_and_load_again() -> None:
     loads: list[TenantId] = []
 
     def values(tenant: TenantId) -> int:
-        return len(vocabulary.values(tenant, lambda: loads.append(tenant) or tags_of({"year": [1, 2]}))["year"])
+        return len(vocabulary.values(tenant, lambda: loads.append(tenant) or tags_of({"year": [1, 2]}))["year"])  # type: ignore[func-returns-value]
 
     assert [values(tenant) for tenant in (A, B, A, C, A, B)] == [2] * 6
     assert loads == [A, B, C, B]

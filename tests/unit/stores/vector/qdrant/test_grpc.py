@@ -128,9 +128,9 @@ class _Absent:
 async def served() -> AsyncIterator[tuple[Service, QdrantVectorStore]]:
     service = Service()
     server = grpc.aio.server()
-    root.add_QdrantServicer_to_server(_Absent(service), server)
-    collections_service_pb2_grpc.add_CollectionsServicer_to_server(_Absent(service), server)
-    points_service_pb2_grpc.add_PointsServicer_to_server(_Absent(service), server)
+    root.add_QdrantServicer_to_server(_Absent(service), server)  # type: ignore[no-untyped-call]
+    collections_service_pb2_grpc.add_CollectionsServicer_to_server(_Absent(service), server)  # type: ignore[no-untyped-call]
+    points_service_pb2_grpc.add_PointsServicer_to_server(_Absent(service), server)  # type: ignore[no-untyped-call]
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     client = connect("http://127.0.0.1:6333", api_key=KEY, prefer_grpc=True, grpc_port=port)

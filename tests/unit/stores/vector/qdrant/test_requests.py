@@ -140,7 +140,7 @@ async def use_everything(store: QdrantVectorStore) -> None:
     await store.delete_generations(A, below=2)
     await store.count(A, CHUNKS)
     await store.count(A, CHUNKS, document_id="d1")
-    for which in (
+    for which in (  # type: ignore[var-annotated]
         {},
         {"kind": NodeKind.FACT},
         {"document_ids": ["d1"]},
