@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from agentic_rag_backend.domain.query import LegWeights
@@ -50,16 +51,46 @@ class ThemeOptions:
     drift: DriftOptions = field(default_factory=DriftOptions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Parts:
-    """What strategies are built from. ``calls`` ask the cheap model, where a strategy may ask one to retrieve."""
+    """Builds strategies from the stores; what several of them hold is built once.
+
+    ``calls`` ask the cheap model, where a strategy may ask one to retrieve.
+    """
 
     stores: Stores
     graphs: TenantGraphs
-    dual_level: DualLevelOptions
+    dual_level_options: DualLevelOptions
     calls: StructuredCalls
     themes: ThemeOptions = field(default_factory=ThemeOptions)
     leg_weights: LegWeights = LEG_WEIGHTS
+
+    @cached_property
+    def hybrid(self) -> Hybrid:
+        """Dense and BM25 fused: a strategy, and what four others search with."""
+        return Hybrid(self.stores, self.graphs, self.leg_weights)
+
+    @cached_property
+    def graph(self) -> GraphRetriever:
+        """The walk over chunks and entities."""
+        return GraphRetriever(self.stores, self.graphs, self.hybrid)
+
+    @cached_property
+    def low_level(self) -> LowLevel:
+        """The low level of both levels: `graph`, or `hybrid` with facts."""
+        with_facts = HybridWithFacts(self.stores, self.graphs, self.hybrid)
+        return LowLevel(self.graph, with_facts, default=self.dual_level_options.low_strategy)
+
+    @cached_property
+    def finder(self) -> ThemeFinder:
+        """Finds themes."""
+        return ThemeFinder(self.stores, ThemeRater(self.calls))
+
+    @cached_property
+    def dual_level(self) -> DualLevel:
+        """Both levels in parallel."""
+        high = CommunityRetriever(self.finder, self.themes.community)
+        return DualLevel(self.low_level, high, self.dual_level_options, behind=PassagesBehind(self.stores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +103,12 @@ class Strategy:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _graph(parts: Parts) -> Retriever:
-    return GraphRetriever(parts.stores, parts.graphs, _hybrid(parts))
-
-
-def _hybrid(parts: Parts) -> Hybrid:
-    return Hybrid(parts.stores, parts.graphs, parts.leg_weights)
-
-
-def _low_level(parts: Parts) -> Retriever:
-    with_facts = HybridWithFacts(parts.stores, parts.graphs, _hybrid(parts))
-    return LowLevel(_graph(parts), with_facts, default=parts.dual_level.low_strategy)
-
-
-def _finder(parts: Parts) -> ThemeFinder:
-    return ThemeFinder(parts.stores, ThemeRater(parts.calls))
-
-
-def _community(parts: Parts) -> Retriever:
-    return CommunityRetriever(_finder(parts), parts.themes.community, behind=PassagesBehind(parts.stores))
-
-
-def _dual_level(parts: Parts) -> Retriever:
-    high = CommunityRetriever(_finder(parts), parts.themes.community)
-    return DualLevel(_low_level(parts), high, parts.dual_level, behind=PassagesBehind(parts.stores))
-
-
-def _drift(parts: Parts) -> Retriever:
-    return Drift(_finder(parts), _hybrid(parts), parts.calls, parts.themes.drift)
-
-
 _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_calls": MAX_CALLS}
 
 STRATEGIES: Mapping[str, Strategy] = {
     "auto": Strategy(
         "dual_level where it is switched on, its low level alone otherwise",
-        lambda p: Auto(_low_level(p), _dual_level(p)),
+        lambda p: Auto(p.low_level, p.dual_level),
         options={"low_strategy": LOW_STRATEGY},
     ),
     "dense": Strategy(
@@ -116,29 +117,33 @@ STRATEGIES: Mapping[str, Strategy] = {
     "sparse": Strategy("BM25 over chunks", lambda p: SingleLeg(p.stores, p.graphs, dense=False), ("bm25",)),
     "hybrid": Strategy(
         "dense and BM25 fused",
-        _hybrid,
+        lambda p: p.hybrid,
         options={"fusion": {"type": "string", "enum": list(FUSIONS), "default": "min_max"}},
     ),
     "graph": Strategy(
         "hybrid seeds, personalised PageRank over chunks and entities, a second hop, facts",
-        _graph,
+        lambda p: p.graph,
         ("graphrag", "local"),
         {"entities": ENTITIES},
     ),
-    "community": Strategy("themes: summaries of communities, none within another", _community, options=_THEMES),
+    "community": Strategy(
+        "themes: summaries of communities, none within another",
+        lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores)),
+        options=_THEMES,
+    ),
     DUAL_LEVEL: Strategy(
         "graph (or hybrid, by the question's form) and community in parallel, blended by weight",
-        _dual_level,
+        lambda p: p.dual_level,
         options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_THEMES},
     ),
     "global": Strategy(
         "themes of the whole corpus within a budget; answers are made of partial answers, each scored (map and reduce)",
-        lambda p: GlobalRetriever(_finder(p), p.themes.corpus_wide),
+        lambda p: GlobalRetriever(p.finder, p.themes.corpus_wide),
         options=_THEMES,
     ),
     "drift": Strategy(
         "themes, follow-up questions that they raise, and a local search for each in parallel, merged",
-        _drift,
+        lambda p: Drift(p.finder, p.hybrid, p.calls, p.themes.drift),
         options={"follow_ups": FOLLOW_UPS, **_THEMES},
     ),
     "raptor": Strategy(
