@@ -9,12 +9,11 @@ import sys
 import time
 from pathlib import Path
 
+import index_scenarios
 import pytest
+from index_scenarios import A, Write, assert_equal, opened
 
 from agentic_rag_backend.stores.vector.base import Collection
-
-sys.path.insert(0, str(Path(__file__).parent))
-from index_scenarios import A, Write, assert_equal, opened
 
 BEFORE = [Write("upsert", numbers=tuple(range(60)))]
 BESIDE = [
@@ -29,13 +28,13 @@ BESIDE = [
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv.pop(1).split(os.pathsep)
 from test_kill import BEFORE, BESIDE
 from index_scenarios import opened
 from agentic_rag_backend.stores.vector.edge import folder, replacement
 from agentic_rag_backend.stores.vector.base import Collection
 
-place, name, when = Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+place, name, when = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 
 def die():
     os.kill(os.getpid(), signal.SIGKILL)
@@ -108,7 +107,7 @@ async def test_kill_9_leaves_all_that_was_written(name: str, when: str, tmp_path
         sys.executable,
         "-c",
         KILLED,
-        str(Path(__file__).parent),
+        os.pathsep.join([str(Path(__file__).parent), str(Path(index_scenarios.__file__).parent)]),
         str(tmp_path / "one"),
         name,
         when,

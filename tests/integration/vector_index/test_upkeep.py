@@ -6,7 +6,6 @@ import asyncio
 import errno
 import json
 import shutil
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from index_scenarios import A, B, Write, contents, interleaved, opened, pair
 from qdrant_edge import Distance, EdgeConfig, EdgeOptimizersConfig, EdgeSparseVectorParams, EdgeVectorParams, Modifier
 
 from agentic_rag_backend.errors import StoreLocked, StoreUnavailable
@@ -25,9 +25,6 @@ from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
 from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
 from agentic_rag_backend.testing.vector_samples import chunk, vector
-
-sys.path.insert(0, str(Path(__file__).parent))
-from index_scenarios import A, B, Write, contents, interleaved, opened, pair
 
 CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 ASKED = UpkeepOptions(min_points=50, first_look_s=3600.0)
