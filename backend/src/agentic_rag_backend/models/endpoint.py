@@ -1,7 +1,7 @@
-"""What an OpenAI-compatible endpoint is to both of its users, the language model and the embedder.
+"""An OpenAI-compatible endpoint, which the language model and the embedder share.
 
-Every request that is sent is counted here, once, whatever comes of it: for `telemetry.metrics`, for the account of whoever
-asked, and for what is known of the endpoint's health. A circuit breaker for each model makes calls fail fast while it is down.
+This module counts every request once, also a failed one: for `telemetry.metrics`, for the caller's account, and for the
+endpoint's health. A circuit breaker for each model makes calls fail fast while it is down.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def bound_reply(response: httpx2.Response) -> None:
 
 
 class Attempt:
-    """One request to a model; it counts as sent when it is made, and `end` says what came of it."""
+    """One request to a model; it counts as sent when it is made, and `end` records its outcome."""
 
     def __init__(self, model: str, purpose: str, account: UsageAccount, health: Health) -> None:
         self._model, self._purpose, self._account, self._health = model, purpose, account, health
@@ -106,7 +106,7 @@ class Attempt:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Count the attempt as failed if what is done meanwhile fails; one that goes well is yet to be ended."""
+        """Record a failed attempt if the body fails; if the body succeeds, the caller still has to call `end`."""
         try:
             yield
         except (openai.OpenAIError, ValueError) as error:
@@ -138,10 +138,10 @@ class Call:
 
 
 class Endpoint:
-    """One endpoint and what is known of it.
+    """One endpoint and its state.
 
     Args:
-        noun: what its models are called in messages: model or embedder.
+        noun: name of its models in messages: model or embedder.
         base_url: None for OpenAI's own.
         timeout_s: seconds a whole call may take, queueing and retries included.
     """
@@ -192,10 +192,10 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def watching(self, call: Call) -> AsyncIterator[None]:
-        """Bound what is done meanwhile by the call's time, and let its outcome open or close the circuit.
+        """Limit the body to the call's time; its outcome opens or closes the circuit.
 
         Raises:
-            ModelUnavailable: the model was down a moment ago, or was not done in time.
+            ModelUnavailable: the circuit is open, or the time is over.
         """
         with self._breaker(call.model).watching():
             try:
@@ -205,10 +205,10 @@ class Endpoint:
                 raise self.too_late(call) from None
 
     async def pause(self, call: Call, error: Exception) -> None:
-        """Wait until the call may be tried again.
+        """Wait until the call may be retried.
 
         Raises:
-            ModelUnavailable: it may not; the error says why.
+            ModelUnavailable: the call may not be retried; the error gives the reason.
         """
         if isinstance(error.__cause__, ReplyTooLong):
             raise ModelReplyInvalid(f"{self._name(call)} answered with {error.__cause__}") from None
@@ -247,7 +247,7 @@ class Endpoint:
         return self._breakers.setdefault(model, Breaker(OUTAGES))
 
     async def _ping(self, timeout_s: float) -> Outcome:
-        """Ask for the list of models, which costs no tokens; return what came of it."""
+        """Request the list of models, which costs no tokens; return the outcome."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self.client.with_options(timeout=timeout_s).models.with_raw_response.list()

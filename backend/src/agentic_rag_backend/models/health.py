@@ -1,4 +1,4 @@
-"""Whether a remote model answers, as far as its last calls tell, and where those are long ago, a request that costs no tokens."""
+"""The health of a remote model: the outcome of its last calls, or of a request that costs no tokens if those are old."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STATES: dict[Outcome, str] = {
     "refused": "model_refused",
     "unavailable": "model_unavailable",
 }
-"""States by outcome; a model whose replies are of no use answers, and a call that was cancelled says nothing of it."""
+"""States by outcome. A model that sends unusable replies is up; a cancelled call leaves the state unchanged."""
 
 Ping = Callable[[float], Awaitable[Outcome]]
 """Asks the endpoint within so many seconds."""
@@ -55,7 +55,7 @@ class Health:
         self._probe: asyncio.Task[None] | None = None
 
     def note(self, outcome: Outcome) -> None:
-        """Take in what came of a request."""
+        """Record the outcome of a request."""
         state = _STATES.get(outcome)
         if state is not None:
             self._state, self._known_at = state, self._clock()

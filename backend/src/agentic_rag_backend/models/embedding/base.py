@@ -14,10 +14,10 @@ Vectors = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class EmbedderStats:
-    """What an embedder did since it was made; adapters offer it as ``stats``.
+    """Counters of an embedder since its creation; adapters offer them as ``stats``.
 
-    ``busy_s`` is wall-clock time with at least one passage in work, so an ingestion's total time divided by it tells
-    what everything beside the embedder costs. ``windows`` ≥ ``texts``: long texts take several.
+    ``busy_s`` is wall-clock time with at least one passage in work. An ingestion's total time divided by it shows the cost of
+    everything except the embedder. ``windows`` ≥ ``texts``: long texts take several.
     """
 
     texts: int = 0
@@ -45,7 +45,7 @@ class Embedder(Protocol):
 
         Raises:
             ModelUnavailable: the model did not answer in its time.
-            ModelInputRefused: it refuses one of the texts, or all; which one is not told.
+            ModelInputRefused: the model refuses at least one text; the error does not name it.
         """
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:

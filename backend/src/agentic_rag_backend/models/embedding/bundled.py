@@ -1,9 +1,9 @@
 """The embedder that needs no key and no download: MiniLM-L6-v2 with int8 weights, run by onnxruntime.
 
 Measured on 2 cores, 99 word pieces a passage: one text a run on every core 14.0 ms a passage, batches of 8, 16 and 32
-on both cores 14.1, 14.8 and 17.1 ms. The runtime computes in float32, so a batch saves nothing for passages and padding
-costs; only short names (3.2 ms alone, 1.4 ms in a batch of 32) gain. Hence a run holds at most `BATCH_TOKENS` word
-pieces, and runs of different callers are never joined: what one tenant embeds cannot touch another's numbers.
+on both cores 14.1, 14.8 and 17.1 ms. The runtime computes in float32, so a batch saves nothing for passages, and padding
+costs time; only short names (3.2 ms alone, 1.4 ms in a batch of 32) gain. Hence a run holds at most `BATCH_TOKENS` word
+pieces, and runs of different callers are never joined: one tenant's texts cannot change another tenant's numbers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_F
 from agentic_rag_backend.priority import lower_thread
 
 MAX_WORD_PIECES = 256
-"""What the model reads at once, its two special tokens included."""
+"""Word pieces that the model reads at once, its two special tokens included."""
 WINDOW = MAX_WORD_PIECES - 2
 QUERY_WINDOWS = 1
 """Windows of a question that are embedded, some 190 words: no question costs more than a passage."""
@@ -74,9 +74,9 @@ def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
 
 
 class BundledEmbedder:
-    """Embeds in this process, on threads of its own: some for questions and passages of requests, some for those of jobs.
+    """Embeds in this process, on its own threads: some for questions and passages of requests, some for passages of jobs.
 
-    Both are shared by tenants in rotation, a batch at a time.
+    Tenants share both in rotation, a batch at a time.
 
     Args:
         model_path: folder with ``model.onnx`` and ``tokenizer.json`` of another encoder of the same kind (mean pooling);
@@ -96,7 +96,7 @@ class BundledEmbedder:
         # A question has all cores: 3.0 ms instead of 5.2, for 54 MB of weights a second time.
         self._session, self._question_session = _sessions(model.path, cores)
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
-        # What a request waits for takes the cores from passages of jobs, and each batch is short: one tenant may have them all.
+        # Requests take the cores from passages of jobs, and each batch is short: one tenant may use all cores.
         self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
@@ -115,7 +115,7 @@ class BundledEmbedder:
 
     @property
     def stats(self) -> EmbedderStats:
-        """Return what was embedded since the start, and for how long."""
+        """Return the counters since the start."""
         return self._clock.stats()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -130,7 +130,7 @@ class BundledEmbedder:
         return _pooled(len(held), batches, sums)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one question beside the passages that are being worked on: float32, shape (dimensions,)."""
+        """Embed one question while passages are in work: float32, shape (dimensions,)."""
 
         def work() -> NDArray[np.float32]:
             batches = batches_of(self._windows((text[: self.query_characters(text)],)))
@@ -150,14 +150,14 @@ class BundledEmbedder:
         return len(text) if len(offsets) <= most else int(offsets[most - 1][1])
 
     async def close(self) -> None:
-        """Finish what is running and release the threads."""
+        """Finish running work and release the threads."""
         for pool in (self._passages, self._questions):
             await asyncio.to_thread(pool.shutdown, cancel_futures=True)
 
     async def _on(self, pool: Executor, work: Callable[[], T]) -> T:
         try:
             future = pool.submit(work)
-        except RuntimeError as error:  # the pool's way to say that it was shut down
+        except RuntimeError as error:  # the pool was shut down
             raise ModelUnavailable("the embedder is closed") from error
         return await asyncio.wrap_future(future)
 
@@ -205,7 +205,8 @@ def _sessions(path: Path, cores: int) -> tuple[onnxruntime.InferenceSession, onn
     """Return a session of one thread and one of all cores; the same where there is one core."""
     stored = path.read_bytes()
     rearranged = looked_up_first(stored)
-    # As bytes a model cannot have weights in files beside it, so one that is not rearranged is left to the runtime to read.
+    # A model given as bytes cannot have weights in separate files, so the runtime reads a model from its path if it is not
+    # rearranged.
     model = str(path) if rearranged is stored else rearranged
     del stored, rearranged
     try:
@@ -226,7 +227,7 @@ def _session(model: str | bytes, threads: int) -> onnxruntime.InferenceSession:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    # It keeps the bytes to load them again with another provider, of which there is none.
+    # The session keeps the bytes to load them again with another provider; there is no other provider.
     session._model_bytes = None
     return session
 

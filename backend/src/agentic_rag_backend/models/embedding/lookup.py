@@ -68,7 +68,7 @@ def looked_up_first(model: bytes) -> bytes:
         (graph,) = (part for part in parts if part.number == _GRAPH)
         rearranged = _rearranged(list(_fields(graph.value)))
     except (ValueError, IndexError, TypeError):
-        return model  # what is wrong with it is for the runtime to say
+        return model  # the runtime reports the model's error
     if rearranged is None:
         return model
     return b"".join(_written(_GRAPH, rearranged) if part is graph else part.whole for part in parts)

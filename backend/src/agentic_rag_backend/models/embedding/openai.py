@@ -27,7 +27,7 @@ BATCH_TEXTS = 256
 BATCH_BYTES = 256_000
 """UTF-8 bytes in one request: a token has at least one, and the service takes 300,000 tokens."""
 WINDOW_BYTES = 8_000
-"""UTF-8 bytes embedded at once: below the 8,191 tokens that the models read, whatever the language."""
+"""UTF-8 bytes embedded at once: below the models' limit of 8,191 tokens in every language."""
 
 _NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 _SHORTENED = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
@@ -116,7 +116,7 @@ class OpenAIEmbedder:
 
     @property
     def stats(self) -> EmbedderStats:
-        """Return what was embedded since the start, and for how long."""
+        """Return the counters since the start."""
         return self._clock.stats()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
@@ -194,7 +194,7 @@ class OpenAIEmbedder:
             attempt = self._endpoint.attempt(call)
             try:
                 with attempt.watched():
-                    # The SDK's own parsing looks at every number in Python: 6 ms a text of 1,536, all of it on the loop.
+                    # The SDK's own parsing visits every number in Python: 6 ms a text of 1,536, all of it on the event loop.
                     reply = await self._endpoint.client.embeddings.with_raw_response.create(**arguments)
                     read = orjson.loads(reply.http_response.content)
                     vectors = self._checked(read, len(batch))

@@ -1,4 +1,4 @@
-"""The bundled model's word pieces: what it reads, and what chunk sizes are counted in."""
+"""The word pieces of the bundled model, which also measure chunk sizes."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 
 NOT_ANSWERED = "The documents do not answer this question."
-"""What a model writes, and a user reads, where the evidence does not answer; prompts ask for exactly this sentence."""
+"""The text that a model writes, and a user reads, if the evidence does not answer; prompts ask for exactly this sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +33,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """What is asked of the model.
+    """A request to the model.
 
-    ``messages`` is the rendered prompt, which a generative model reads. ``question`` and ``evidence`` say the same as
-    values, which is what the `extractive` model reads. ``schema`` (JSON Schema, an object) asks for a structured reply.
+    ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as
+    values, for the `extractive` model. ``schema`` (JSON Schema, an object) asks for a structured reply.
     """
 
     prompt: str
@@ -49,7 +49,7 @@ class ModelRequest:
     temperature: float = 0.0
     max_tokens: int = 1024
     account: UsageAccount = field(default_factory=UsageAccount, compare=False, repr=False)
-    """What the request took so far, also where it fails or is cancelled: every attempt counts."""
+    """The usage of the request so far, also if it fails or is cancelled: every attempt counts."""
 
 
 @dataclass(frozen=True, slots=True)

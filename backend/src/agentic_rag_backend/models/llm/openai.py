@@ -1,8 +1,8 @@
 """A language model behind any OpenAI-compatible endpoint, through the `openai` SDK.
 
 The SDK's own retries are off (`max_retries=0`): it obeys ``Retry-After`` up to two minutes and counts ``timeout`` per
-attempt. Here one `asyncio.timeout` bounds the whole call, `retries.decide` says when to try again, and a ``Retry-After``
-beyond what is left ends the call at once. Messages of errors name status and model, never the reply's body or the key.
+attempt. Here one `asyncio.timeout` bounds the whole call and `retries.decide` schedules the attempts. A ``Retry-After``
+beyond the time left ends the call at once. Messages of errors name status and model, never the reply's body or the key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class OpenAIModel:
         return self._endpoint.health
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Return the whole reply; with a schema, a first invalid reply is shown to the model with what is wrong."""
+        """Return the whole reply. With a schema, a first invalid reply goes back to the model once with its error."""
         call = self._call(request)
         async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
             if request.schema is not None:
@@ -96,7 +96,7 @@ class OpenAIModel:
         raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not hold to the schema: {problem}")
 
     async def _write(self, call: Call, request: ModelRequest, messages: Sequence[Message]) -> tuple[str, dict[str, Any] | str]:
-        """Return the text, and the object in it or what is wrong with it; without a schema, nothing is."""
+        """Return the text, and the parsed object or the error in it; without a schema the second value is empty."""
         reply, attempt = await self._send(call, request, messages, stream=False)
         with attempt.watched():
             # A server that answers 200 with something else than JSON makes the SDK return that text.
@@ -120,7 +120,7 @@ class OpenAIModel:
     async def _send(self, call: Call, request: ModelRequest, messages: Sequence[Message], *, stream: bool) -> tuple[Any, Attempt]:
         """Make the request until it succeeds or is given up; drop parameters that this model refuses.
 
-        Returns the completion, or the stream and its first chunk; and the attempt, which is yet to be ended.
+        Returns the completion, or the stream and its first chunk; and the attempt, which the caller has to end.
         """
         refused = self._refused.setdefault(call.model, set())
         create = self._endpoint.client.chat.completions.create
@@ -180,7 +180,7 @@ class OpenAIModel:
 
 
 def _text_of(reply: object) -> str | None:
-    """Return the text of a completion; None where the reply is none. The SDK does not check what a server sends."""
+    """Return the text of a completion; None if the reply is not a completion. The SDK does not check a server's reply."""
     choices = reply.choices if isinstance(reply, ChatCompletion) else None
     if not isinstance(choices, list) or not choices:
         return None
@@ -210,7 +210,7 @@ def _most_characters(request: ModelRequest) -> int:
 
 
 def _read(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
-    """Return the object that a reply is, or what is wrong with it."""
+    """Return the object in a reply, or the error in it."""
     try:
         return read_object(text, schema)
     except ValueError as error:
@@ -243,7 +243,7 @@ def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
         return None
     if error.param in ("max_tokens", "temperature", "stream_options"):
         return error.param
-    # Servers that lack JSON schemas say so in as many ways as there are servers.
+    # Each server without JSON schemas reports that in its own way.
     return "response_format" if request.schema is not None else None
 
 

@@ -18,7 +18,7 @@ LONGEST_ASKED_S = 7 * 86_400.0
 """A server that asks for a longer wait is taken to ask for this one."""
 _TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
 _OF_INPUT = frozenset({400, 413, 422})
-"""Refusals that are about what was sent, not about who sent it."""
+"""Status codes that refuse the request's content, not its sender."""
 
 
 class Verdict(enum.Enum):
@@ -31,7 +31,7 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt. ``status`` is None where no answer came (connection, time); ``retry_after_s`` what the server asked.
+    """One failed attempt. ``status`` is None without an answer (connection, time); ``retry_after_s`` is the server's request.
 
     ``exhausted`` marks a 429 that waiting does not help: the account's budget is used up.
     """
@@ -43,7 +43,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """``pause_s`` is how long to wait before the next attempt; ``retry_after_s`` is told to the caller when limited."""
+    """``pause_s`` is the pause before the next attempt; the caller gets ``retry_after_s`` when limited."""
 
     verdict: Verdict
     pause_s: float = 0.0

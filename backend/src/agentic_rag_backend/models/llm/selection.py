@@ -1,8 +1,8 @@
-"""Which sentences answer a question: the pure half of the `extractive` model.
+"""Selects the sentences that answer a question: the pure half of the `extractive` model.
 
-A sentence counts by the question's rare words that it (or its document's title) says, by whether it holds an answer of the
-kind asked for (a name, a date, a number), by its passage's rank, and, for the few best, by its embedding. A further
-sentence counts more if another document's sentence leads to it over a name: the second hop of a question.
+A sentence scores by the question's rare words that it (or its document's title) contains, by whether it holds an answer of the
+requested kind (a name, a date, a number), by its passage's rank, and, for the few best, by its embedding. A further
+sentence scores more if another document's sentence leads to it over a name: the second hop of a question.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ from agentic_rag_backend.models.llm.base import Evidence
 MOST_CANDIDATES = 10
 """Sentences that are embedded, which is nearly all an answer costs."""
 DIRECT_CANDIDATES = 7
-"""Of these, the best by themselves; the rest are what the best lead to."""
+"""Number of candidates that are the best by themselves; the others follow from these."""
 LEADERS = 3
 """Candidates whose names are followed to other documents."""
 NAME_WEIGHT = 1.4
 """How much more a name or number of the question counts than another word."""
 CONTEXT_SHARE = 0.5
-"""What a word of the question counts that only the document's title or the sentence before says ("She grew up in …")."""
+"""Weight, as a share, of a question word that only the document's title or the sentence before contains ("She grew up in …")."""
 SIMILARITY_SHARE = 0.5
 LEXICAL_SHARE = 0.35
 PASSAGE_SHARE = 0.10
 ANSWER_SHARE = 0.10
 """For holding an answer of the kind asked for."""
 THEME_NAME_WEIGHT = 0.5
-"""The same for an account, where names set the scene and the other words say what is asked."""
+"""Weight of names for an account, where names set the scene and the other words carry the question."""
 FRAGMENT = 0.6
-"""What is left of the score of a heading, a row or a dateline; an account has none of them."""
+"""Factor on the score of a heading, a row or a dateline; an account has none of them."""
 LEANING = 0.85
-"""What is left, in an account, of the score of a sentence that begins with "He …" or "This …"."""
+"""Factor, in an account, on the score of a sentence that begins with "He …" or "This …"."""
 THEME_CANDIDATES = 16
 MOST_OF_A_PASSAGE = 2
 """Sentences of one passage among the candidates of an account."""
 REDUNDANCY = 0.25
-"""What a sentence loses by being near to one already chosen (maximal marginal relevance, Carbonell & Goldstein 1998)."""
+"""Loss of a sentence that is similar to a chosen one (maximal marginal relevance, Carbonell & Goldstein 1998)."""
 NOVELTY = 0.25
-"""What a sentence gains by covering words of the question that no chosen one covers: two hops, two sentences."""
+"""Gain of a sentence that covers words of the question that no chosen one covers: two hops, two sentences."""
 BRIDGE = 0.2
-"""What a sentence gains by sharing a name, which the question does not say, with a chosen one of another document."""
+"""Gain of a sentence that shares a name, absent from the question, with a chosen sentence of another document."""
 KEPT_SHARE = 0.72
-"""A further sentence stays if its score, with what it gains, is at least this share of the best one's."""
+"""A further sentence stays if its score plus its gains is at least this share of the best score."""
 KEPT_SHARE_THEME = 0.45
 SAME_DOCUMENT = 0.15
-"""What a sentence of an account loses for each one of its document that is in already."""
+"""Loss of a sentence of an account for each chosen sentence of the same document."""
 MOST_FOR_A_FACT = 3
 MOST_FOR_A_THEME = 6
 
@@ -63,8 +63,10 @@ MOST_FOR_A_THEME = 6
 class Candidate:
     """A sentence of a passage.
 
-    ``held`` are the question's words that it says, ``near`` those that its document's title or the sentence before it says;
-    ``names`` its names and its title's that the question does not have; ``answers`` whether it holds an answer of the asked kind.
+    ``held`` are the question's words in it, ``near`` the question's words in its document's title or the sentence before it;
+    ``names`` are the names of the sentence and its title that are absent from the question; ``answers`` is whether it holds an
+    answer
+    of the requested kind.
     """
 
     marker: int
@@ -80,7 +82,7 @@ class Candidate:
 
     @property
     def in_context(self) -> str:
-        """What is embedded: a sentence that says "he" is told apart by its document's title."""
+        """Text for the embedder: its document's title disambiguates a sentence such as "he was born"."""
         return f"{self.title}: {self.text}" if self.title else self.text
 
 
@@ -88,7 +90,8 @@ class Candidate:
 class Reading:
     """A question with the sentences that may answer it: ``weights`` of its words sum to 1, ``rarity`` is of names.
 
-    ``named`` are the names among them, ``measured`` the word for what it wants counted or measured, if it says so.
+    ``named`` are the names among the words; ``measured`` is the word for the counted or measured thing, if the question has
+    one.
     """
 
     asked: Asked
@@ -136,13 +139,14 @@ def read(question: str, evidence: Sequence[Evidence]) -> Reading:
 
 
 def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> float:
-    """Return how well ``chosen`` answers the question, in [0, 1]: 0 for a number of which no sentence says what it counts.
+    """Return how well ``chosen`` answers the question, in [0, 1]; 0 if the question asks for a number and no sentence names
+    its unit.
 
     Args:
         nearest: the largest cosine of the question and a candidate.
 
-    The cosine times the square root of the share of the question's words, by rarity, that the chosen sentences say, their
-    titles and the sentences before them included. An account rests on many passages and paraphrases: its cosine alone.
+    The score is the cosine times the square root of a share: the question's words, by rarity, in the chosen sentences, their
+    titles and the sentences before them. An account rests on many passages and paraphrases: its score is the cosine alone.
     """
     if reading.asked is Asked.THEME or not reading.weights:
         return max(0.0, nearest)
@@ -154,7 +158,9 @@ def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> fl
 
 
 def _counted(reading: Reading, chosen: Sequence[Candidate]) -> bool:
-    """Tell whether a chosen sentence that gives a number says what it counts, or its document does and it has the year asked."""
+    """Return whether a chosen sentence with a number names the counted thing, or its document does and it has the requested
+    year.
+    """
     years = {form for form in reading.weights if form.isdigit()}
     for each in chosen:
         if not each.answers:
@@ -284,12 +290,12 @@ def _bridge(reading: Reading, found: Sequence[Candidate], chosen: Sequence[int],
 
 
 def _connected(reading: Reading, candidate: Candidate, bridge: float) -> bool:
-    """Tell whether a sentence is about something the question or a chosen sentence names: "He was born" may be anybody."""
+    """Return whether a sentence mentions a name of the question or of a chosen sentence: "He was born" may be anybody."""
     return bridge > 0 or not reading.named or not reading.named.isdisjoint(candidate.held | candidate.near)
 
 
 def _fresh(reading: Reading, chosen: Sequence[int]) -> NDArray[np.float32]:
-    """Return the weight of the question's words that each candidate says and no chosen one does."""
+    """Return, for each candidate, the weight of the question's words that it contains and no chosen sentence contains."""
     said = frozenset().union(*(reading.candidates[number].held for number in chosen))
     return np.array([sum(reading.weights[form] for form in each.held - said) for each in reading.candidates], np.float32)
 

@@ -26,7 +26,8 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON object in ``text`` (a fenced code block around it is tolerated).
 
     Raises:
-        ValueError: it is not JSON, no object, or does not hold to ``schema``; the message says where and what, for the model.
+        ValueError: it is not JSON, not an object, or does not match ``schema``; the message gives place and error, for the
+            model.
     """
     try:
         value = json.loads(_unfenced(text))
@@ -106,7 +107,7 @@ def _bounds_problem(value: Any, schema: Mapping[str, Any], at: str) -> str | Non
 
 
 def _unfenced(text: str) -> str:
-    """Return what is inside of a fenced code block that is all of ``text``, or ``text`` if there is none."""
+    """Return the content of a fenced code block that spans all of ``text``; otherwise ``text``."""
     block = text.strip()
     first, newline, rest = block.partition("\n")
     if not newline or not first.startswith(_FENCE) or not rest.endswith(_FENCE):

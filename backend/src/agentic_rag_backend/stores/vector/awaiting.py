@@ -1,4 +1,4 @@
-"""What stands in for the vectors where they were made by an embedder that cannot be had: it says so, and what helps."""
+"""Vector store that refuses every call with `ReindexRequired`; the error names the embedders and the command that rebuilds."""
 
 from __future__ import annotations
 

@@ -38,7 +38,9 @@ class TermWeights:
 
 
 class Collection(StrEnum):
-    """``chunks`` holds passages; ``nodes`` facts, communities and nodes of trees, told apart by `NodeKind`."""
+    """Collections of the store: ``chunks`` holds passages; ``nodes`` holds facts, communities and tree nodes, separated by
+    `NodeKind`.
+    """
 
     CHUNKS = "chunks"
     NODES = "nodes"
@@ -80,7 +82,7 @@ class VectorPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredPoint:
-    """What a point says of itself, without its vectors; ``tags`` are those of its filterable fields (`tags.tags_of`)."""
+    """A stored point without its vectors; ``tags`` are the tags of its filterable fields (`tags.tags_of`)."""
 
     id: str
     kind: str
@@ -133,9 +135,9 @@ class IndexState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexUpkeepRun:
-    """One building of an index: ``seconds`` in all, ``gap_s`` the longest time in which nothing else was served.
+    """One index build: ``seconds`` is its duration, ``gap_s`` the longest time during which the process served nothing else.
 
-    ``failure`` says why nothing came of it; what was in use before then stayed in use.
+    ``failure`` is the reason if the build failed; the previous index then stays in use.
     """
 
     finished_at: datetime
@@ -161,7 +163,7 @@ class VectorStore(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Name what is baked into stored vectors: embedder, dimension, datatype, BM25 parameters."""
+        """Return the identity of the stored vectors: embedder, dimension, datatype, BM25 parameters."""
 
     def terms(self, text: str) -> frozenset[int]:
         """Return the ids of the terms that BM25 sees in ``text``: stemmed, stop words dropped; computed, never stored."""
@@ -204,13 +206,14 @@ class VectorStore(Protocol):
         document_ids: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
     ) -> AsyncIterator[list[StoredPoint]]:
-        """Stream what is stored, in any order, in pages of at most 500: of a kind, of some documents, or of some ids if given.
+        """Stream stored points in any order, in pages of at most 500; optionally of one kind, of some documents, or of some
+        ids.
 
-        What is written or removed meanwhile may be in it or not; no point that stays is left out.
+        Points written or removed during the stream may or may not be in it; a point that stays is never left out.
         """
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant of whom any collection holds a point: for the operator's housekeeping alone."""
+        """Return every tenant with at least one point in any collection. For the operator's housekeeping only."""
 
     async def indexes(self) -> list[IndexStatus]:
         """Describe every collection over all tenants: for the operator alone."""

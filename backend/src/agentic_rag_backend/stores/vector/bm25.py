@@ -55,10 +55,10 @@ _WITHOUT_SPACES = frozenset({"chinese", "japanese"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bm25Parameters:
-    """What makes a text into a sparse vector.
+    """Parameters that turn a text into a sparse vector.
 
     ``k`` ≥ 0 saturates term frequency, ``b`` in [0, 1] weighs length, ``average_tokens`` > 0 is the expected length after
-    stop words; 116 is what our chunks measure. ``language`` chooses stemmer and stop words.
+    stop words; 116 is the measured average of our chunks. ``language`` chooses stemmer and stop words.
     """
 
     k: float = 1.2

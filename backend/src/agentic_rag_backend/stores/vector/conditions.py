@@ -1,9 +1,10 @@
-"""Filters as conditions on tags, in no engine's words: exact for every operator, with no filtering after the search.
+"""Filters as engine-independent conditions on tags: exact for every operator, with no filtering after the search.
 
-Equality, membership and presence are tags (`tags`) that an engine's index answers. It cannot compare strings by order nor
-find case-folded substrings; those comparisons are decided by `domain.filters.matches` itself on the distinct values of
-the one field, and the tags of the values that pass select the points. That is exact, lists included, because each of
-these operators holds for a list when it holds for one of its items.
+Equality, membership and presence are tags (`tags`) that an engine's index answers. An index of tags cannot compare strings by
+order or find case-folded substrings. `domain.filters.matches` decides those comparisons on the distinct values of the one
+field,
+and the tags of the matching values select the points. The result is exact, also for lists: each of these operators matches a
+list if it matches one item of the list.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _BY_TAG = frozenset({"eq", "ne", "in", "nin", "exists", "missing"})
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """Holds for a point with at least one of ``tags``, of which there is at least one."""
+    """Matches a point that has at least one of ``tags``; ``tags`` is never empty."""
 
     tags: tuple[str, ...]
 
@@ -72,7 +73,7 @@ def select(filter: Filter, values: Callable[[], FieldValues]) -> Selection:
 
 
 def reads_values(filter: Filter) -> bool:
-    """Tell whether ``filter`` compares by order or substring anywhere, which takes the distinct values."""
+    """Return whether any part of ``filter`` compares by order or substring, which requires the distinct values."""
     if isinstance(filter, And | Or):
         return any(reads_values(part) for part in filter.filters)
     if isinstance(filter, Not):

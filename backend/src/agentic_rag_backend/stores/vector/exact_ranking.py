@@ -1,11 +1,11 @@
-"""Which points are certainly the best of a leg, and their scores, whatever engine ranks them; decided here, asked elsewhere.
+"""The certain best points of a leg and their scores, independent of the engine; this module decides, the caller queries.
 
-Two things in the engine would make order and scores depend on more than the tenant's own points. It cuts a list at its
-limit among equals in the order of its segments: more is asked for until whatever was left out is certainly worse, then
-equals are ordered by id. And it adds up the terms of a BM25 score in an order that depends on which terms were written
-first, by any tenant, so that the last bits of the sum (never more than `_error`) differ between two stores with the same
-content. So BM25 scores are reported to 12 binary digits; where the last bits could turn the rounding, the score is added
-up again here, exactly, from the engine's scores of the single terms, which have no order.
+Two things in the engine would make order and scores depend on more than the tenant's own points. First, it cuts a list at its
+limit among equal scores in the order of its segments. The remedy: ask for more points until every omitted point is certainly
+worse, then order equal scores by id. Second, it adds up the terms of a BM25 score in an order that depends on which terms were
+written first, by any tenant. The last bits of the sum (never more than `_error`) then differ between two stores with the same
+content. The remedy: report BM25 scores to 12 binary digits. Where the last bits could turn the rounding, add the score up again
+here, exactly, from the engine's scores of the single terms, which have no order.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ LegT = TypeVar("LegT", bound=Ranked)
 
 @dataclass(frozen=True, slots=True)
 class Ask(Generic[LegT]):
-    """What to ask the engine: the best ``limit`` points of a leg with the payload's ``id``.
+    """A query to the engine: the best ``limit`` points of a leg with the payload's ``id``.
 
-    With ``among``, only the score of each of those for one ``term`` (id and weight).
+    With ``among``, only the score of each of these points for one ``term`` (id and weight).
     """
 
     leg: LegT
@@ -94,7 +94,7 @@ def _error(leg: Ranked, score: float) -> float:
 
 
 def _is_settled(leg: Ranked, hits: Sequence[Hit]) -> bool:
-    """Tell whether the worst hit fetched, and so anything not fetched, is certainly worse than the last one wanted."""
+    """Return whether the worst fetched hit, and so every hit not fetched, is certainly worse than the last hit wanted."""
     last, wanted = hits[-1].score, hits[leg.limit - 1].score
     return _rounded(leg, last + _error(leg, last)) < _rounded(leg, wanted - _error(leg, wanted))
 

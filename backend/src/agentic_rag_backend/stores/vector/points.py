@@ -1,4 +1,4 @@
-"""What a point is in either engine: checked vectors, the payload, and the fingerprint of what is baked into them."""
+"""Points as both engines store them: checked vectors, the payload, and the fingerprint of the stored vectors."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def check_limit(limit: int) -> None:
 
 
 def scope_name(tenant: TenantId, kind: NodeKind, generation: int | None) -> str:
-    """Name what a search is over: one keyword, since a conjunction of two costs the engine five times a single match."""
+    """Return the scope of a search as one keyword; a conjunction of two keywords costs the engine five times a single match."""
     return f"{tenant.value}/{kind.value}" if generation is None else f"{tenant.value}/{kind.value}/{generation}"
 
 
@@ -68,7 +68,7 @@ def point_id(tenant: TenantId, collection: Collection, id: str) -> str:
 
 
 def payload_of(tenant: TenantId, point: VectorPoint, tags: Sequence[str]) -> dict[str, Any]:
-    """Return what is stored beside a point's vectors."""
+    """Return the payload of a point."""
     payload: dict[str, Any] = {
         "tenant": tenant.value,
         "scope": [scope_name(tenant, point.kind, None)],
@@ -85,7 +85,7 @@ def payload_of(tenant: TenantId, point: VectorPoint, tags: Sequence[str]) -> dic
 
 
 def described(payload: Mapping[str, Any]) -> StoredPoint:
-    """Return what a payload says of its point."""
+    """Return the point that a payload describes."""
     return StoredPoint(
         id=str(payload["id"]),
         kind=str(payload["scope"][0]).rpartition("/")[2],

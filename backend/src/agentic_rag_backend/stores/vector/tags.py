@@ -1,8 +1,8 @@
 """Filterable fields as tags: one exact keyword per (field, value), and one per field that is present.
 
-Metadata is schemaless, so its keys cannot each have an index; tags of all fields share one. A tag is the JSON text
-``["field", value]`` (``["field"]`` for presence), which keeps true, 1 and "true" apart, is the same for 1 and 1.0, as in
-Python, and stays unambiguous whatever dots, quotes or control characters a key holds.
+Metadata has no schema, so its keys cannot each have an index; tags of all fields share one. A tag is the JSON text
+``["field", value]`` (``["field"]`` for presence). This text keeps true, 1 and "true" apart, is the same for 1 and 1.0, as in
+Python, and stays unambiguous if a key holds dots, quotes or control characters.
 """
 
 from __future__ import annotations

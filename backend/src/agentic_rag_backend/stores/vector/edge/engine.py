@@ -59,8 +59,8 @@ class Layout:
             new: of one that is to be made. Where its dense vectors are is settled then, until an index is built.
         """
         scanned_kb = -(-self.scanned_points * self.dimensions * _BYTES_PER_NUMBER // 1024)
-        # What is in the index is read from its files, whose pages are the system's to keep or drop: .2 kB of a point stay in
-        # memory instead of 1.4. What was written since is held in memory by the engine whatever is asked for: 2 to 3 kB.
+        # The engine reads the index from files, whose pages the system caches or drops: .2 kB of a point stay in memory instead
+        # of 1.4. The engine always holds points written since the last build in memory: 2 to 3 kB each.
         return EdgeConfig(
             id_tracker_memory=Memory.Cold,
             vectors={

@@ -1,4 +1,4 @@
-"""Files that must be on the disk before anything else goes on."""
+"""Files that must be on the disk before the caller continues."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Filters in the embedded engine's words; what they mean is decided in `conditions`.
+"""Filters in the embedded engine's types; `conditions` defines their meaning.
 
-The distinct values that some comparisons need are read from the store at the first such comparison in a tenant (10 µs a
-point, .2 s at 20,000) and kept in memory from then on (`vocabulary`): no other process writes to an embedded store.
+Some comparisons need the distinct values of a field. The first such comparison in a tenant reads them from the store (10 µs a
+point, .2 s at 20,000) and keeps them in memory (`vocabulary`). This is safe: no other process writes to an embedded store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def match(field: str, value: str | int) -> FieldCondition:
 
 
 def within(tenant: TenantId, *conditions: FieldCondition | HasIdCondition) -> EngineFilter:
-    """Return the filter of everything but searches: the tenant always, and whatever else."""
+    """Return the filter of every operation except searches: always the tenant, and the given conditions."""
     return EngineFilter(must=[match("tenant", tenant.value), *conditions])
 
 

@@ -76,10 +76,10 @@ def lock(folder: Path) -> int:
 
 
 def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: bool = False) -> dict[Collection, Shard]:
-    """Open the collections of ``fingerprint``, making them where they are not; the caller holds the lock.
+    """Open the collections of ``fingerprint`` and create missing ones. The caller holds the lock.
 
     Args:
-        building: open those that are built beside the ones in use.
+        building: open the collections under construction instead of the collections in use.
 
     Raises:
         ReindexRequired: the folder holds points of another fingerprint.
@@ -120,7 +120,7 @@ def _load(path: Path, layout: Layout) -> EdgeShard:
 
 
 def take_place(folder: Path, fingerprint: str) -> None:
-    """Put what was built of ``fingerprint`` into use, in one step, and remove the others; repeatable.
+    """Put the collections built for ``fingerprint`` into use in one step and remove the others. Repeatable.
 
     The caller holds the lock.
     """
@@ -144,10 +144,10 @@ def _home(folder: Path, fingerprint: str) -> Path:
 
 
 def _recorded(record: Path) -> dict[str, Any]:
-    """Return what a ``fingerprint.json`` says.
+    """Return the content of a ``fingerprint.json``.
 
     Raises:
-        StoreDamaged: it is not what was written.
+        StoreDamaged: the file is not valid.
     """
     try:
         told = json.loads(record.read_text(encoding="utf-8"))
@@ -167,7 +167,7 @@ def _damaged(path: Path, reason: str) -> StoreDamaged:
 
 
 def _remove_replaced(folder: Path, home: Path) -> None:
-    """Remove what ``home`` says that it took the place of."""
+    """Remove the folders that the record in ``home`` lists as replaced."""
     if not (home / _RECORD).exists():
         return
     for name in _recorded(home / _RECORD).get("replaces", ()):
@@ -176,10 +176,10 @@ def _remove_replaced(folder: Path, home: Path) -> None:
 
 
 def read_pointer(home: Path) -> dict[Collection, InUse]:
-    """Return what is in use in ``home``.
+    """Return the folders in use in ``home``.
 
     Raises:
-        StoreUnavailable: ``shards.json`` is not what was written.
+        StoreUnavailable: ``shards.json`` is not valid.
     """
     try:
         told = json.loads((home / _POINTER).read_text())
@@ -203,7 +203,7 @@ def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
 
 
 def in_use(shards: Mapping[Collection, Shard]) -> dict[Collection, InUse]:
-    """Describe what is open."""
+    """Describe the open shards."""
     return {name: InUse(shard.folder.name, shard.points, shard.written) for name, shard in shards.items()}
 
 
@@ -221,7 +221,7 @@ def close_shards(shards: Mapping[Collection, Shard]) -> None:
 
 
 def new_folder(home: Path, collection: Collection) -> Path:
-    """Return where another shard of ``collection`` can be prepared: never a name used before, whatever is left there."""
+    """Return a path for another shard of ``collection``. The name is random, so leftovers of earlier shards never collide."""
     return home / f"{collection.value}.{secrets.token_hex(4)}"
 
 

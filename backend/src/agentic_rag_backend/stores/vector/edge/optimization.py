@@ -26,7 +26,7 @@ _NICENESS = 19
 def optimize(folder: Path) -> None:
     """Build the index of the shard in ``folder`` and leave it durable on disk."""
     shard = EdgeShard.load(str(folder))
-    # A folder of an earlier release keeps its indexes of fields in memory until they are made anew; equal ones are left alone.
+    # A folder of an earlier release keeps its field indexes in memory until they are rebuilt; the engine skips equal ones.
     for field, schema in field_indexes(collection_of(folder)).items():
         shard.update(UpdateOperation.create_field_index(field, schema))
     shard.optimize()
@@ -40,13 +40,14 @@ def _die_with(parent: int, *, limit_s: int) -> None:
     signal.alarm(limit_s)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have died before that took effect; elsewhere an orphan ends at the time limit, in a folder nobody reads.
+    # The parent may have died before prctl took effect. On other systems an orphan ends at the time limit; nothing reads its
+    # folder.
     if os.getppid() != parent:
         sys.exit("the parent is gone")
 
 
 def main() -> None:
-    """Do what the command line says."""
+    """Run the build that the command line asks for."""
     folder, parent, limit_s = sys.argv[1:]
     _die_with(int(parent), limit_s=int(limit_s))
     with contextlib.suppress(OSError):

@@ -1,8 +1,9 @@
-"""The embedded store built beside the one in use, for another fingerprint, and put in its place.
+"""Rebuilds the embedded store for another fingerprint while the current one stays in use, then replaces it.
 
-What is built is in ``<hash>.building`` and goes on there after an interruption; nobody else opens it. `take_over` names in
-it what it replaces and renames it to ``<hash>``: from then on it is in use, and the others are removed, now or at the next
-opening.
+The new store is in ``<hash>.building``, where an interrupted rebuild continues; no other code opens it. `take_over` records in
+it which folders it replaces and renames it to ``<hash>``. From then on it is in use. The replaced folders are removed at once
+or
+at the next opening.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from agentic_rag_backend.stores.vector.points import fingerprint_of
 async def open_beside(
     folder: Path, *, dimensions: int, embedder_fingerprint: str, bm25: Bm25Parameters | None = None
 ) -> EdgeVectorStore:
-    """Open what is being built in ``folder``, making it if nothing is.
+    """Open the store under construction in ``folder``; create it if there is none.
 
     Raises:
         StoreLocked: the folder is open already, here or in another process.
@@ -41,7 +42,7 @@ async def open_beside(
 
 
 def take_over(folder: Path, fingerprint: str) -> None:
-    """Put what was built, and closed, in the place of whatever else the folder holds.
+    """Replace every other store in the folder with the new one, which must be closed.
 
     Raises:
         StoreLocked: the folder is open.

@@ -35,11 +35,11 @@ from agentic_rag_backend.stores.vector.edge.folder import InUse, in_use, new_fol
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 
 _REPLAYED_POINTS = 64
-"""Some 10 ms of work, all of which holds the loop."""
+"""About 10 ms of work, during which the event loop is blocked."""
 _REMAINDER = 256
 """Points that writers wait for."""
 _ROOM = 3
-"""Free disk that is asked for, in sizes of the shard: its copy, the index's segments beside it, and some to spare."""
+"""Free disk required, as a multiple of the shard's size: the copy, the index segments, and a reserve."""
 _SAID_CHARACTERS = 300
 _ZEROS = bytes(256 * 1024)
 _log = structlog.get_logger(__name__)
@@ -49,9 +49,9 @@ class Replacement:
     """A replacement of one collection's shard; used once.
 
     Args:
-        shards: all that are open in the folder; the one of ``collection`` is replaced.
-        layout: what the copy is opened with.
-        on_state: told each phase as it begins.
+        shards: all open shards of the folder; the shard of ``collection`` is replaced.
+        layout: the layout for opening the copy.
+        on_state: called with each phase when it begins.
     """
 
     def __init__(
@@ -131,9 +131,9 @@ class Replacement:
         return self._shard.replace(engine, self._target, written=replayed)
 
     async def _catch_up(self, engine: EdgeShard, *, down_to: int) -> int:
-        """Bring ``engine`` up to what is noted until at most ``down_to`` ids are left; return how many were copied."""
+        """Copy noted changes to ``engine`` until at most ``down_to`` ids are left; return the number of copied points."""
         replayed = 0
-        # Someone may write as fast as this copies, and goes on until writes are held.
+        # Writes may arrive as fast as this loop copies them, until writers are held.
         patience = 16 + 2 * self._shard.journalled // _REPLAYED_POINTS
         while self._shard.journalled > down_to and (down_to == 0 or patience > 0):
             if self._shard.overflowing:
@@ -149,7 +149,7 @@ class Replacement:
             with self._holding(), engine_errors("closing"):
                 engine.close()
             await asyncio.to_thread(give_back)
-            # Not before the record that nobody needs it any more is safe from a power loss.
+            # Only after the record that releases this folder is safe from a power loss.
             await asyncio.to_thread(sync, self._home)
         except (StoreUnavailable, OSError) as error:
             _log.warning("vector_index_leftover", folder=str(folder), reason=str(error))
@@ -158,7 +158,7 @@ class Replacement:
 
     @contextmanager
     def _holding(self) -> Iterator[None]:
-        """Measure what holds the loop."""
+        """Measure how long the event loop is blocked."""
         started = time.perf_counter()
         try:
             yield
@@ -167,7 +167,7 @@ class Replacement:
 
 
 def replay(shard: Shard, engine: EdgeShard, ids: list[str]) -> int:
-    """Make the points ``ids`` of ``engine`` what they are in ``shard``; return how many exist."""
+    """Make the points ``ids`` of ``engine`` equal to the points in ``shard``; return the number that exist."""
     with engine_errors("copying points"):
         records = shard.engine.retrieve(list(ids), with_payload=True, with_vector=True)
         if records:
@@ -214,13 +214,13 @@ def _count(engine: EdgeShard) -> int:
 
 
 def _size_and_room(folder: Path) -> tuple[int, int]:
-    # What is allocated, not the lengths: the engine's files are made long in advance.
+    # Allocated blocks, not file lengths: the engine preallocates its files.
     size = sum(path.stat().st_blocks * 512 for path in folder.rglob("*"))
     return size, shutil.disk_usage(folder).free
 
 
 async def _copied(source: Path, target: Path) -> None:
-    """Copy a folder beside the loop; when cancelled, wait until the copying has stopped."""
+    """Copy a folder in a thread; when cancelled, wait until the copying has stopped."""
     stopped = threading.Event()
 
     def copy(origin: str, copied: str) -> str:

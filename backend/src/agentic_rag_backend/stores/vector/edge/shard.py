@@ -67,7 +67,7 @@ class Shard:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Keep writers waiting; readers go on."""
+        """Make writers wait; readers continue."""
         self._open.clear()
         try:
             yield
@@ -91,11 +91,11 @@ class Shard:
         return existing
 
     async def secure(self) -> None:
-        """Make what was written durable against a power loss, in the engine's log at least, which is read again at opening.
+        """Make earlier writes durable against a power loss, at least in the engine's log, which is read again at opening.
 
-        The log is written to the disk in a thread. A flush writes every file and holds the process while it does, 10 to 250
-        ms, so it is left for when much has come together. What the files then have of later points does no harm: the log
-        says it again.
+        A thread writes the log to the disk. A flush writes every file and blocks the process for 10 to 250 ms, so it happens
+        only
+        after many writes. Files may then hold a part of later points; that does no harm, because the log repeats them.
         """
         if self._unflushed >= FLUSHED_AFTER:
             self.flush()
@@ -114,7 +114,7 @@ class Shard:
                 return
 
     def flush(self) -> None:
-        """Make what was written durable against a power loss, in all files."""
+        """Make earlier writes durable against a power loss, in all files."""
         unflushed, self._unflushed = self._unflushed, 0
         try:
             with engine_errors("flushing"):
@@ -149,7 +149,7 @@ class Shard:
         return [journal.pop() for _ in range(min(limit, len(journal)))]
 
     def replace(self, engine: EdgeShard, folder: Path, *, written: int) -> EdgeShard:
-        """Let ``engine``, which holds the same points, take over; return the one before."""
+        """Let ``engine``, which holds the same points, take over; return the previous engine."""
         before, self.engine = self.engine, engine
         self.folder = folder
         self.written = written
@@ -175,7 +175,7 @@ class Shard:
                 return ids
 
     def _note(self, ids: Iterable[str]) -> None:
-        # Before the write, so that one which fails halfway is looked at again.
+        # Before the write, so that the points of a failed write are copied again too.
         if self._journal is not None and not self.overflowing:
             self._journal.update(ids)
 

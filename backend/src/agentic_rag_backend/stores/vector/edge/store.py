@@ -79,10 +79,10 @@ from agentic_rag_backend.stores.vector.tags import tags_of
 from agentic_rag_backend.stores.vector.vocabulary import Vocabulary
 
 _BATCH_POINTS = 64
-"""Some 10 ms of work, all of which holds the loop."""
+"""About 10 ms of work, during which the event loop is blocked."""
 _PAGE_POINTS = 10_000
 _LISTED_POINTS = 500
-"""Some 5 ms of reading payloads, all of which holds the loop."""
+"""About 5 ms of reading payloads, during which the event loop is blocked."""
 _MOST_TENANTS = 1_000_000
 
 
@@ -116,12 +116,12 @@ class EdgeVectorStore:
         bm25: Bm25Parameters | None = None,
         upkeep: UpkeepOptions = NO_UPKEEP,
     ) -> EdgeVectorStore:
-        """Open the store in ``folder``, making it if it is not there.
+        """Open the store in ``folder``; create it if it does not exist.
 
         Args:
-            dimensions: of the dense vectors.
-            embedder_fingerprint: names what makes them; stored with them.
-            bm25: what makes the sparse ones.
+            dimensions: length of the dense vectors.
+            embedder_fingerprint: identity of the embedder; stored with the vectors.
+            bm25: parameters of the sparse vectors.
             upkeep: when an index is built.
 
         Raises:

@@ -1,10 +1,12 @@
-"""Index upkeep: a search graph for tenants too big to be scanned, built when enough was written (`replacement`).
+"""Index upkeep: builds a search graph for tenants too big to be scanned, after enough writes (`replacement`).
 
-It also takes points out of memory: the engine holds those outside the index there, 2 to 3 kB each, and reads the others from
-files.
+It also moves points out of memory: the engine holds points outside the index in memory, 2 to 3 kB each, and reads indexed
+points
+from files.
 
-It looks after writes, at most every few seconds, and once after opening. A run that fails changes nothing; the next waits, each
-time twice as long.
+Upkeep checks after writes, at most every few seconds, and once after opening. A failed run changes nothing; the pause before
+the
+next run doubles each time.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ NO_UPKEEP = UpkeepOptions(min_points=0)
 
 
 def index_due(points: int, written: int, largest_scope: int, options: UpkeepOptions) -> bool:
-    """Tell whether building is worth it: enough is not in the index, and someone is too big to be scanned, or memory is."""
+    """Return whether a build is worthwhile: many points are not indexed, and a tenant is too big to be scanned or memory is
+    short.
+    """
     if options.min_points == 0 or written <= options.unindexed_share * points:
         return False
     return largest_scope > options.min_points or min(written, points) > options.most_held
@@ -70,10 +74,10 @@ def retry_pause(failures: int, options: UpkeepOptions) -> float:
 
 
 class IndexUpkeep:
-    """Looks after the collections of one open store, one at a time.
+    """Maintains the indexes of one open store, one collection at a time.
 
     Args:
-        layout: what the shards were opened with.
+        layout: the layout that the shards were opened with.
     """
 
     def __init__(self, shards: Mapping[Collection, Shard], layout: Layout, options: UpkeepOptions) -> None:
@@ -109,7 +113,7 @@ class IndexUpkeep:
         return [self._status(collection, shard) for collection, shard in self._shards.items()]
 
     def due(self, collection: Collection) -> bool:
-        """Tell whether a run is worth it now; costs .1 ms while too little was written."""
+        """Return whether a run is due now; costs .1 ms while too few points were written."""
         shard = self._shards[collection]
         points = shard.points
         # No scope is larger than all: most looks end here.
@@ -118,7 +122,7 @@ class IndexUpkeep:
         return index_due(points, shard.written, _largest_scope(shard), self._options)
 
     async def run(self, collection: Collection) -> IndexUpkeepRun:
-        """Build and swap now, due or not; a failure is told in what is returned, logged and shown."""
+        """Build and swap now, due or not. A failure is logged, shown in the status and returned."""
 
         def enter(state: IndexState) -> None:
             self._states[collection] = state

@@ -1,4 +1,4 @@
-"""Whose collections those on a Qdrant server are: the deployment's id in each collection's metadata."""
+"""Ownership of collections on a Qdrant server: each collection's metadata holds the deployment's id."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
     for name, held in unmarked.items():
         marked = {**held, **owner.mark()}
         await server.call("marking a collection", server.client.update_collection, name, metadata=marked)
-    # Of two deployments that adopt at once, the one whose mark was overwritten finds out here.
+    # If two deployments adopt at once, the overwritten one fails here.
     await require_owned(server, unmarked, owner)
 
 
 async def require_owned(server: QdrantServer, names: Some[str], owner: Owner) -> None:
-    """Refuse to go on with collections that are not, or no longer, the deployment's.
+    """Refuse collections that do not belong, or no longer belong, to the deployment.
 
     Raises:
-        ConfigurationError: one is another deployment's.
+        ConfigurationError: a collection belongs to another deployment.
     """
     for name in sorted(names):
         owner.owns(_described(name), await metadata_of(server, name), way_out=_WAY_OUT)

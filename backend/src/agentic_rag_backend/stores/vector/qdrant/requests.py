@@ -23,7 +23,7 @@ _BYTES_PER_POINT = 160
 
 
 def within(tenant: TenantId, *conditions: models.Condition) -> models.Filter:
-    """Return the filter of everything but searches: the tenant always, and whatever else."""
+    """Return the filter of every operation except searches: always the tenant, and the given conditions."""
     return models.Filter(must=[match("tenant", tenant.value), *conditions])
 
 
@@ -43,12 +43,12 @@ def having_ids(tenant: TenantId, collection: Collection, ids: Iterable[str]) -> 
 
 
 def scope_of(tenant: TenantId, kind: NodeKind, generation: int | None) -> models.Filter:
-    """Return the filter of what a search is over; its one keyword names the tenant."""
+    """Return the filter of a search's scope; its one keyword names the tenant."""
     return models.Filter(must=[match("scope", scope_name(tenant, kind, generation))])
 
 
 def condition_filter(condition: Condition) -> models.Filter:
-    """Return ``condition`` as a filter; to be used beside one that names the tenant."""
+    """Return ``condition`` as a filter; combine it with a filter that names the tenant."""
     if isinstance(condition, Tagged):
         one = len(condition.tags) == 1
         return models.Filter(must=[match(TAGS, condition.tags[0]) if one else match_any(TAGS, condition.tags)])
@@ -101,7 +101,7 @@ class Prepared:
     tags: Sequence[str]
 
     def struct(self, tenant: TenantId, collection: Collection) -> models.PointStruct:
-        """Return what is sent."""
+        """Return the point as the request sends it."""
         vectors: dict[str, Any] = {}
         if self.dense is not None:
             vectors[DENSE] = self.dense.tolist()

@@ -1,7 +1,7 @@
-"""A Qdrant server as we use it: how long we wait for it, which failures we try again, and how our collections are laid out.
+"""A Qdrant server as this application uses it: timeouts, retried failures, and the layout of the collections.
 
-Every request we send has the same effect when sent twice, but for the creation of a collection, which is sent once and
-then looked at. So whatever is transient is tried again within the time of the call.
+Every request has the same effect when it is sent twice, except the creation of a collection: that is sent once, and then the
+collection is read. So every transient failure is retried within the time of the call.
 """
 
 from __future__ import annotations
@@ -67,17 +67,17 @@ def connect(
     """Return a client of the server at ``url`` (``https`` for TLS, in gRPC too; port 6333 unless given); sends nothing yet.
 
     Args:
-        timeout_s: how long one request may take.
-        ca_file: certificates that the server's is checked against; None: the system's.
+        timeout_s: limit of one request.
+        ca_file: certificate authorities for checking the server's certificate; None: the system's.
 
     Raises:
-        ConfigurationError: the URL is none of ``http`` or ``https``, or ``ca_file`` cannot be used.
+        ConfigurationError: the URL is neither ``http`` nor ``https``, or ``ca_file`` cannot be used.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError("QDRANT_URL is http:// or https://, a host and optionally a port")
     with warnings.catch_warnings():
-        # A key over plain HTTP is what a private network between containers has; the guide says when it is not enough.
+        # A private network between containers uses a key over plain HTTP; the guide says when that is not enough.
         warnings.filterwarnings("ignore", message="Api key is used with an insecure connection", category=UserWarning)
         return AsyncQdrantClient(
             url=url,
@@ -91,7 +91,7 @@ def connect(
 
 
 def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[str, Any]:
-    """Return what has the client check the server's certificate against ``ca_file``."""
+    """Return the client options that check the server's certificate against ``ca_file``."""
     if ca_file is None:
         return {}
     if scheme != "https":
@@ -105,19 +105,19 @@ def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[s
 
 
 class Unfinished(Exception):
-    """The server took a write, but did not say that it is applied."""
+    """The server accepted a write, but did not confirm that it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What one failed attempt says; ``transient``: another may succeed."""
+    """The outcome of one failed attempt; ``transient``: another attempt may succeed."""
 
     reason: str
     transient: bool
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return what ``error``, one of `_OF_THE_SERVER`, says of the server."""
+    """Classify ``error``, one of `_OF_THE_SERVER`."""
     if isinstance(error, ResponseHandlingException):
         if isinstance(error.source, httpx.TransportError):
             return Failure(f"no answer ({type(error.source).__name__})", transient=True)
@@ -173,10 +173,10 @@ class QdrantServer:
     async def write(
         self, doing: str, method: Callable[P, Awaitable[models.UpdateResult]], *args: P.args, **named: P.kwargs
     ) -> None:
-        """Have ``method`` applied: then it is seen by every reader, and survives a power loss.
+        """Apply ``method``. Afterwards every reader sees the write, and it survives a power loss.
 
         Raises:
-            StoreUnavailable: the server refused, or did not say in time that it is applied; it may be, or come to be.
+            StoreUnavailable: the server refused the write, or did not confirm it in time; the write may still be applied.
         """
 
         async def applied() -> None:
@@ -221,11 +221,11 @@ def collection_name(prefix: str, collection: Collection, fingerprint: str) -> st
 async def open_collections(
     server: QdrantServer, prefix: str, mark: Mapping[str, str], *, fingerprint: str, dimensions: int, building: bool = False
 ) -> dict[Collection, str]:
-    """Return the names of the collections of ``fingerprint``, making what is not there; another process may do so at once.
+    """Return the names of the collections of ``fingerprint`` and create missing ones; another process may do so at once.
 
     Args:
-        mark: written beside the points of a new collection (see `ownership`).
-        building: they are built beside those in use, and not in use before `take_place`.
+        mark: metadata of a new collection (see `ownership`).
+        building: create collections that are not in use before `take_place`.
 
     Raises:
         ReindexRequired: there are points of another fingerprint.
@@ -240,9 +240,9 @@ async def open_collections(
 
 
 async def take_place(server: QdrantServer, prefix: str, fingerprint: str) -> None:
-    """Put the collections of ``fingerprint`` into use, and remove those of other fingerprints; repeatable.
+    """Put the collections of ``fingerprint`` into use, and remove the collections of other fingerprints. Repeatable.
 
-    What they replace is written with them first, so that one that is still there afterwards is in nobody's way.
+    The new collections first record which collections they replace, so that a leftover collection does no harm.
     """
     ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
     others = [name for name in await collections_of(server, prefix) if name not in ours]
@@ -284,20 +284,20 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
 
 
 async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
-    """Return the names of all collections under ``prefix``, of whatever fingerprint."""
+    """Return the names of all collections under ``prefix``, of every fingerprint."""
     pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
     listed = await server.call("listing collections", server.client.get_collections)
     return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
 
 
 async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
-    """Return what is written beside a collection's points."""
+    """Return a collection's metadata."""
     about = await server.call("reading its collections", server.client.get_collection, name)
     return dict(about.config.metadata or {})
 
 
 async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
-    """Make what is missing of a collection; every step may have been done by another process a moment ago."""
+    """Create the missing parts of a collection; another process may have done each step a moment ago."""
 
     async def exists() -> bool:
         return await server.call("looking for a collection", server.client.collection_exists, name)

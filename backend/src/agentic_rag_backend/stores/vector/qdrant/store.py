@@ -1,11 +1,11 @@
 """The vector store of the server profile: a Qdrant server, two collections, all tenants in each, any number of processes.
 
-The points are those of the embedded store: same ids, payloads, vectors and scopes, so that ranks are equal. What differs:
+The points equal the embedded store's: same ids, payloads, vectors and scopes, so that ranks are equal. The differences:
 
-- A write returns when it is applied (``wait``): the server has then also written its log to the disk, so `flush` has
-  nothing left to do, and any process reads what was written.
-- The values that comparisons by order or substring are decided on are asked from the server for each search that has one,
-  since other processes write them too: one request, whose answer grows with the tenant's distinct values.
+- A write returns when it is applied (``wait``). The server has then also written its log to the disk, so `flush` has
+  nothing left to do, and every process reads the write.
+- Comparisons by order or substring need a field's distinct values. Other processes write values too, so each such search asks
+  the server for them: one request, whose answer grows with the tenant's distinct values.
 - Several searches are one request; a second one follows only where ties or last bits are in doubt (`exact_ranking`).
 """
 
@@ -68,7 +68,7 @@ from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 _BATCH_BYTES = 8_000_000
 """The server refuses bodies over 32 MB."""
 _BATCH_POINTS = 64
-"""Some 25 ms of making the request at 384 dimensions, all of which holds the loop."""
+"""About 25 ms of making the request at 384 dimensions, during which the event loop is blocked."""
 _LISTED_POINTS = 500
 _READ_VECTORS = 500
 _NAMED_IDS = 10_000
@@ -109,16 +109,16 @@ class QdrantVectorStore:
         timeout_s: float = 10.0,
         building: bool = False,
     ) -> QdrantVectorStore:
-        """Open the collections of this fingerprint, making them if they are not there; the client is closed with the store.
+        """Open the collections of this fingerprint and create missing ones; the client is closed with the store.
 
         Args:
             client: see `qdrant_server.connect`.
-            dimensions: of the dense vectors.
-            embedder_fingerprint: names what makes them; stored with them.
-            bm25: what makes the sparse ones.
-            owner: the deployment that the collections must belong to, whose name begins theirs; None: of nobody.
+            dimensions: length of the dense vectors.
+            embedder_fingerprint: identity of the embedder; stored with the vectors.
+            bm25: parameters of the sparse vectors.
+            owner: the deployment that must own the collections, and whose name is their prefix; None: no owner.
             timeout_s: seconds a call may take, further attempts included; a write of many points is many calls.
-            building: open what is built beside the collections in use (see `take_over`).
+            building: open the collections under construction (see `take_over`).
 
         Raises:
             ReindexRequired: the server holds vectors of another embedder, dimension, datatype or BM25 parameters.
@@ -145,7 +145,7 @@ class QdrantVectorStore:
         return cls(server, names, encoder=encoder, fingerprint=fingerprint, dimensions=dimensions, owner=owner)
 
     async def take_over(self) -> None:
-        """Put what was built into use, and remove the collections of other fingerprints; repeatable."""
+        """Put the new collections into use, and remove the collections of other fingerprints. Repeatable."""
         if self._owner is not None:
             await claim(self._server, _prefix(self._owner), self._owner)
         await take_place(self._server, _prefix(self._owner), self._fingerprint)
@@ -257,7 +257,7 @@ class QdrantVectorStore:
         return self._pages(collection, None if nothing else within(tenant, *conditions))
 
     async def tenants(self) -> list[TenantId]:
-        if self._owner is not None:  # what this lists may be removed as nobody's
+        if self._owner is not None:  # the caller may remove the listed tenants as unknown
             await require_owned(self._server, self._names.values(), self._owner)
         found: set[TenantId] = set()
         for collection in Collection:
@@ -268,7 +268,7 @@ class QdrantVectorStore:
         return [_status(collection, await self._about(collection)) for collection in Collection]
 
     async def flush(self) -> None:
-        """Make sure that the server is there: what it said to be written is on its disk."""
+        """Check that the server answers; its confirmed writes are on its disk already."""
         await self.ping()
 
     async def ping(self) -> None:
@@ -372,7 +372,7 @@ class QdrantVectorStore:
 
 
 def _single_precision(points: list[models.ScoredPoint]) -> list[models.ScoredPoint]:
-    """Read scores as the server has them: 32-bit floats, which REST writes with as few digits as tell them apart."""
+    """Read scores as the server computes them: 32-bit floats, which REST writes with as few digits as distinguish them."""
     for point in points:
         point.score = float(np.float32(point.score))
     return points
@@ -389,7 +389,7 @@ def _paged(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 def _status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
     points = about.points_count or 0
     if about.status is models.CollectionStatus.GREEN:
-        # Nothing waits for the server's own upkeep: what has no graph is few enough to be scanned.
+        # Nothing waits for the server's own upkeep: points without a graph are few enough to be scanned.
         share, state = 1.0 if points else 0.0, IndexState.IDLE
     else:
         share = min(1.0, (about.indexed_vectors_count or 0) / points) if points else 0.0
