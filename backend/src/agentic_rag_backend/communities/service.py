@@ -1,4 +1,4 @@
-"""Communities of a tenant: ask for a rebuild, run it, read what is current."""
+"""Communities of a tenant: request a rebuild, run it, read the current generation."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class CommunityService:
         )
 
     async def request_rebuild(self, tenant: TenantId, options: RebuildOptions | None = None) -> Job:
-        """Queue a rebuild, or join the one that has not ended; a dry run is always a job of its own."""
+        """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
         return await self._rebuilds.request(tenant, (options or RebuildOptions()).arguments())
 
     async def rebuild(self, tenant: TenantId, job_id: str, attempt: int) -> None:
@@ -122,7 +122,7 @@ class CommunityService:
         return found[id]
 
     async def views(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, CommunityView]:
-        """Return those of ``ids`` that exist in the current generation and may be shown."""
+        """Return the communities among ``ids`` that exist in the current generation and may be shown."""
         pointer, communities = await self._reader.read(tenant, ids=ids)
         return {view.id: view for view in await self._reader.views(tenant, pointer, communities)}
 

@@ -1,8 +1,8 @@
-"""How an index of themes is rebuilt and read, whichever it is: the communities of the graph, or the tree over passages.
+"""Rebuilds and reads an index of themes: the communities of the graph, or the tree over passages.
 
-A rebuild is a job of its tenant. One runs at a time, and who asks meanwhile joins the one that waits or runs. It writes a
-generation beside the current one, which readers keep, and makes it current in one transaction; whatever ends it before leaves the
-old one. What it was asked stands in the job's row, so that a process that is killed leaves a job which another one finishes.
+A rebuild is a job of its tenant. One runs at a time; a request meanwhile joins the job that waits or runs. The job writes a
+new generation while readers keep the current one, and makes it current in one transaction; a failure before that leaves the
+old one. The job's row holds its arguments, so that another process finishes the job of a killed process.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Rebuilds:
     runner: Runner
 
     async def request(self, tenant: TenantId, asked: Mapping[str, Any]) -> Job:
-        """Queue a rebuild, or join the one that has not ended; a dry run is always a job of its own."""
+        """Queue a rebuild, or join the unfinished one; a dry run is always a separate job."""
         enqueue, dry_run = self.queue.enqueuer(self.workflow), bool(asked.get("dry_run"))
         job = await self.catalogue.jobs.create(tenant, self.kind, asked, enqueue, join=not dry_run)
         if job.arguments.get("dry_run") and not dry_run:
@@ -84,7 +84,7 @@ class Rebuilds:
                 await self.runner.succeed(run, result)
 
     async def status(self, tenant: TenantId, pointer: Pointer, details: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return where the index stands, with those ``details`` of its generation, and the last job."""
+        """Return the state of the index, with the given ``details`` of its generation, and the last job."""
         return {
             "generation": pointer.generation,
             "stale": pointer.stale,
@@ -101,7 +101,7 @@ class Rebuilds:
             run.stage, run.done, run.total = WAIT, ended, total
             await run.announce(f"waiting for {total - ended} documents that were handed in before")
 
-        # An estimate is for a person who waits; it says what it leaves out.
+        # A person waits for an estimate, so it does not wait for documents; it reports how many it omits.
         if arguments.get("dry_run"):
             left = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
         else:
@@ -134,7 +134,7 @@ class _RunReport:
 
 
 class Pointer(Protocol):
-    """Says which generation of an index is current (0: none yet), and whether something changed since it was built."""
+    """The current generation of an index (0: none yet), and whether something changed since it was built."""
 
     @property
     def generation(self) -> int: ...
@@ -150,7 +150,7 @@ V = TypeVar("V")
 
 
 async def of_one_generation(pointer: Callable[[], Awaitable[P]], read: Callable[[int], Awaitable[list[T]]]) -> tuple[P, list[T]]:
-    """Return the pointer and what is read of its generation; read again if that was replaced in between."""
+    """Return the pointer and the data of its generation; read again if the generation was replaced in between."""
     now = await pointer()
     found: list[T] = []
     for _ in range(_ATTEMPTS):
@@ -170,9 +170,9 @@ async def passages_behind(
     summaries: Collection[CommunitySummary],
     passes: Callable[[VisibleChunk], bool] = lambda _: True,
 ) -> dict[str, VisibleChunk]:
-    """Return the visible passages that summaries rest on, as far as it takes to tell what of them may be shown.
+    """Return the visible passages that support the summaries: enough to decide which parts may be shown.
 
-    A passage that does not pass counts as one that is not visible.
+    A passage that does not pass counts as invisible.
     """
 
     async def passing(ids: Sequence[str]) -> dict[str, VisibleChunk]:
@@ -204,7 +204,7 @@ class Section:
         return cls(0 if cursor is None else int(cursor), limit)
 
     async def page(self, held: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:
-        """Return a page of what may be shown, as full as there is that much: ``views`` leaves out what may not be."""
+        """Return a page of visible items, as full as possible: ``views`` omits items that may not be shown."""
         shown: list[V] = []
         start = self.start
         while start < len(held) and len(shown) < self.limit:

@@ -1,4 +1,4 @@
-"""Show communities: each joined with its summary and with what is visible now."""
+"""Community views: each community joined with its summary and with the current visibility of its passages."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from agentic_rag_backend.stores.graph.base import CommunityStore
 class CommunityView:
     """A community as a reader may see it.
 
-    ``findings`` hold only statements all of whose passages are visible. ``summary`` is empty, and ``withheld`` true, while the
-    prose rests on a passage that is not. ``name`` and ``keywords`` hold only what a visible passage says; a community of which
-    no name is left is called by its id. ``sources`` are the visible passages behind prose and findings. ``written_by`` is the
+    ``findings`` hold only statements whose passages are all visible. ``summary`` is empty, and ``withheld`` true, while the
+    prose rests on an invisible passage. ``name`` and ``keywords`` hold only words of a visible passage; if no name is left, the
+    community's name is its id. ``sources`` are the visible passages behind prose and findings. ``written_by`` is the
     model that wrote the summary.
     """
 
@@ -96,9 +96,9 @@ class CommunityReader:
         *,
         passes: Callable[[VisibleChunk], bool] = lambda _: True,
     ) -> list[CommunityView]:
-        """Return what of ``communities`` may be shown, in their order; those without a visible passage are left out.
+        """Return the visible views of ``communities``, in their order; communities without a visible passage are left out.
 
-        A passage that does not pass counts as one that is not visible.
+        A passage that does not pass counts as invisible.
         """
         if not communities:
             return []

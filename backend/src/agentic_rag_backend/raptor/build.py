@@ -30,10 +30,13 @@ MOST_CHANGED = 0.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """What a build will make.
+    """The plan of a build.
 
-    ``written`` are nodes to be written, ``before`` the tree as it is by node; ``removed`` go. ``whole``: nothing of the old
-    tree stays, but the summaries of equal clusters. ``changed`` counts passages that came and went since the last such build.
+    ``written`` are nodes to be written, ``before`` the nodes of the current tree by id; ``removed`` are deleted. ``whole``:
+    nothing
+    of the old tree stays, except the summaries of equal clusters. ``changed`` counts passages that were added and removed since
+    the
+    last such build.
     """
 
     whole: bool
@@ -64,9 +67,9 @@ class TreeBuilder:
         self._options = options
 
     async def run(self, tenant: TenantId, asked: BuildOptions, report: Report) -> dict[str, Any]:
-        """Do what is asked and return the result: nodes per level, summaries written and reused, tokens, times.
+        """Run the build and return the result: nodes per level, summaries written and reused, tokens, times.
 
-        An exception of ``report`` ends it; the tree stays as it was.
+        An exception of ``report`` ends it; the tree stays unchanged.
         """
         options = asked.tree(self._options)
         report = clock = _Clock(report)
@@ -103,7 +106,7 @@ class TreeBuilder:
             grown = await self._grow(tenant, pointer, options, report)
             if grown is not None:
                 return grown
-        # Read first: whatever changes after this makes the tree stale, never silently complete.
+        # Read first: a later change makes the tree stale, never silently complete.
         built_from = (await self._catalogue.tenants.tenant(tenant)).state_version
         versions = await self._catalogue.documents.visible_versions(tenant)
         leaves = await self._passages.leaves(tenant, versions)
@@ -112,7 +115,7 @@ class TreeBuilder:
         return _Plan(whole=True, built_from=built_from, written=nodes)
 
     async def _grow(self, tenant: TenantId, pointer: GenerationPointer, options: TreeOptions, report: Report) -> _Plan | None:
-        """Return the tree with what changed taken in and out; None where it is better built anew."""
+        """Return a plan that adds and removes changed passages; None if a full build is better."""
         seen = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
         nodes = await self._catalogue.trees.nodes(tenant, pointer.generation)
         tree = GrowingTree(tenant, nodes)
@@ -139,7 +142,7 @@ class TreeBuilder:
         )
 
     async def _estimate(self, tenant: TenantId, asked: BuildOptions, plan: _Plan, report: Report) -> dict[str, Any]:
-        """Return what a build would cost; changes nothing."""
+        """Return the cost of a build; changes nothing."""
         missing, usage = await self._writer.estimate(tenant, plan.written, by_model=asked.summarize, report=report)
         nodes = [*plan.written, *plan.kept.values()]
         return {

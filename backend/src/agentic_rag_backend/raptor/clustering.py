@@ -2,11 +2,11 @@
 
 Sarthi et al. (2024), "RAPTOR: Recursive Abstractive Processing for Tree-Organized Retrieval", section 3: Gaussian mixtures in
 a reduced space, the number of components by BIC, global clusters divided again into local ones, and a passage belongs to each
-cluster that it has a share in. The reduced space here is that of the first principal components of the points at hand, not
+cluster that it has a share in. The reduced space here consists of the first principal components of the given points, not
 UMAP's: it costs a thousandth, is the same on every machine, and a mixture in it finds clusters that are as tight.
 
-The result is a function of the set of vectors in the order given; who gives them in an order of their texts gets the same
-clusters whatever order documents came in.
+The result depends on the vectors and their order. If the caller sorts them by text, the clusters do not depend on the order of
+documents.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SHARE = 0.1
 _LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 """Numbers of components that are tried."""
 _OVERALL = 64
-"""Principal components of all points, once, in which those of each division are taken: they hold what divides text."""
+"""Principal components of all points, computed once; each division takes its components from them. They separate text well."""
 _COMPARED = 512
 """Clusters of a part up to which a point on its edge is compared with each; comparing with all would take n² in all."""
 _WAYS = 8
-"""Parts that it is compared with otherwise: those with the nearest centres, of which the clusters are nearest."""
+"""Otherwise, the number of parts to compare with: those with the nearest centres contain the nearest clusters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +90,15 @@ def centre(vectors: Vectors) -> NDArray[np.float32]:
 
 
 class _Clusters:
-    """Those that are small enough, as they are found, with their centres as they are now."""
+    """The finished, small enough clusters, with their current centres."""
 
     def __init__(self, points: Vectors, most: int) -> None:
         self._points = points
-        self._centres = np.empty((most, points.shape[1]), np.float32)  # what is never written takes no memory
+        self._centres = np.empty((most, points.shape[1]), np.float32)  # unwritten rows take no memory
         self.rows: list[list[int]] = []
 
     def add(self, rows: list[int]) -> None:
-        """Add one, after those there are."""
+        """Append a cluster."""
         self._centres[len(self.rows)] = centre(self._points[rows])
         self.rows.append(rows)
 
@@ -125,7 +125,7 @@ class _Clusters:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A set of points that was divided: its clusters are those from ``first`` to before ``last``."""
+    """A set of points that was divided: its clusters have the indexes from ``first`` to before ``last``."""
 
     first: int
     last: int
@@ -182,7 +182,7 @@ def _balanced(reduced: Floats, rows: Ints, count: int, floor: int) -> list[Ints]
 
 
 def _joined(reduced: Floats, labels: Ints, floor: int) -> tuple[list[Ints], dict[int, int]]:
-    """Return the parts by position, those below ``floor`` joined to the nearest, and the part that each label became."""
+    """Return the parts by position, with parts below ``floor`` joined to the nearest, and the resulting part of each label."""
     parts = {int(label): np.flatnonzero(labels == label) for label in np.unique(labels)}
     became = {label: label for label in parts}
     centres = {label: reduced[part].mean(axis=0) for label, part in parts.items()}

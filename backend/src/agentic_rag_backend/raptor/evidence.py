@@ -1,4 +1,4 @@
-"""What the summary of a node is written from: sentences of its passages, or what was found about its children."""
+"""The evidence of a node's summary: sentences of its passages, or the findings of its children."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def leaf_evidence(node: TreeNode, passages: Sequence[VisibleChunk], weights: Map
 
 
 def inner_evidence(node: TreeNode, children: Sequence[CommunitySummary], weights: Mapping[str, float]) -> Evidence:
-    """Return what was found about the children, and their summaries."""
+    """Return the findings of the children, and their summaries."""
     found = [_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
     return replace(_evidence(node, found, weights), children=tuple(children))
 
 
 def leaf_names(passages: Sequence[VisibleChunk]) -> tuple[Label, ...]:
-    """Return what the passages' documents are called, those of most passages first."""
+    """Return the titles of the passages' documents, by falling number of passages."""
     held: defaultdict[str, list[Support]] = defaultdict(list)
     for passage in passages:
         if title := " ".join(passage.document_title.split()):
@@ -65,7 +65,7 @@ def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float
 
 
 def _terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[CentralEntity]:
-    """Return the words that several of the facts say and few others do; telling facts are those that cover them."""
+    """Return the words that several of the facts contain and few others do; informative facts cover these words."""
     counts = Counter(form for fact in facts for form in fact.entity_ids)
     rarest = max(weights.values(), default=1.0)
     value = {form: (count - 1) * weights.get(form, rarest) for form, count in counts.items() if count > 1}

@@ -22,9 +22,9 @@ _BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class TreeMemory:
-    """What the current tree says, in catalogue and vectors, as far as visible passages still say it.
+    """Removes from the current tree, in catalogue and vectors, all statements that visible passages no longer support.
 
-    What a node loses here it gets again, from other passages, when the tree is built or takes in what changed.
+    A node gets new statements, from other passages, when the tree is built or takes in changes.
     """
 
     documents: DocumentCatalogue
@@ -59,10 +59,11 @@ class TreeMemory:
         return len(ids)
 
     async def _write(self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]) -> list[str]:
-        """Write the points of nodes of the current tree; return the ids of those that are still in it.
+        """Write the points of nodes of the current tree; return the ids of points that are still in it.
 
-        A build may put another tree in place while they are embedded, and remove what is not of that one before they are
-        written. So the tree is read again after: a build that comes later removes them itself.
+        During the embedding, a build may publish another tree and remove all other points before these points are written. So
+        the
+        tree is read again afterwards; a later build removes them itself.
         """
         written = await self.points.write(tenant, nodes, summaries)
         generation = (await self.trees.pointer(tenant)).generation
@@ -79,7 +80,7 @@ class TreeMemory:
         return {node.id: visible_summary(held[key_of(node)], visible) for node in nodes if key_of(node) in held}
 
     async def missing(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> list[TreeNode]:
-        """Return those nodes that have something to say and no point to be found by."""
+        """Return the nodes that have searchable text and no point."""
         found: list[TreeNode] = []
         for start in range(0, len(nodes), _PAGE):
             batch = nodes[start : start + _PAGE]
@@ -90,7 +91,7 @@ class TreeMemory:
         return found
 
     async def restore(self, tenant: TenantId, missing: Sequence[TreeNode]) -> list[str]:
-        """Write the points of ``missing`` anew and return their ids; no model is asked."""
+        """Write the points of ``missing`` again and return their ids; makes no model call."""
         written: list[str] = []
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
@@ -100,5 +101,5 @@ class TreeMemory:
 
 
 def searchable(summary: CommunitySummary) -> bool:
-    """Tell whether there is anything left to find a node by."""
+    """Return whether the summary has any text to search."""
     return bool(summary.summary or summary.findings)

@@ -1,4 +1,4 @@
-"""A tree that passages are taken into and out of: what is not on the way from them to the root stays as it is."""
+"""A tree that adds and removes passages: only the nodes between them and the root change."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Node:
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """What became of a tree: nodes to be written anew, children before parents, and those that are no more."""
+    """The changes of a tree: nodes to be rewritten, children before parents, and removed nodes."""
 
     written: list[TreeNode]
     removed: list[str]
@@ -132,7 +132,7 @@ class GrowingTree:
         return id
 
     def grown(self) -> Grown:
-        """Return what is to be written: changed nodes and all above them."""
+        """Return the nodes to be written: changed nodes and all above them."""
         self._lower()
         dirty = {id for id in self._touched if id in self._nodes}
         waiting = list(dirty)
@@ -177,7 +177,7 @@ class GrowingTree:
             self._changed_or_empty(parent)
 
     def _lower(self) -> None:
-        """Remove roots that have nothing to gather: a single root over a single node says what that says."""
+        """Remove roots with nothing to gather: a single root over a single node repeats that node."""
         while self.height > 1:
             roots = self.roots()
             only = [id for id in roots if len(self._nodes[id].children) == 1]

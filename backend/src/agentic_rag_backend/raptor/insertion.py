@@ -1,7 +1,7 @@
-"""Take into a tree what changed since it was built: new passages join their nearest clusters, those that went leave theirs.
+"""Apply changes to a tree: new passages join their nearest clusters, removed passages leave theirs.
 
-Only the nodes on the way from these to the root change. A node that has grown too large is divided; should its parent then be
-too large, that is, too. The peers of this tree are built anew for every document.
+Only the nodes between these passages and the root change. A node that has grown too large is divided; if its parent is then
+too large, it is divided too. The peers of this tree rebuild everything for every document.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CANDIDATES = 12
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Passages that a tree lacks, and those that it has and that are not visible any more."""
+    """Passages that a tree lacks, and passages in the tree that are not visible any more."""
 
     new: tuple[str, ...]
     gone: tuple[str, ...]
@@ -39,7 +39,7 @@ class Difference:
 
 
 async def difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree, seen: Visibility) -> Difference:
-    """Compare a tree with what is visible: documents that changed since it was built, or all where that is not known."""
+    """Compare a tree with the visible passages: of documents that changed since it was built, or of all if that is not known."""
     held: dict[str, set[str]] = {}
     for chunk, document in tree.passages().items():
         held.setdefault(document, set()).add(chunk)
@@ -57,10 +57,10 @@ async def difference(reader: PassageReader, tenant: TenantId, tree: GrowingTree,
 
 @dataclass(slots=True)
 class Insertion:
-    """Changes one tree; holds the vectors that it has looked at.
+    """Changes one tree; caches the vectors that it has read.
 
     Args:
-        points: the nodes of level 1 that are searched for, by the id of their vectors.
+        points: the searchable nodes of level 1, by the id of their vectors.
     """
 
     tenant: TenantId
@@ -71,7 +71,7 @@ class Insertion:
     _vectors: dict[str, Vector] = field(default_factory=dict)
 
     async def apply(self, gone: Sequence[str], new: Leaves) -> None:
-        """Take out, take in, and divide what has become too large."""
+        """Remove and add passages, then divide nodes that have become too large."""
         for chunk in gone:
             self.tree.take_out(chunk)
         self._vectors.update(zip(new.ids, new.vectors, strict=True))
@@ -92,12 +92,12 @@ class Insertion:
         await self._raise()
 
     async def _nearest(self, vector: Vector) -> str | None:
-        """Return the cluster whose centre is nearest, among those whose summaries are."""
+        """Return the cluster with the nearest centre, among the clusters with the nearest summaries."""
         alive = set(self.tree.level(1))
         search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, limit=_CANDIDATES, filter=Comparison(LEVEL, "eq", 1))
         legs = (await self.reader.vectors.search(self.tenant, Collection.NODES, [search]))[0]
         found = [self.points[item.id] for item in legs.dense if self.points.get(item.id) in alive]
-        fresh = sorted(alive - set(self.points.values()))  # made since: nothing finds them yet
+        fresh = sorted(alive - set(self.points.values()))  # created since: not searchable yet
         best, score = None, -np.inf
         for id in dict.fromkeys([*(found or sorted(alive)), *fresh]):
             near = float(vector @ centre(await self._stacked(self.tree.children(id))))
@@ -124,7 +124,7 @@ class Insertion:
         if missing:
             self._vectors |= await self.reader.of(self.tenant, missing)
         held = [self._vectors[id] for id in chunk_ids if id in self._vectors]
-        # A vector may have got lost, which is the reconciler's affair: what is left decides, or nothing does.
+        # A vector may be missing; the reconciler repairs that. The remaining vectors decide, or zeros if there are none.
         return np.stack(held) if held else np.zeros((1, self.reader.dimensions), np.float32)
 
 

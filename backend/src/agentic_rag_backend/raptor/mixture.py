@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 SEED = 20_240_131
 _ITERATIONS = 50
 _ROUNDS = 20
-"""Of k-means, which is a beginning, or balances what is divided further."""
+"""Rounds of k-means, which initialises a mixture or balances a division."""
 _TOLERANCE = 1e-4
 """Gain of mean log-likelihood below which the fit has converged."""
 _VARIANCE_FLOOR = 1e-3
@@ -49,7 +49,7 @@ class Mixture:
 
 
 def best_mixture(points: Floats, counts: Iterable[int]) -> Mixture:
-    """Return the mixture of least BIC among those with ``counts`` (one or more) components, the smallest of equals.
+    """Return the mixture with the least BIC among ``counts`` (one or more) components; of equals, the smallest.
 
     Args:
         points: shape (n, d), n ≥ 2; the result depends on their order only by rounding.
@@ -112,7 +112,7 @@ def assign(points: Floats, count: int) -> Ints:
 
 
 def _spread(points: Floats, count: int) -> Floats:
-    """Choose up to ``count`` points, each with a probability that grows with its squared distance to those before it."""
+    """Choose up to ``count`` points, each with a probability that grows with its squared distance to the earlier ones."""
     rng = np.random.default_rng(SEED)
     chosen = [int(rng.integers(len(points)))]
     distance = _squared(points, points[chosen])[:, 0]

@@ -1,4 +1,4 @@
-"""How a tree is built, and what a build may be asked to do."""
+"""Options of trees and of builds."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class TreeOptions:
 class BuildOptions:
     """One build; None leaves the service's default.
 
-    ``incremental`` takes in and out what changed since the current tree, ``full`` clusters everything anew.
-    ``summarize``: whether a model may be called; ``dry_run`` only counts what it would cost.
+    ``incremental`` adds and removes passages that changed since the current tree, ``full`` clusters everything again.
+    ``summarize``: whether a model may be called; ``dry_run`` only estimates the cost.
 
     Raises:
         InvalidRequest: a value is outside its limits.
@@ -67,7 +67,7 @@ class BuildOptions:
                 raise InvalidRequest(f"{name} must be between {low} and {high}; got {value}")
 
     def arguments(self) -> dict[str, Any]:
-        """Return what the job's row keeps."""
+        """Return the arguments for the job's row."""
         return asdict(self)
 
     @classmethod
@@ -76,7 +76,7 @@ class BuildOptions:
         return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
 
     def tree(self, default: TreeOptions) -> TreeOptions:
-        """Return the default with what was asked for in its place."""
+        """Return the default, replaced by the requested values."""
         return TreeOptions(
             max_levels=self.max_levels or default.max_levels,
             cluster_size=self.cluster_size or default.cluster_size,

@@ -26,9 +26,9 @@ class Leaves:
 def plan_tree(tenant: TenantId, leaves: Leaves, options: TreeOptions) -> list[TreeNode]:
     """Return the nodes, children before their parents; each level has fewer than the one below it.
 
-    A level is divided by the centres of the passages below its nodes, not by the embeddings of their summaries as in the
-    paper: the tree is then the same whoever writes, and what a build will cost is known before it begins. Nodes have the ids
-    of their sets of children.
+    The centres of the passages below the nodes divide a level, not the embeddings of the nodes' summaries as in the paper.
+    The tree is then the same for every writer, and the cost of a build is known before it begins. A node's id derives from its
+    set of children.
     """
     nodes: list[TreeNode] = []
     below: list[TreeNode] = []

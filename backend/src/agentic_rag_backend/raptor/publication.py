@@ -1,4 +1,4 @@
-"""Put a tree, or what changed of one, in place: vectors first, which nobody sees, then the rows that refer to them."""
+"""Publish a tree or its changes: first the vectors, which no reader sees, then the rows that refer to them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class NodePoints:
         return [point.id for point in points]
 
     async def held(self, tenant: TenantId, ids: Sequence[str]) -> set[str]:
-        """Return those of ``ids`` that there are points of."""
+        """Return the ids among ``ids`` that have points."""
         found: set[str] = set()
         for start in range(0, len(ids), _PAGE):
             pages = self.vectors.points(tenant, Collection.NODES, ids=ids[start : start + _PAGE])
@@ -95,7 +95,7 @@ class TreePublisher:
     async def publish(
         self, tenant: TenantId, signed: Signed, *, built_from: int, details: Mapping[str, Any], report: Report
     ) -> int:
-        """Write a generation beside the current one and flip the pointer; whatever fails before leaves the old one."""
+        """Write a new generation and flip the pointer; a failure before the flip leaves the old generation."""
         generation = await self.trees.next_generation(tenant)
         written: list[str] = []
         nodes = signed.nodes
@@ -178,7 +178,7 @@ class TreePublisher:
             written += await self.points.write(tenant, fresh[start : start + _BATCH], summaries)
 
     async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
-        """Remove what was written of a generation that did not become current; what cannot be goes with the next build."""
+        """Remove the data of a generation that did not become current; the next build removes data that cannot be removed now."""
         try:
             current = (await self.trees.pointer(tenant)).generation
             if current != generation:
@@ -188,7 +188,7 @@ class TreePublisher:
             _log.warning("raptor_generation_left", tenant=str(tenant), generation=generation, reason=error.message)
 
     async def _forget(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
-        """Remove those points that no node of the current generation refers to."""
+        """Remove the points that no node of the current generation refers to."""
         try:
             used = await self.trees.nodes(tenant, generation, point_ids=points)
             unused = sorted(set(points) - {node.point_id(tenant) for node in used})
@@ -199,5 +199,5 @@ class TreePublisher:
 
 
 def embedded_text(summary: CommunitySummary) -> str:
-    """Return what the vector of a node is made from."""
+    """Return the text for the vector of a node."""
     return f"{summary.name}. {summary.summary}"

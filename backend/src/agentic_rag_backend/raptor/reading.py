@@ -28,19 +28,19 @@ class PassageReader:
     dimensions: int
 
     async def leaves(self, tenant: TenantId, versions: Iterable[str]) -> Leaves:
-        """Return the visible passages of those documents."""
+        """Return the visible passages of the given documents."""
         ids = [id for held in (await self.chunk_ids(tenant, sorted(versions))).values() for id in held]
         return await self.among(tenant, ids)
 
     async def chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the ids of the visible passages of each of those documents that has any."""
+        """Return the ids of the visible passages of each given document that has any."""
         found: dict[str, list[str]] = {}
         for start in range(0, len(document_ids), _PAGE):
             found |= await self.documents.visible_chunk_ids(tenant, document_ids[start : start + _PAGE])
         return found
 
     async def among(self, tenant: TenantId, ids: Sequence[str]) -> Leaves:
-        """Return those passages among ``ids`` that are visible and have a vector."""
+        """Return the passages among ``ids`` that are visible and have a vector."""
         rows: list[tuple[str, str, str, str]] = []
         for start in range(0, len(ids), _PAGE):
             visible = await self.documents.hydrate(tenant, ids[start : start + _PAGE])

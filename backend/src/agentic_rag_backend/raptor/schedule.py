@@ -13,7 +13,7 @@ class TreeSchedule(ThemeSchedule):
     """Asks for builds of trees. A tenant's first tree is only built when somebody asks for it."""
 
     async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
-        """Return those with a tree that is stale and whose documents were quiet for the delay."""
+        """Return the tenants with a stale tree whose documents were quiet for the delay."""
         return await self._catalogue.trees.due(now - self._delay, now - ASKED_AGAIN_AFTER, limit=limit)
 
     async def asked(self, tenant: TenantId) -> None:

@@ -1,4 +1,4 @@
-"""The tree over a tenant's passages: ask for a build, run it, read what is current."""
+"""The tree over a tenant's passages: request a build, run it, read the current tree."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class RaptorService:
     """Builds and reads trees; the container registers `build` as the workflow ``raptor_v1``.
 
     Args:
-        summariser: writes what nodes say.
-        options: the shape of trees, unless a build asks otherwise.
+        summariser: writes the nodes' summaries.
+        options: the shape of trees, unless a build requests another.
         retire_after_s: seconds the old tree stays after the flip, for readers that have begun with it.
         patience_s: seconds without progress for which a build waits for stores and models that do not answer.
     """
@@ -79,7 +79,7 @@ class RaptorService:
         )
 
     async def request_build(self, tenant: TenantId, options: BuildOptions | None = None) -> Job:
-        """Queue a build, or join the one that has not ended; a dry run is always a job of its own."""
+        """Queue a build, or join the unfinished one; a dry run is always a separate job."""
         return await self._builds.request(tenant, (options or BuildOptions()).arguments())
 
     async def build(self, tenant: TenantId, job_id: str, attempt: int) -> None:

@@ -1,4 +1,4 @@
-"""Show nodes of a tree: each joined with its summary and with what is visible now."""
+"""Node views: each tree node joined with its summary and with the current visibility of its passages."""
 
 from __future__ import annotations
 
@@ -91,9 +91,9 @@ class TreeReader:
         *,
         passes: Callable[[VisibleChunk], bool] = lambda _: True,
     ) -> list[NodeView]:
-        """Return what of ``nodes`` may be shown, in their order; those without a visible passage are left out.
+        """Return the visible views of ``nodes``, in their order; nodes without a visible passage are left out.
 
-        A passage that does not pass counts as one that is not visible.
+        A passage that does not pass counts as invisible.
         """
         if not nodes:
             return []

@@ -1,4 +1,4 @@
-"""Write the summaries of nodes, those below before those above, and nothing twice."""
+"""Write the summaries of nodes, lower levels first, each summary once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Nodes that say which summary is theirs, and those summaries by node."""
+    """Nodes with the keys of their summaries, and these summaries by node."""
 
     nodes: list[TreeNode]
     summaries: dict[str, CommunitySummary]
@@ -80,9 +80,9 @@ class NodeWriter:
         return Signed([signed[node.id] for node in nodes], found), tally
 
     async def estimate(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: Report) -> tuple[int, Usage]:
-        """Return how many summaries are to be written, and what a model would take for them, without calling it.
+        """Return the number of summaries to write, and the model usage for them, without calling the model.
 
-        What is above others is reckoned at the size of what those will say.
+        The estimate for a higher node uses the expected size of its children's summaries.
         """
         found = await self._on_record(tenant, nodes, by_model=by_model)
         missing = [node for node in nodes if node.id not in found]
@@ -148,7 +148,7 @@ class NodeWriter:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What a summary is written from, what the node is called, and the summary that needs no model."""
+    """The evidence of a summary, the names of the node, and the summary that needs no model."""
 
     evidence: Evidence
     names: tuple[Label, ...]

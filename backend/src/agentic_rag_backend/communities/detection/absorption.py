@@ -14,8 +14,9 @@ Links = defaultdict[int, defaultdict[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Entities that occur together, such as in one chunk; ``weight`` (a whole number, so that sums are exact) says how much
-    that binds them, compared with other contexts."""
+    """Entities that occur together, such as in one chunk. ``weight`` is how strongly that binds them, compared with other
+    contexts; it is a whole number, so that sums are exact.
+    """
 
     weight: int
     members: tuple[str, ...]
@@ -82,6 +83,6 @@ def _shared_contexts(
 
 
 def _heaviest(weights: Mapping[int, float], candidates: Mapping[int, object], clusters: Sequence[list[int]]) -> int | None:
-    """Return the candidate of the largest weight; of equals the one whose first member comes first."""
+    """Return the candidate of the largest weight; of equals, the cluster whose first member comes first."""
     possible = [index for index in weights if index in candidates]
     return max(possible, key=lambda index: (weights[index], -clusters[index][0]), default=None)

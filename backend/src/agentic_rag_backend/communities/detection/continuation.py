@@ -1,4 +1,4 @@
-"""Go on from how a graph was divided before: what is held together, so that a change moves what is near it only."""
+"""Start a division from the previous one: hold unchanged communities together, so that a change moves only nearby entities."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from agentic_rag_backend.communities.detection.leiden import Edges, Members, con
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """How the graph was divided before: entities by cluster, of the ``base`` and of each level.
+    """The previous division of the graph: entities by cluster, of the ``base`` and of each level.
 
-    ``unchanged`` are the members of the communities of which nothing changed since.
+    ``unchanged`` are the members of the communities that did not change since.
     """
 
     base: Mapping[str, int]
@@ -22,14 +22,14 @@ class Before:
 
 
 def held(before: Before, ids: Sequence[str], members: Iterable[int], edges: Edges, *, level: int) -> list[Members]:
-    """Return disjoint groups of ``members`` that stay together while these are divided for ``level``.
+    """Return disjoint groups of ``members`` that stay together while ``members`` are divided for ``level``.
 
-    They are the largest communities of which nothing changed, and of what changed the smallest, as far as relationships hold
-    them together. Free are new entities and those that are linked more with another cluster than with their own.
+    The groups are the largest unchanged communities, and the smallest changed ones as far as relationships connect them. New
+    entities are free, and so are entities with stronger links to another cluster than to their own.
 
     Args:
         ids: the entities by number.
-        edges: those among ``members``.
+        edges: the edges among ``members``.
     """
     clusters = before.base if level == 0 else before.levels.get(level, {})
     label = {member: clusters[ids[member]] for member in members if ids[member] in clusters}
@@ -54,7 +54,7 @@ def held(before: Before, ids: Sequence[str], members: Iterable[int], edges: Edge
 
 
 def _hanging_together(edges: Edges, label: Mapping[int, tuple[int, int]]) -> list[Members]:
-    """Return the parts of groups that hang together by edges; what has no edges at all goes with the largest of its group."""
+    """Return the connected parts of groups; a node without edges joins the largest part of its group."""
     parts: defaultdict[tuple[int, int], list[Members]] = defaultdict(list)
     for part in connected((a, b) for a, b, _ in edges if a in label and b in label and label[a] == label[b]):
         parts[label[part[0]]].append(part)

@@ -25,7 +25,7 @@ from agentic_rag_backend.communities.detection.leiden import MAX_ROUNDS, Members
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 
 METHOD = 2
-"""Raised with every change of how a graph is divided, so that what was divided otherwise is divided anew."""
+"""Version of the division method; raise it with every change, so that graphs divided by another version are divided again."""
 _SEED = 20_240_613
 _MAX_HALVINGS = 6
 _LARGEST_SHARE = 0.5
@@ -80,7 +80,7 @@ class DetectedCommunity:
 class Detection:
     """The hierarchy, parents before their children, and the modularity of its ``base`` clusters (0 without edges).
 
-    ``afresh`` says that it was found from nothing, ``before`` or not.
+    ``afresh`` is true if the detection started from nothing, even with ``before`` given.
     """
 
     communities: tuple[DetectedCommunity, ...] = ()
@@ -104,8 +104,8 @@ def detect(
         edges: undirected; several between the same two entities add up, loops are ignored.
         entities: every entity, by id.
         contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
-        before: from what to go on; entities that are new start alone. Where the modularity that Leiden comes to is more than
-            1 % below that of beginning from nothing, the latter is taken.
+        before: the previous division as the start; new entities start alone. If the resulting modularity is more than
+            1 % below the modularity of a detection from nothing, the latter is the result.
 
     Raises:
         ValueError: a weight is not a finite number above 0, or an edge names an unknown entity.
@@ -209,7 +209,7 @@ def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping
 
 
 class _Hierarchy:
-    """Collects communities, dividing those that are too large."""
+    """Collects communities and divides communities that are too large."""
 
     def __init__(self, graph: _Graph, options: DetectionOptions, before: Before | None) -> None:
         self._graph = graph
@@ -230,7 +230,7 @@ class _Hierarchy:
             self.add(part, level=level + 1, parent=index, base=False)
 
     def _parts(self, members: Members, level: int) -> list[Members]:
-        """Return the parts of a cluster, those of before where nothing of it changed; nothing where it does not fall apart."""
+        """Return the parts of a cluster: the previous parts if the cluster is unchanged, none if it does not fall apart."""
         groups = self._graph.groups(members, self._before.levels.get(level, {}))
         whole = sum(map(len, groups.values())) == len(members)
         if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._before.unchanged:
@@ -255,7 +255,7 @@ def _partition(graph: _Graph, options: DetectionOptions, before: Before | None) 
 
 
 def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) -> list[Members]:
-    """Return the clusters with every entity in one: small ones joined to others, or gathered by what they occur with."""
+    """Return clusters that cover every entity: small clusters join others, or are gathered by the contexts they share."""
     clustered = {member for cluster in clusters for member in cluster}
     clusters += [[index] for index in range(len(graph.ids)) if index not in clustered]
     clusters = absorb(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)

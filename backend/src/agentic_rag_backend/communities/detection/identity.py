@@ -1,4 +1,4 @@
-"""Give communities the ids of those they continue, so that what refers to one finds it again after a rebuild."""
+"""Give communities the ids of the communities they continue, so that references stay valid after a rebuild."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def community_ids(tenant: TenantId, communities: Sequence[DetectedCommunity], pr
 
 
 def _continued(communities: Sequence[DetectedCommunity], previous: Sequence[Community]) -> dict[int, str]:
-    """Return, by index, the ids of the communities that go on: the pairs of the largest overlap first."""
+    """Return, by index, the ids of the communities that continue: the pairs of the largest overlap first."""
     held: defaultdict[str, list[int]] = defaultdict(list)
     for number, old in enumerate(previous):
         for entity in old.entity_ids:
@@ -54,7 +54,7 @@ def _continued(communities: Sequence[DetectedCommunity], previous: Sequence[Comm
 
 
 def _fresh(tenant: TenantId, members: Sequence[str], taken: set[str]) -> str:
-    """Return an id that no other has: a community that goes on under its old id may once have had these members."""
+    """Return an unused id. A community that continues under its old id may once have had these members."""
     parts = sorted(members)
     made = stable_id("community", tenant, *parts)
     again = 1

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.words import content_forms, inverse_frequency
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 EXCLUDED_TYPES = frozenset({"date"})
-"""A year joins what has nothing else in common; it takes no part in communities."""
+"""A year joins entities that share nothing else; it takes no part in communities."""
 
 _CHUNK_WEIGHT = 1_000
 _DOCUMENT_WEIGHT = 1
@@ -25,7 +25,9 @@ _SAMPLED_FACTS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A visible relationship between two entities: ``passages`` say it; ``digest`` changes with any of them."""
+    """A visible relationship between two entities: ``passages`` is the number that state it; ``digest`` changes with any of
+    them.
+    """
 
     relationship_id: str
     source_id: str
@@ -36,9 +38,9 @@ class Edge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisibleKnowledge:
-    """What the visible versions of a tenant's documents say; entities that take part in communities only.
+    """The content of the visible versions of a tenant's documents; only entities that take part in communities.
 
-    An entity has the name under which it is filed if a visible version uses that, else the first of those in use.
+    An entity has its filed name if a visible version uses it, otherwise the first name in use.
     """
 
     entities: Mapping[str, EntityName] = field(default_factory=dict)
@@ -95,8 +97,9 @@ def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
     """Return one edge for each two related entities, sorted by ends.
 
     The weight is ln(1 + passages) ÷ the geometric mean of the ends' prominence, 1 + ln n for an entity that n passages
-    mention: much repetition adds little, and what is named everywhere glues little together. It depends on these two entities
-    alone, so that a document about others moves nothing here.
+    mention. Repetition adds little, and entities that are named everywhere bind little. The weight depends on these two
+    entities
+    alone, so that a document about others changes nothing here.
     """
     passages: dict[tuple[str, str], int] = defaultdict(int)
     for edge in knowledge.edges:
@@ -138,9 +141,9 @@ def graph_digest(knowledge: VisibleKnowledge, options: DetectionOptions) -> str:
 
 
 def fingerprint(knowledge: VisibleKnowledge, members: Iterable[str], inside: Sequence[Edge]) -> str:
-    """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind those.
+    """Return 64 hex digits that change with members, their names, the relationships among them or any passage behind these.
 
-    Where there are no relationships, the passages that mention the members count.
+    Without relationships, the passages that mention the members count.
     """
     chosen = sorted(members)
     parts = [f"{entity}\x1e{knowledge.entities[entity].name}\x1e{knowledge.entities[entity].type}" for entity in chosen]
@@ -162,7 +165,9 @@ def _visible(support: Support, versions: Mapping[str, int]) -> bool:
 
 
 def _key(support: Support) -> tuple[str, str]:
-    """A chunk's id is that of its text: a version that keeps a passage keeps what was written from it."""
+    """Return a key that is stable across versions: a chunk's id derives from its text, so an unchanged passage keeps its
+    summaries.
+    """
     return support.document_id, support.chunk_id
 
 

@@ -61,9 +61,9 @@ def leiden(
 def leiden_of_groups(
     edges: Edges, groups: Iterable[Members], *, seed: int, resolution: float, starting: Mapping[int, int]
 ) -> list[Members]:
-    """Return the clusters of nodes of which some are in groups, without common members, that no cluster divides.
+    """Return the clusters of nodes; no cluster divides one of the disjoint ``groups``.
 
-    A group is one node: what it costs is what is around it. Members without edges stay with their group.
+    A group is one node: its cost is the number of edges around it. Members without edges stay with their group.
     """
     held = {group[0]: group for group in groups}
     first = {member: name for name, group in held.items() for member in group}

@@ -26,7 +26,7 @@ class PlannedCommunity:
     base: bool
 
     def community(self, generation: int) -> Community:
-        """Return what the graph store keeps."""
+        """Return the community for the graph store."""
         return Community(
             id=self.id,
             generation=generation,
@@ -41,7 +41,7 @@ class PlannedCommunity:
 def plan_communities(
     tenant: TenantId, detection: Detection, knowledge: VisibleKnowledge, previous: Sequence[Community] = ()
 ) -> list[PlannedCommunity]:
-    """Return the communities, parents before children, with the ids of those of ``previous`` that they continue."""
+    """Return the communities, parents before children; a community that continues one of ``previous`` has its id."""
     ids = community_ids(tenant, detection.communities, previous)
     inside = _edges_inside(detection, knowledge.edges)
     return [
@@ -82,10 +82,10 @@ def previous_detection(communities: Sequence[Community], details: Mapping[str, o
 def previous_division(
     communities: Sequence[Community], details: Mapping[str, object], knowledge: VisibleKnowledge, *, comparable: bool = True
 ) -> Before:
-    """Return how a published generation divided the graph, as the start of the next detection.
+    """Return a published generation's division of the graph, as the start of the next detection.
 
-    A community has not changed where its fingerprint is still that of what it holds; ``comparable`` says that the same options
-    led to it. ``details["coarse"]`` names the roots that only group clusters.
+    A community is unchanged if its fingerprint still matches its content; ``comparable`` is true if the same options led to the
+    generation. ``details["coarse"]`` names the roots that only group clusters.
     """
     detection = previous_detection(communities, details)
     levels: dict[int, dict[str, int]] = {}
@@ -118,7 +118,9 @@ def _is_base(community: Community, coarse: frozenset[str]) -> bool:
 
 
 def _edges_inside(detection: Detection, edges: Sequence[Edge]) -> list[list[Edge]]:
-    """Return, for each community, the relationships with both ends in it; those of entities in none are left out."""
+    """Return, for each community, the relationships with both ends in it; relationships of entities without a community are
+    left out.
+    """
     deepest: dict[str, int] = {}
     for index, each in enumerate(detection.communities):
         deepest.update(dict.fromkeys(each.members, index))

@@ -1,4 +1,4 @@
-"""Take the words of a document out of what communities say at once, before they are built again."""
+"""Remove the words of a document from communities at once, before the communities are rebuilt."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 
 LEFT = "left"
-"""In the place of a prompt's version: no prompt wrote what is left, so that no rebuild takes it for a summary of its own."""
+"""Prompt version of a summary that forgetting reduced: no prompt wrote it, so no rebuild reuses it as its own summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityMemory:
-    """What communities say, in catalogue and vectors, as far as visible passages still say it.
+    """Removes from communities, in catalogue and vectors, all statements that visible passages no longer support.
 
     A community keeps its other findings, and gets its prose again when it is rebuilt.
     """
@@ -33,11 +33,11 @@ class CommunityMemory:
         return len({each.fingerprint for each in await self._resting_on(tenant, document_id)})
 
     async def forget(self, tenant: TenantId, document_id: str) -> None:
-        """Take out what rests on a document whose passages are not visible any more; repeatable.
+        """Remove the statements that rest on a document whose passages are not visible any more. Repeatable.
 
-        A rebuild that runs meanwhile and had read them may record them again: what it publishes is stale at once.
+        A concurrent rebuild that had read them may record them again; its generation is stale from the start.
         """
-        # The last one written is the one that readers see.
+        # Readers see the summary written last.
         held = {each.fingerprint: each for each in await self._resting_on(tenant, document_id)}
         if not held:
             return
@@ -46,7 +46,7 @@ class CommunityMemory:
         current = await self.graph.communities(tenant, generation) if generation else []
         visible = await passages_behind(self.documents, tenant, held.values())
         left = [_without(visible_summary(each, visible), document_id) for each in held.values()]
-        # Points before records: by these what is to be done is found again after an interruption.
+        # Points before records: after an interruption, the records identify the remaining work.
         searched = [each for each in current if each.fingerprint in held and len(each.entity_ids) >= MIN_SEARCHABLE]
         await self.restorer.restore(tenant, searched, {each.fingerprint: each for each in left})
         await communities.replace_summaries(tenant, left)
@@ -56,7 +56,7 @@ class CommunityMemory:
 
 
 def _without(told: CommunitySummary, document_id: str) -> CommunitySummary:
-    """Return what may be shown of a summary without the document's passages being named behind it."""
+    """Return the visible part of a summary, without the document's passages among its sources."""
 
     def kept(label: Label) -> Label:
         return replace(label, sources=tuple(each for each in label.sources if each.document_id != document_id))

@@ -1,4 +1,4 @@
-"""Write a generation of communities beside the current one and make it current."""
+"""Write a new generation of communities while the current one stays in use, then make the new one current."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ _BATCH = 32
 MIN_SEARCHABLE = 3
 """Members from which a community is searched for: a single entity is found as itself, a pair as a fact."""
 _EMBEDDED_CHARACTERS = 200
-"""Of the prose, what is embedded beside name and keywords: the embedder's time grows with the text, what it finds hardly."""
+"""Characters of the prose that are embedded with name and keywords: longer text takes the embedder longer and hardly finds
+more.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A generation before it is written.
 
-    ``summaries`` are by fingerprint; ``rewritten`` the ids of those whose summaries are new; ``built_from`` the state_version
-    the graph was read at.
+    ``summaries`` are by fingerprint; ``rewritten`` are the ids of communities with new summaries; ``built_from`` is the
+    state_version the graph was read at.
     """
 
     planned: Sequence[PlannedCommunity]
@@ -74,7 +76,7 @@ class Publisher:
         previous: GenerationPointer,
         report: Callable[[str, int, int], Awaitable[None]],
     ) -> int:
-        """Return the generation that is now current; whatever fails before the flip leaves the old one, and nothing new."""
+        """Return the generation that is now current. A failure before the flip leaves the old generation and nothing new."""
         planned = draft.planned
         searchable = [each for each in planned if len(each.members) >= MIN_SEARCHABLE]
         generation = await self._communities.next_generation(tenant)
@@ -98,7 +100,7 @@ class Publisher:
         return generation
 
     async def _kept_vectors(self, tenant: TenantId, draft: Draft, previous: GenerationPointer) -> dict[str, Vector]:
-        """Return the vectors of communities whose text is the one that was embedded for the current generation."""
+        """Return the vectors of communities with the same embedded text as in the current generation."""
         if previous.generation == 0 or previous.details.get("written_under") != draft.details.get("written_under"):
             return {}
         old = {each.fingerprint: each.id for each in await self._graph.communities(tenant, previous.generation)}
@@ -135,7 +137,9 @@ class Publisher:
         ]
 
     async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
-        """Remove what was written of a generation that did not become current; what cannot be goes with the next rebuild."""
+        """Remove the data of a generation that did not become current; the next rebuild removes data that cannot be removed
+        now.
+        """
         try:
             if (await self._communities.pointer(tenant)).generation == generation:
                 return
@@ -150,7 +154,7 @@ class Publisher:
         await self._drop_older(tenant, generation, fingerprints)
 
     async def tidy(self, tenant: TenantId, generation: int) -> None:
-        """Remove what a rebuild left that was killed after its generation had become current, long before this."""
+        """Remove leftovers of a rebuild that was killed after its generation had become current, long before this."""
         held = await self._graph.communities(tenant, generation)
         await self._drop_older(tenant, generation, [each.fingerprint for each in held])
 
@@ -161,7 +165,7 @@ class Publisher:
 
 
 def embedded_text(summary: CommunitySummary) -> str:
-    """Return what the vector of a community is made from: name, keywords and the first sentence, cut at a word."""
+    """Return the text for the vector of a community: name, keywords and the first sentence, cut at a word."""
     first = next(iter(split_sentences(summary.summary)), None)
     prose = first.text if first else ""
     if len(prose) > _EMBEDDED_CHARACTERS:

@@ -1,4 +1,4 @@
-"""The current generation of communities as the stores hold it: what is missing of it, and the points written anew."""
+"""Repairs the current generation of communities in the stores: finds missing points and writes them again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Restorer:
     embedder: Embedder
 
     async def missing(self, tenant: TenantId, held: Sequence[Community]) -> list[Community]:
-        """Return those of ``held``, of one generation, that are searched for and have no point."""
+        """Return the searchable communities of ``held``, of one generation, that have no point."""
         found: list[Community] = []
         for first in range(0, len(held), _BATCH):
             batch = [each for each in held[first : first + _BATCH] if len(each.entity_ids) >= MIN_SEARCHABLE]
@@ -40,7 +40,7 @@ class Restorer:
         """Write the points of ``missing`` and return their ids; a community without a summary is left out.
 
         Args:
-            told_now: summaries by fingerprint; None: those on record.
+            told_now: summaries by fingerprint; None: the summaries on record.
         """
         written: list[str] = []
         for first in range(0, len(missing), _BATCH):

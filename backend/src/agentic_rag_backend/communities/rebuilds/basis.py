@@ -1,4 +1,4 @@
-"""What a generation was built from, so that building it again from the same is not done."""
+"""The inputs of a generation, so that a rebuild from the same inputs is skipped."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPoi
 
 
 def basis(revision: str, options: RebuildOptions, detection: DetectionOptions, writers: Sequence[tuple[str, str]]) -> str:
-    """Return 64 hex digits that change with whatever a generation depends on beside the visible versions of documents.
+    """Return 64 hex digits that change with every input of a generation except the visible versions of documents.
 
-    Those are compared by the pointer, which is stale once one of them has changed.
+    The pointer compares those versions; it is stale after one of them has changed.
 
     Args:
         revision: the graph's own, read before anything else of it; without one (a graph that an older release wrote) the
-            result is empty, which stands for no basis that could be compared.
+            result is empty, and no basis can be compared.
         writers: see `Summariser.keys`.
     """
     if not revision:
@@ -31,16 +31,17 @@ def basis(revision: str, options: RebuildOptions, detection: DetectionOptions, w
 
 
 def divided_under(detection: DetectionOptions) -> str:
-    """Return what tells how a graph was divided, whatever the graph."""
+    """Return an identifier of the method and options that divided a graph, independent of the graph."""
     return repr((METHOD, detection))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Tells whether the current generation is what a rebuild would make anew.
+    """Compares the current generation with the result of a rebuild.
 
-    That a pointer is not stale and that the basis is equal hold of one moment: the graph's revision is read after the pointer,
-    and no value of it returns. So nothing that is visible changed since the reading the generation was built from.
+    A pointer that is not stale and an equal basis describe the same moment: the graph's revision is read after the pointer,
+    and a revision never returns to an earlier value. So nothing visible changed since the reading the generation was built
+    from.
     """
 
     reader: CommunityReader

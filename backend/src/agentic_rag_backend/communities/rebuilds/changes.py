@@ -10,21 +10,22 @@ from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPoi
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 COUNTED = "graph_relationships"
-"""The detail of a generation that says how many relationships the graph held when it was read."""
+"""The detail of a generation that holds the number of relationships in the graph when it was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Looks at the documents that changed, and at what they say."""
+    """Measures how much changed documents change the graph."""
 
     documents: DocumentCatalogue
     graph: KnowledgeStore
 
     async def share(self, tenant: TenantId, pointer: GenerationPointer) -> float:
-        """Return changed relationships ÷ those there were, at least 0; 1.0 where that is not known.
+        """Return changed relationships ÷ earlier relationships, at least 0; 1.0 if that is not known.
 
-        Changed are those that documents say which came or changed since, and as many as the graph has fewer. Of a document whose
-        text was edited all count, so that the share is rather too high than too low.
+        Changed relationships are those in documents that are new or changed since, plus the number by which the graph shrank.
+        All
+        relationships of an edited document count, so that the share is rather too high than too low.
         """
         before = pointer.details.get(COUNTED)
         seen = await self.documents.visibility(tenant, since=pointer.built_from)

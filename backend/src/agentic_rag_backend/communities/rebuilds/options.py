@@ -1,4 +1,4 @@
-"""What a rebuild may be asked to do."""
+"""Options of a rebuild."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RebuildOptions:
             raise InvalidRequest(f"resolution must be above 0 and at most 100; got {self.resolution}")
 
     def arguments(self) -> dict[str, Any]:
-        """Return what the job's row keeps."""
+        """Return the arguments for the job's row."""
         return asdict(self)
 
     @classmethod
@@ -51,7 +51,7 @@ class RebuildOptions:
         return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
 
     def detection(self, default: DetectionOptions) -> DetectionOptions:
-        """Return the default with what was asked for in its place."""
+        """Return the default, replaced by the requested values."""
         return DetectionOptions(
             max_cluster_size=self.max_cluster_size or default.max_cluster_size,
             min_size=self.min_community_size or default.min_size,

@@ -1,4 +1,6 @@
-"""Rebuild a tenant's communities: read, detect, summarise, write a new generation beside the old one, flip the pointer."""
+"""Rebuild a tenant's communities: read, detect, summarise, write a new generation, flip the pointer. The old one stays until
+then.
+"""
 
 from __future__ import annotations
 
@@ -45,14 +47,14 @@ _BATCH = 32
 
 @dataclass(slots=True)
 class _TimedTally(Tally):
-    """What a rebuild did, and how long each stage took."""
+    """The results of a rebuild, and the duration of each stage."""
 
     stages_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """The graph as it was read, and what came of detecting on it."""
+    """The graph as it was read, and the result of the detection."""
 
     state_version: int
     pointer: GenerationPointer
@@ -108,7 +110,7 @@ class Rebuilder:
         summaries = await self._summarise(tenant, options, reading, report, tally)
         details = self._details(options, reading, tally, summaries)
         if details["written_under"] != reading.pointer.details.get("written_under"):
-            # readers show what was written last: a summary that is used again must be that
+            # readers show the summary written last: save reused summaries again
             await self._catalogue.communities.save_summaries(tenant, list(summaries.values()))
         draft = Draft(
             planned=reading.planned,
@@ -148,7 +150,7 @@ class Rebuilder:
     async def _read(self, tenant: TenantId, options: RebuildOptions, report: Report, tally: _TimedTally) -> _Reading:
         await report("read", 0, 1)
         started = time.perf_counter()
-        # read first: whatever changes after this makes the new generation stale, never silently complete
+        # read first: a later change makes the new generation stale, never silently complete
         state_version = (await self._catalogue.tenants.tenant(tenant)).state_version
         built_from = await self._basis(tenant, options)
         relationships = (await self._graph.counts(tenant)).relationships
@@ -238,7 +240,7 @@ class Rebuilder:
         )
 
     async def _estimate(self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report) -> dict[str, Any]:
-        """Return what a rebuild would cost; changes nothing."""
+        """Return the cost of a rebuild; changes nothing."""
         summaries = await self._cached(tenant, options, reading)
         missing = [each for each in reading.planned if each.fingerprint not in summaries]
         paid = [each for each in missing if self._by_model(options, each)]
@@ -307,9 +309,9 @@ def _detected(
     details: Mapping[str, Any],
     incremental: bool,
 ) -> _Detected:
-    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on the graph of before does not divide it.
+    """Weigh the relationships and divide the graph; CPU-bound. An incremental run on an unchanged graph does not divide it.
 
-    A generation of which the graph store lost a part is none to go on from.
+    If the graph store lost a part of a generation, the run does not start from that generation.
     """
     edges = weighted_edges(knowledge)
     digest = graph_digest(knowledge, options)

@@ -1,7 +1,7 @@
-"""When an index of themes is rebuilt without being asked for: some quiet seconds after documents changed, by the catalogue.
+"""When an index of themes is rebuilt automatically: some quiet seconds after documents changed, according to the catalogue.
 
-The times stand with the tenants, written by what changes documents, so it does not matter which process did that, or whether
-it still is; one process looks for those that are due.
+Each transaction that changes documents writes the time to the tenant's row. So it does not matter which process made the
+change, or whether that process still runs. One process polls for tenants that are due.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ MOST_DELAYS = 10
 ASKED_AGAIN_AFTER = timedelta(hours=1)
 """An index that is stale although a rebuild was asked for: it failed, or was cancelled."""
 LITTLE_AFTER = ASKED_AGAIN_AFTER
-"""Age of a generation from which changes below the threshold have it rebuilt, too. Not above the time after which a tenant is
-looked at again without another change."""
+"""Age of a generation from which changes below the threshold have it rebuilt, too. It must not exceed the time after which a
+tenant is polled again without another change.
+"""
 _LOOKS = 10
 """Looks in one delay."""
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
@@ -35,12 +36,12 @@ _log = structlog.get_logger(__name__)
 
 
 class ThemeSchedule(ABC):
-    """Asks for the rebuilds of an index of themes that are due.
+    """Requests the rebuilds of an index of themes that are due.
 
     Args:
-        request: asks for a tenant's rebuild.
-        delay_s: quiet seconds after which one is due.
-        wanted: told a tenant's flags, says whether it wants that.
+        request: requests a tenant's rebuild.
+        delay_s: quiet seconds after which a rebuild is due.
+        wanted: receives a tenant's flags; returns whether the tenant wants rebuilds.
     """
 
     def __init__(
@@ -90,15 +91,15 @@ class ThemeSchedule(ABC):
         """Note that a rebuild was asked for now, by itself."""
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
-        """Tell whether a rebuild that is due is to be asked for."""
+        """Return whether to request a rebuild that is due."""
         return True
 
 
 class RebuildSchedule(ThemeSchedule):
-    """Asks for rebuilds of communities.
+    """Requests rebuilds of communities.
 
     Args:
-        changes: with ``threshold``, what says how much of a graph changed.
+        changes: with ``threshold``, measures how much of a graph changed.
         threshold: share of changed relationships below which a generation stays for an hour at least; 0: any change counts.
     """
 
@@ -117,7 +118,7 @@ class RebuildSchedule(ThemeSchedule):
         self._threshold = threshold
 
     async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
-        """Return those that were quiet for the delay, or not for `MOST_DELAYS` of them."""
+        """Return the tenants that were quiet for the delay, or not quiet for `MOST_DELAYS` delays."""
         longest = now - MOST_DELAYS * self._delay
         quiet_since, asked_before = now - self._delay, now - ASKED_AGAIN_AFTER
         return await self._catalogue.communities.due(quiet_since, asked_before, stale_since=longest, limit=limit)
@@ -127,7 +128,7 @@ class RebuildSchedule(ThemeSchedule):
         await self._catalogue.communities.asked(tenant)
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
-        """Tell whether enough has changed, or the generation is old enough that little is enough."""
+        """Return whether enough has changed, or the generation is so old that any change is enough."""
         if self._changes is None or self._threshold <= 0:
             return True
         pointer = await self._catalogue.communities.pointer(tenant)

@@ -17,7 +17,7 @@ STALLED_S = 60.0
 _LOOK_S = 0.25
 
 Say = Callable[[int, int], Awaitable[None]]
-"""Told how many of how many documents have ended; what it raises ends the wait."""
+"""Called with the number of finished documents and of all documents; an exception from it ends the wait."""
 
 
 async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> int:

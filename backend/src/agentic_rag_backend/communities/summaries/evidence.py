@@ -1,4 +1,4 @@
-"""Choose what a summary rests on: the central entities of a community and its most telling sentences."""
+"""Choose the evidence of a summary: the central entities of a community and its most informative sentences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.words import content_forms
 
 _COMFORTABLE_CHARACTERS = (40, 260)
 _SAME_SHARE = 0.6
-"""Share of words in common above which two sentences say the same."""
+"""Share of words in common above which two sentences count as repetitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +27,10 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CentralEntity:
-    """A member and its share in [0, 1] of the weight of all relationships inside the community, or of all mentions without any.
+    """A member and its share in [0, 1] of the weight of all relationships inside the community, or, without any, of all
+    mentions.
 
-    The first of ``passages`` says its name and is one that the community's fingerprint changes with; the others mention it.
+    The first of ``passages`` contains its name, and the community's fingerprint covers that passage; the others mention it.
     """
 
     id: str
@@ -41,9 +42,9 @@ class CentralEntity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """All that a summary is written from.
+    """The input of a summary.
 
-    ``entities`` are the most central members whose names are said in a passage, ``facts`` the sentences, both best first;
+    ``entities`` are the most central members with names that occur in a passage, ``facts`` the sentences, both best first;
     ``children`` the summaries of the next finer level; ``passages`` the number of passages behind the relationships inside.
     """
 
@@ -75,7 +76,7 @@ def central_entities(
 
 
 def merge_facts(facts: Iterable[Fact]) -> list[Fact]:
-    """Join facts of one wording: a sentence that says several relationships, or stands in several passages."""
+    """Merge facts of one wording: a sentence that states several relationships, or occurs in several passages."""
     merged: dict[str, Fact] = {}
     for fact in facts:
         wording = " ".join(fact.statement.split())
@@ -98,13 +99,14 @@ def telling_facts(
     limit: int,
     forms_of: Callable[[Fact], frozenset[str]] = _said,
 ) -> tuple[Fact, ...]:
-    """Return up to ``limit`` facts, best first: each names central entities that those before it left out.
+    """Return up to ``limit`` facts, best first: each names central entities that the earlier facts omit.
 
-    Greedy maximum coverage: what is covered already counts a quarter. Sentences that hang in the air ("He …"), are cut off, very
-    short or very long count less, and near repetitions are left out.
+    Greedy maximum coverage: an entity that is covered already counts a quarter. Sentences that depend on context ("He …"), are
+    cut
+    off, very short or very long count less, and near repetitions are left out.
 
     Args:
-        forms_of: the words of a fact that carry meaning, where they are known already.
+        forms_of: the words of a fact that carry meaning, if they are known already.
     """
     share = {entity.id: entity.share for entity in entities}
     left = [
@@ -133,7 +135,7 @@ def telling_facts(
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A fact with what is asked of it again and again: its words, how well it reads, and its shares of central entities."""
+    """A fact with values that are needed repeatedly: its words, its readability, and its shares of central entities."""
 
     fact: Fact
     forms: frozenset[str]
@@ -148,7 +150,7 @@ def _readability(statement: str) -> float:
     if leans_on_context(statement):
         value *= 0.5
     if not is_statement(statement):
-        # A heading, a row of a table, a list of those present: where nothing else is said, better than nothing.
+        # A heading, a row of a table, a list of names: useful only if there is no sentence.
         value *= 0.02
     return value
 

@@ -31,11 +31,11 @@ _NO_KEYWORDS = frozenset(
         "whole within without days hundred thousand million three four five seven eight nine ten twelve "
     )
 )
-"""Words that mark out no theme, however often its sentences say them."""
+"""Words that distinguish no theme, however often its sentences contain them."""
 _PROSE_CHARACTERS = 700
 _LISTED = 5
 _MIN_SHARE = 0.5
-"""Share of the most central entity's weight that another needs to stand in the name beside it."""
+"""Share of the most central entity's weight that another entity needs to join it in the name."""
 
 
 def extractive_summary(evidence: Evidence, term_weights: Mapping[str, float]) -> CommunitySummary:
@@ -63,8 +63,8 @@ def extractive_summary(evidence: Evidence, term_weights: Mapping[str, float]) ->
 def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
     """Return the one to three most central names.
 
-    Things of no known kind are taken only where nothing better is there, titles of documents, file names and code only where
-    not even those are.
+    Entities of no known kind are used only if nothing better exists; titles of documents, file names and code only if those are
+    missing too.
     """
     chosen: list[Label] = []
     pools = ([entity for entity in entities if suits(entity)] for suits in (_names_well, _reads_well))
@@ -80,9 +80,9 @@ def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
 
 
 def keywords(evidence: Evidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
-    """Return up to eight: central names beside ``names``, and the words that mark these facts out from all others.
+    """Return up to eight: central names not in ``names``, and the words that distinguish these facts from all others.
 
-    A word rests on the passages of the sentences that spell it as it is shown.
+    A word rests on the passages of the sentences that contain its displayed spelling.
     """
     title = {word.form for label in names for word in words(label.text)}
     further: list[Label] = []
@@ -122,19 +122,19 @@ def rating(passages: int) -> float:
 def _name(entity: CentralEntity) -> Label:
     name = " ".join(entity.name.split())
     if "-" in name and " " not in name and name == name.casefold() and entity.type != "code":
-        # a file's name is read as words; those who look whether a passage says it do so, too
+        # a file's name is read as words; the check whether a passage contains it does the same
         name = name.replace("-", " ").strip()
         name = name[:1].upper() + name[1:]
     return Label(name, entity.passages)
 
 
 def _names_well(entity: CentralEntity) -> bool:
-    """Tell whether a reader would call a theme by this name: as `_reads_well`, and of a known kind."""
+    """Return whether a name suits a theme: `_reads_well`, and of a known kind."""
     return _reads_well(entity) and (entity.type != "other" or len(entity.name.split()) > 1)
 
 
 def _reads_well(entity: CentralEntity) -> bool:
-    """Tell whether a name is short, capitalised and of letters: no date, no code and no file."""
+    """Return whether a name is short, capitalised and of letters: no date, no code and no file."""
     words = entity.name.split()
     spelled = entity.name.replace(" ", "").replace("'", "").replace("’", "").replace("-", "").replace(".", "").replace("&", "")
     return (

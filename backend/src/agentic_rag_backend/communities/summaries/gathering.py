@@ -25,9 +25,9 @@ from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 _ENTITIES = 12
 _CANDIDATES = 24
-"""Members that are looked at for those: what no passage here calls by its name is left out."""
+"""Members examined for these; members without a passage here that contains their name are left out."""
 _MENTIONS = 200
-"""Of what may be mentioned everywhere, as many are looked through for passages of different documents."""
+"""Mentions examined, of an entity with any number of them, for passages of different documents."""
 _RELATIONSHIPS = 60
 _FACTS = 24
 _PASSAGES = 3
@@ -86,9 +86,10 @@ class EvidenceGatherer:
         central: Sequence[Sequence[CentralEntity]],
         facts: Mapping[str, Sequence[Fact]],
     ) -> dict[str, tuple[CentralEntity, ...]]:
-        """Return the most central members of each whose names are said by a passage that the fingerprint changes with.
+        """Return each community's most central members whose names occur in a passage that the fingerprint covers.
 
-        So a summary that is used again still has it. What else mentions them comes after, to hold the name when that one goes.
+        So a reused summary still has that passage. Other passages that mention the members follow, to support the name if that
+        passage goes.
         """
         said, elsewhere = {}, {}
         for each, entities in zip(communities, central, strict=True):
@@ -115,7 +116,7 @@ class EvidenceGatherer:
         }
 
     def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
-        """Return passages that mean the entity, whatever they call it."""
+        """Return passages that refer to the entity by any name."""
         if not community.inside:
             return spread(self._mentions(entity))
         return spread(source for fact in facts if entity.id in fact.entity_ids for source in fact.sources)
@@ -128,7 +129,7 @@ class EvidenceGatherer:
 
     def _central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
         if not community.inside:
-            # nothing joins them but what mentions them: whoever is mentioned most is what they are about
+            # Only shared contexts join them: the most mentioned members are the most central ones.
             mentioned = [(member, member, float(len(self._knowledge.mentions.get(member, ())))) for member in community.members]
             return central_entities(community.members, self._knowledge.entities, mentioned, limit=len(community.members))
         pairs = {(min(e.source_id, e.target_id), max(e.source_id, e.target_id)) for e in community.inside}

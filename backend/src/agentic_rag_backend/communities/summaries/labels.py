@@ -1,4 +1,4 @@
-"""Which passages a name or a keyword rests on, and whether a passage says it."""
+"""The passages that support a name or a keyword, and the check whether a passage contains it."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def spread(supports: Iterable[Support]) -> tuple[Support, ...]:
 
 
 def told(passage: VisibleChunk, label: str) -> bool:
-    """Tell whether the passage, its document's title or a heading above it says the label, as they are now."""
+    """Return whether the passage, its document's title or a heading above it contains the label, in their current form."""
     return any(says(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.headings))

@@ -1,4 +1,4 @@
-"""Put summaries on record as they are written: what a model was paid for is not lost with the process."""
+"""Save each summary as soon as it is written, so that paid model output survives the end of the process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_AGAIN_S = 0.5
 
 @dataclass(slots=True)
 class Tally:
-    """What writing summaries came to, for a job's result; ``failed`` and ``rewritten`` name those that are new."""
+    """The totals of writing summaries, for a job's result; ``failed`` and ``rewritten`` name the new summaries."""
 
     written: int = 0
     reused: int = 0
@@ -36,7 +36,7 @@ class Tally:
             self.failed.append(id)
 
     def details(self) -> dict[str, Any]:
-        """Return what a generation's details say of it."""
+        """Return the totals for a generation's details."""
         return {
             "summaries_written": self.written,
             "summaries_reused": self.reused,
@@ -46,7 +46,7 @@ class Tally:
 
 
 def calls_and_tokens(usage: Usage) -> dict[str, int]:
-    """Return what a rebuild took of a model, or would."""
+    """Return the model usage of a rebuild, actual or estimated."""
     return {
         "model_calls": usage.calls,
         "model_calls_failed": usage.failed_calls,
@@ -64,10 +64,10 @@ async def write_recorded(
     look: Callable[[], Awaitable[None]],
     wait_for_model: Callable[[ModelUnavailable], Awaitable[bool]],
 ) -> list[Written]:
-    """Return what every writer wrote, each summary saved as soon as it is there. A model that is away is asked again.
+    """Return every writer's result; each summary is saved as soon as it is written. An unavailable model is asked again.
 
     Args:
-        look: called twice a second; what it raises ends the writers.
+        look: called twice a second; an exception from it ends the writers.
         wait_for_model: pauses before the next attempt; returns False once extractive summaries have to do.
     """
     found: dict[int, Written] = {}
@@ -93,14 +93,14 @@ def _model_away(written: Written) -> bool:
 
 
 async def _each_saved(tasks: Sequence[asyncio.Future[Written]], save: Save, look: Callable[[], Awaitable[None]]) -> list[Written]:
-    """Return what every task wrote. Whatever ends the wait cancels the tasks."""
+    """Return every task's result. Any exception during the wait cancels the tasks."""
     now = asyncio.get_running_loop().time
     looked = now()
     try:
         pending = set(tasks)
         while pending:
             done, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
-            # One that failed takes nothing away from those that ended beside it.
+            # A failed task must not lose the results of tasks that ended in the same wait.
             results = [task.result() for task in done if task.exception() is None]
             written = [result.summary for result in results if not _model_away(result)]
             if written:

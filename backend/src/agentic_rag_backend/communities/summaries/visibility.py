@@ -27,7 +27,7 @@ def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
 
 
 def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, VisibleChunk]) -> list[str]:
-    """Return the ids of the chunks by which labels may hold that none of the ``visible`` ones says."""
+    """Return the ids of further chunks that may support labels that no ``visible`` chunk contains."""
     return sorted(
         {
             support.chunk_id
@@ -41,17 +41,18 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
 
 
 def visible_sources(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> tuple[tuple[Support, ...], bool]:
-    """Return the visible passages behind prose and findings, of the versions shown now, and whether those are all."""
+    """Return the visible passages behind prose and findings, in the versions shown now, and whether all of them are visible."""
     behind = dict.fromkeys([*summary.sources, *(source for finding in summary.findings for source in finding.sources)])
     there = [each for each in behind if each.chunk_id in visible]
     return tuple(replace(each, version=visible[each.chunk_id].chunk.version) for each in there), len(there) == len(behind)
 
 
 def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> CommunitySummary:
-    """Withhold what does not hold any more.
+    """Withhold the statements that visible passages no longer support.
 
-    The prose holds while every passage it used is there, a finding likewise; a name or keyword while one of its passages is
-    there and says it, or, if it has none of its own, as long as the prose. A title that does not hold gives way to the names.
+    The prose and a finding stay while every passage they used is visible. A name or keyword stays while one of its passages is
+    visible and contains it, or, without passages of its own, as long as the prose stays. If the title goes, the names replace
+    it.
 
     Args:
         visible: by id, the chunks that the catalogue shows now.

@@ -55,7 +55,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A summary and what it cost. ``failure`` says why the extractive summary replaced the model's, if it did."""
+    """A summary and its cost. ``failure`` is the reason if the extractive summary replaced the model's."""
 
     summary: CommunitySummary
     usage: Usage = field(default_factory=Usage)
@@ -189,7 +189,7 @@ class Summariser:
 
 
 def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ...]:
-    """Everything the model was shown, since its prose may rest on any of it; of what says a name the first is enough."""
+    """Return every source shown to the model, since its prose may rest on any of them; one passage for each name is enough."""
     children = evidence.children
     shown = [source for fact in facts for source in fact.sources]
     shown += [source for child in children for source in child.sources]
@@ -199,7 +199,7 @@ def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ..
 
 
 def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
-    """Return a title or keyword with what says it of the evidence; where nothing does, it is the model's own, like the prose."""
+    """Return a title or keyword with the evidence that contains it; without any, the text is the model's own, like the prose."""
     said = [source for fact in facts if says(fact.statement, text) for source in fact.sources]
     named = [source for entity in evidence.entities if says(entity.name, text) for source in entity.passages]
     return Label(text, spread([*said, *named]))
