@@ -42,7 +42,9 @@ class QuestionSet:
 
 
 def evaluation_data(beside: Path) -> Path | None:
-    """Return the folder of evaluation data: from the environment, else ``shared/data`` beside the checkout; None if absent."""
+    """Return the folder of evaluation data: from the environment, otherwise ``shared/data`` next to the checkout; None if
+    absent.
+    """
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     folder = Path(named) if named else beside / "shared" / "data"
     return folder if folder.is_dir() else None
@@ -66,7 +68,7 @@ def load_passages(file: Path) -> tuple[Passage, ...]:
 
 
 def load_questions(path: Path) -> tuple[str, ...]:
-    """Return the questions of a JSON Lines file, or of ``questions.jsonl`` in a folder; other fields are not looked at.
+    """Return the questions of a JSON Lines file, or of ``questions.jsonl`` in a folder; other fields are ignored.
 
     Raises:
         InvalidRequest: there is no such file, or a line of it is no JSON object with a ``question``.

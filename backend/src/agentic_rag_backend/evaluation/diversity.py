@@ -1,4 +1,4 @@
-"""How varied results are over many questions: plain functions of what was returned."""
+"""The variety of results over many questions: plain functions of the results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.words import content_forms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What one question got, a place of ``ids``, ``documents`` and ``texts`` a result; communities and entities beside them."""
+    """The results of one question: one item of ``ids``, ``documents`` and ``texts`` for each, plus communities and entities."""
 
     ids: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinct:
-    """How many different things stood in how many places, and how many there are in all (None: not known)."""
+    """The number of different items in a number of places, and the number of all items (None: not known)."""
 
     distinct: int
     places: int

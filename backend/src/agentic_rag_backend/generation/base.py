@@ -21,7 +21,7 @@ EVENT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of a claim: ``kept`` says whether it enters the answer, ``supports`` what is cited under it."""
+    """A judged claim: ``kept`` is whether it enters the answer, ``supports`` are the passages cited under it."""
 
     claim: Claim
     kept: bool
@@ -31,7 +31,7 @@ class Judged:
 Judge = Callable[[Claim], Judged]
 """Decides whether a claim enters the answer, and with which citations; called with the claims of one answer in order."""
 Generator = Callable[[Sequence[Passage]], Judge]
-"""A way to turn what a model writes into an answer that rests on passages."""
+"""A function that turns a model's text into an answer that rests on passages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class CitationEvent:
 
 @dataclass(frozen=True, slots=True)
 class UsageEvent:
-    """What the model read and wrote."""
+    """The model's usage."""
 
     usage: Usage
 

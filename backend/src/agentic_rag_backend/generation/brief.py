@@ -1,4 +1,4 @@
-"""What an answer is written from, once everything is known that comes before the writing."""
+"""The input of the writing step: everything known before the writing."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_clai
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """How an answer is to be written.
+    """The instructions for writing an answer.
 
     Args:
-        retrieval: what was found, with the trace of all that was done.
+        retrieval: the passages found, with the trace of all steps.
         context: its passages are numbered; an answer rests on nothing else.
         answerable: chance in [0, 1] that they answer the question.
-        refusal: why nothing is to be written.
-        request: what the model is asked; None: ``text`` is the answer.
-        text: sentences with markers, written without the model; where there is a request, what stands in for a model that
-            fails before its first word.
+        refusal: the reason for writing no answer.
+        request: the request to the model; None: ``text`` is the answer.
+        text: sentences with markers, written without the model; with a request, it replaces a model that fails before its
+            first word.
         usage: of the model so far.
     """
 

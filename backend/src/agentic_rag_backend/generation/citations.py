@@ -101,10 +101,10 @@ class CitationChecker:
         self._unseen = max(self._rarity.values(), default=1.0)
 
     def check(self, claim: Claim) -> tuple[Support, ...]:
-        """Return what supports the claim, in the order of its markers; nothing where it does not hold.
+        """Return the passages that support the claim, in the order of its markers; none if the claim does not hold.
 
-        Markers of passages that do not exist, or that say nothing of the claim, are left out. A claim without markers,
-        or whose markers fail, is cited anew if one passage supports it strongly.
+        Markers of missing passages, or of passages that do not support the claim, are left out. A claim without markers,
+        or with failed markers only, is cited again if one passage supports it strongly.
         """
         forms = content_forms(claim.text)
         if not forms:
@@ -148,7 +148,7 @@ class CitationChecker:
         best = Support(held.passage, 0, 0, 0.0, frozenset())
         for window in sorted(held.windows, key=lambda window: (window.end - window.start, window.start)):
             covered = forms & window.forms
-            # The title says who "he" is: its words count where the window says the rest.
+            # The title resolves "he": its words count if the window covers the rest.
             covered = covered | (forms & title) if covered else covered
             score = self._share(forms, covered)
             # A second sentence must earn its place in the quote.
@@ -181,7 +181,7 @@ def _exact_span(claim: Sequence[Word], held: IndexedPassage) -> tuple[int, int] 
 
 
 def _contradicted(claim: str, quotes: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether the claim denies what the quotes affirm, or affirms what they deny."""
+    """Return whether the claim denies a statement of the quotes, or affirms a statement that they deny."""
     said = words(claim)
     if any(_negates(word) for word in said):
         return not any(_negates(word) for quote in quotes for word in quote)

@@ -1,4 +1,4 @@
-"""Read what a model wrote: sentences, the markers each carries, and what lies between them."""
+"""Parse a model's text: sentences, their markers, and the separators between them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.words import content_forms
 
 MOST_MARKERS = 20
-"""Markers of one sentence that are looked at; "[1-1000000]" is no way to make work."""
+"""Most markers read from one sentence, so that "[1-1000000]" makes no work."""
 _MARKER = re.compile(
     r"(?:(?<![ \t])[ \t]+)?(?:\[|【)\s*(?:\^|(?:passages?|sources?)\s+)?(\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*)\s*(?:\]|】)",
     re.IGNORECASE,
@@ -22,7 +22,7 @@ _OPEN_MARKER = re.compile(r"[\[【][^\]】]{0,60}\Z")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence without its markers. ``separator`` is what stood before it: a space, or line breaks and a list marker."""
+    """One sentence without its markers. ``separator`` is the text before it: a space, or line breaks and a list marker."""
 
     text: str
     markers: tuple[int, ...]
@@ -32,8 +32,8 @@ class Claim:
 def read_claims(text: str) -> list[Claim]:
     """Return the sentences of ``text`` in order.
 
-    A marker belongs to the sentence it stands in or directly after: "Said. [1] Next [2]." gives 1 to the first, 2 to the
-    second. Understood are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[passage 2]`` and ``【1】``. A sentence without
+    A marker belongs to the sentence that contains it or that it follows: "Said. [1] Next [2]." gives 1 to the first, 2 to the
+    second. Accepted forms are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[passage 2]`` and ``【1】``. A sentence without
     a word that carries meaning ("Yes.") is one claim with the next.
     """
     plain, found = _without_markers(text)
@@ -60,7 +60,7 @@ def read_claims(text: str) -> list[Claim]:
 
 
 class ClaimReader:
-    """Reads claims from a text that arrives in pieces; together they are those of the whole text."""
+    """Reads claims from a text that arrives in pieces; together they equal the claims of the whole text."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -69,11 +69,11 @@ class ClaimReader:
 
     @property
     def text(self) -> str:
-        """What has arrived so far."""
+        """Return the text so far."""
         return self._text
 
     def feed(self, piece: str) -> list[Claim]:
-        """Return the claims that ``piece`` completed: those after which another sentence has begun."""
+        """Return the claims that ``piece`` completed: claims with another sentence after them."""
         self._text += piece
         self._may_have_ended = self._may_have_ended or _MAY_END.search(piece) is not None
         if not self._may_have_ended or not any(character.isspace() for character in piece):
@@ -89,12 +89,12 @@ class ClaimReader:
         return fresh
 
     def finish(self) -> list[Claim]:
-        """Return the claims not given yet; the text has ended."""
+        """Return the remaining claims; the text has ended."""
         return read_claims(self._text)[self._given :]
 
 
 def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]:
-    """Return the text without markers, and where in it each stood with its numbers (position: end of what precedes)."""
+    """Return the text without markers, and each marker's numbers and position (the end of the text before it)."""
     pieces: list[str] = []
     found: list[tuple[int, tuple[int, ...]]] = []
     end = length = stripped = 0
@@ -110,7 +110,7 @@ def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]
         add(text[end : match.start()])
         end = match.end()
         if text[end : end + 1].isalnum():
-            # Without its marker "The [1]tide" would be one word, and not the one that was streamed.
+            # Without its marker "The [1]tide" would be one word, unlike the streamed text.
             add(" ")
         found.append((stripped, _numbers(match[1])))
     pieces.append(text[end:])

@@ -1,14 +1,14 @@
-"""How far an answer can be trusted, and when there is none: plain functions.
+"""The confidence of an answer, and the decision to refuse one: plain functions.
 
-Measured on MuSiQue and HotpotQA with the bundled embedder: each corpus asked its own 100 questions (answerable) and the
+Measured on MuSiQue and HotpotQA with the bundled embedder: each corpus answered its own 100 questions (answerable) and the
 other's 100 (not). Retrieval's relevance carries the decision (alone, at its best threshold: 94.5 % answered, 94.5 %
-refused); weighing it with the share of the question's words that the evidence covers, names and numbers double, gives
+refused). Weighing it with the share of the question's words that the evidence covers, names and numbers double, gives
 94.5 % and 95 % there, and 96 % and 92.5 % at ``ANSWER_MIN_CONFIDENCE`` = .35.
 
 A question that wants an account ("Why …", "What part does …") names little that one passage could cover, so the best
-passage says little about it. There the mean of the five nearest passages and themes decides: the eight theme questions of
-the examples have .31 to .60, 65 to 73 such questions of other corpora, asked of the examples, HotpotQA and MuSiQue, stay
-below .306, .31 and .30 in 95 % (the best passage's relevance: .30 to .54 against .28, .38 and .33).
+passage is a weak signal. There the mean of the five nearest passages and themes decides: the eight theme questions of
+the examples have .31 to .60. Of 65 to 73 such questions of other corpora, asked of the examples, HotpotQA and MuSiQue, 95 %
+stay below .306, .31 and .30 (the best passage's relevance: .30 to .54 against .28, .38 and .33).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbered evidence of an answer, made from what was retrieved under a budget of tokens."""
+"""The numbered evidence of an answer, built from retrieved passages and themes under a budget of tokens."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from agentic_rag_backend.domain.words import content_forms
 from agentic_rag_backend.models.llm.base import Evidence
 
 CHARACTERS_A_TOKEN = 4
-"""Estimate; the budget is a bound on cost, not on what the model can read."""
+"""Estimate; the budget limits cost, not the model's input."""
 MOST_FINDINGS_A_THEME = 4
 LATER_FINDING = 0.95
-"""What each further finding of a theme counts of the one before it."""
+"""Factor on the score of each further finding of a theme, relative to the finding before it."""
 MIN_FINDING_OVERLAP = 0.4
 """Least share of a finding's words that the sentence quoted for it must hold."""
 _EVEN = LevelWeights(0.5, 0.5)
@@ -45,7 +45,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class ThemeOutline:
-    """What a prompt says of a community; it is never cited."""
+    """A community's name and summary in a prompt; never cited."""
 
     name: str
     summary: str
@@ -53,7 +53,7 @@ class ThemeOutline:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an answer may rest on, best first, markers from 1."""
+    """The evidence of an answer, best first, markers from 1."""
 
     passages: tuple[Passage, ...]
     themes: tuple[ThemeOutline, ...] = ()
@@ -69,8 +69,8 @@ def theme_chunk_ids(retrieval: Retrieval, *, most: int = MOST_FINDINGS_A_THEME) 
 def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, budget_tokens: int) -> Context:
     """Return the passages of both levels that fit ``budget_tokens``, divided by the levels' weights.
 
-    What one level does not use the other may. A chunk that both levels name is one passage. A theme's passage is the
-    sentence of the chunk that says the finding, not the finding's own words: only documents are quoted.
+    One level may use the budget that the other leaves. A chunk that both levels name is one passage. A theme's passage is the
+    sentence of the chunk that states the finding, not the finding's own words: only documents are quoted.
     """
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
@@ -86,7 +86,7 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
 
 
 def passages_of(retrieval: Retrieval) -> tuple[Hit, ...]:
-    """Return the passages that an answer may rest on: those found, else those behind the themes."""
+    """Return the passages that an answer may rest on: the retrieved ones, otherwise the passages behind the themes."""
     return retrieval.hits or (retrieval.backing.hits if retrieval.backing is not None else ())
 
 
@@ -110,7 +110,9 @@ def _high_passages(
 def theme_passages(
     theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, most: int = MOST_FINDINGS_A_THEME
 ) -> list[Passage]:
-    """Return the sentences that say the theme's first ``most`` findings, falling from ``score``; only visible chunks say any."""
+    """Return the sentences that state the theme's first ``most`` findings, with scores falling from ``score``; visible chunks
+    only.
+    """
     passages: list[Passage] = []
     for finding in theme.findings[:most]:
         held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
@@ -123,7 +125,7 @@ def theme_passages(
 
 
 def _said_in(statement: str, chunk: VisibleChunk, score: float) -> Passage | None:
-    """Return the sentence of the chunk that says most of the statement, or None if none says enough of it."""
+    """Return the sentence of the chunk that covers most of the statement; None if no sentence covers enough of it."""
     wanted = content_forms(statement)
     title = content_forms(chunk.document_title)
     best: tuple[float, int, int] = (0.0, 0, 0)
@@ -138,7 +140,7 @@ def _said_in(statement: str, chunk: VisibleChunk, score: float) -> Passage | Non
 
 
 def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, theme: bool = False) -> Passage:
-    """Return a span of a chunk as a passage that has no number yet."""
+    """Return a span of a chunk as a passage without a number."""
     chunk = visible.chunk
     return Passage(
         marker=0,
@@ -168,7 +170,7 @@ def _within(passages: Sequence[Passage], characters: int) -> list[Passage]:
 
 
 def _merged(passages: Sequence[Passage]) -> list[Passage]:
-    """Join passages of one chunk, and drop those whose words stand in a longer one already."""
+    """Join passages of one chunk, and drop passages that a longer one contains."""
     kept: list[Passage] = []
     for passage in sorted(passages, key=lambda passage: -len(passage.text)):
         twin = next((index for index, held in enumerate(kept) if passage.text in held.text), None)

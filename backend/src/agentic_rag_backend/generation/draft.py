@@ -29,7 +29,7 @@ class Draft:
         return "".join(self._texts)
 
     def add(self, claims: Iterable[Claim]) -> list[CitationEvent | TokenEvent]:
-        """Judge claims and return what is new, citations before the sentence that carries their marker."""
+        """Judge claims and return the new events, citations before the sentence that carries their marker."""
         events: list[CitationEvent | TokenEvent] = []
         for claim in claims:
             judged = self.judge(claim)

@@ -1,4 +1,4 @@
-"""Generators by name: which of a model's sentences enter an answer, and what is cited under each."""
+"""Generators by name: each decides which of a model's sentences enter an answer, and which passages are cited."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentic_rag_backend.generation.context import Passage
 
 
 def attributed(passages: Sequence[Passage]) -> Judge:
-    """Check every sentence (see `citations`). One that does not hold is left out, or cited again where a passage says it."""
+    """Check every sentence (see `citations`). A sentence that fails is left out, or cited again if a passage supports it."""
     checker = CitationChecker(passages)
 
     def judge(claim: Claim) -> Judged:

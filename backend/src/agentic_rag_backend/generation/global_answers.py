@@ -1,7 +1,7 @@
-"""Answers to corpus-wide questions: partial answers from themes, scored; those that help are merged into one answer.
+"""Answers to corpus-wide questions: partial answers from themes are scored, and the useful ones are merged into one answer.
 
-Map: `partial_answers` by the cheap model, or `overview` where there is none or every call of it failed. Reduce: one call of
-the answer's own model over the best points and the passages behind them. Where no point is left, or the best of them is below
+Map: `partial_answers` by the cheap model, or `overview` without a model or after every call of it failed. Reduce: one call of
+the answer's own model over the best points and the passages behind them. If no point is left, or the best is below
 ``ANSWER_MIN_CONFIDENCE``, the answer is a refusal and no further call is made.
 """
 
@@ -75,7 +75,7 @@ class GlobalAnswers:
         self._options = options
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
-        """Make partial answers of the themes found and say how the answer is to be written from them."""
+        """Make partial answers of the themes found; return the brief for writing the answer from them."""
         ids = theme_chunk_ids(retrieval, most=MOST_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
@@ -104,7 +104,7 @@ class GlobalAnswers:
         if answerable < self._options.min_confidence and (by_model or not of_all):
             return replace(brief, refusal="below_confidence")
         if not self._calls.possible and asked_for(query.text) in _FACTS:
-            # Near sentences are an account, but no fact: the extractive model says whether one of them has it.
+            # Near sentences make an account, but not a fact: the extractive model decides whether one of them has it.
             return replace(brief, request=_of_fact(query.text, context))
         if not by_model or self._allowed(query) <= retrieval.usage.calls + spending.begun:
             return brief
@@ -182,10 +182,11 @@ def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], C
 
 
 def _answerable(scores: Sequence[float], *, by_model: bool) -> float:
-    """Return the chance that the answer is there: what the model says of the best point, or how near the five nearest are.
+    """Return the chance that the evidence answers: the model's score of the best point, or the similarity of the five nearest.
 
-    Without a model, of the eight theme questions of the examples seven are above the bound, and of 21 of the podcasts', asked
-    of the examples, none.
+    Without a model, seven of the eight theme questions of the examples are above the bound; of 21 of the podcasts' questions,
+    asked
+    of the examples, none is.
     """
     if not scores:
         return 0.0

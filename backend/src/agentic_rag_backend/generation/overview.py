@@ -1,7 +1,7 @@
-"""A corpus-wide answer without a model: of each theme the sentence that says most of what is asked, the best of them together.
+"""A corpus-wide answer without a model: from each theme the sentence that covers most of the question; the best are merged.
 
-The same steps as with a model: every theme gives a partial answer with a score, a score of nothing is dropped, and the rest is
-merged without saying anything twice. Sentences are the documents' own, from the passages that the themes' findings rest on.
+The steps equal those with a model: every theme gives a partial answer with a score, a score of zero is dropped, and the rest is
+merged without repetition. Sentences are the documents' own, from the passages that the themes' findings rest on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WORDS_SHARE = 0.35
 MIN_COSINE = 0.15
 """A sentence that is farther from the question than this is no partial answer."""
 LEANING = 0.85
-"""What is left of a sentence that begins with "He …" or "This …"."""
+"""Factor on the score of a sentence that begins with "He …" or "This …"."""
 REDUNDANCY = 0.25
 SAME_DOCUMENT = 0.1
 KEPT_SHARE = 0.7
@@ -61,10 +61,10 @@ class _Sentence:
 async def overview(
     question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], embedder: Embedder, *, of_all: bool = False
 ) -> PartialAnswers:
-    """Return one sentence of each theme that says something of the question, chosen to be read together.
+    """Return one sentence of each theme that is relevant to the question, chosen to be read together.
 
     Args:
-        of_all: the question is about everything, so that nothing is near to it: each theme tells what is central to it.
+        of_all: the question is about everything, so that no sentence is similar to it: each theme gives its central sentences.
     """
     found = _central(themes, visible) if of_all else _statements(question, themes[:MOST_THEMES], visible)
     if not found:
@@ -88,7 +88,7 @@ async def overview(
 
 
 def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_Sentence]:
-    """Return the statements of each theme's passages that say most of the question's words, some of each theme."""
+    """Return the statements of each theme's passages that cover most of the question's words, some of each theme."""
     weights = question_weights(question, Asked.THEME)
     found = [
         (number, passage, _asked_words(weights, content_forms(passage.text)))
@@ -126,7 +126,7 @@ def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> 
 
 
 def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_Sentence]:
-    """Return the sentences that say the first findings of the best documented themes."""
+    """Return the sentences that state the first findings of the best documented themes."""
     found: list[_Sentence] = []
     for number, theme in enumerate(themes[:MOST_THEMES]):
         said = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_A_THEME) if is_statement(each.text)]
@@ -135,7 +135,7 @@ def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) ->
 
 
 def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
-    """Choose by falling worth: of the question, unlike what is chosen, of another document."""
+    """Choose by falling value: relevance to the question, difference from the chosen sentences, another document."""
     chosen: list[int] = []
     documents: Counter[str] = Counter()
     best = max((found[index].worth for index in near), default=0.0)

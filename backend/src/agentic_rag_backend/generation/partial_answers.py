@@ -1,7 +1,7 @@
-"""Partial answers: what a few themes contribute to a corpus-wide question, each scored, each resting on passages.
+"""Partial answers: the contributions of a few themes to a corpus-wide question, each scored, each resting on passages.
 
 The map half of map and reduce (after GraphRAG's global search, Edge et al. 2024), with two differences: a statement is kept
-only if the passages that it names say it, and themes are packed into as few calls as their tokens need.
+only if the passages that it names support it, and themes are packed into as few calls as their tokens need.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class ToldTheme:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One statement of a partial answer with the passages that say it; ``score`` above 0, at most 100."""
+    """One statement of a partial answer with the passages that support it; ``score`` above 0, at most 100."""
 
     statement: str
     passages: tuple[Passage, ...]
@@ -179,7 +179,7 @@ async def _ask(
 
 
 def _checked(item: Mapping[str, Any], score: float, checker: CitationChecker) -> Point | None:
-    """Return the point, or None where no passage says it."""
+    """Return the point, or None if no passage supports it."""
     # A marker inside the statement would pass for one of ours.
     claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
     statement = " ".join(claim.text for claim in claims)

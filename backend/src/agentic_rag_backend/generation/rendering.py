@@ -13,7 +13,7 @@ _HISTORY_CHARACTERS = 8_000
 
 
 def render(prompt: Prompt, question: str, context: Context, history: Sequence[Message] = ()) -> tuple[Message, ...]:
-    """Return the messages. Text of documents and of the question stands in the last ``user`` turn only, fenced."""
+    """Return the messages. Text of documents and of the question is in the last ``user`` turn only, fenced."""
     passages = "\n".join(
         fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title}) for passage in context.passages
     )

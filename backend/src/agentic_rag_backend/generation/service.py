@@ -35,7 +35,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 REQUIRED_PLACEHOLDERS = ("passages", "question")
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
-"""What a prompt of an answer may contain, and of that what it must."""
+"""Placeholders that an answer's prompt may contain, and the required ones among them."""
 MOST_HISTORY = 20
 FALLBACK_SHARE = 0.75
 """Of a request's time, after which the model that writes its answer counts as failed."""
@@ -82,7 +82,7 @@ class _Plan:
 
 @dataclass(frozen=True, slots=True)
 class _Ending:
-    """How an answer ended: ``refusal`` says why there is none."""
+    """The end of an answer: ``refusal`` is the reason if there is no answer."""
 
     refusal: Refusal | None
     confidence: float
@@ -91,12 +91,12 @@ class _Ending:
 
 
 class AnswerService:
-    """Answers from retrieved passages. A refusal has ``grounded`` False, no citations and says so in plain words.
+    """Answers from retrieved passages. A refusal has ``grounded`` False, no citations and a plain text.
 
-    ``fallback`` writes where the model fails; the trace of the answer's retrieval then says so (`writing`).
+    If the model fails, ``fallback`` writes, and the trace of the answer's retrieval records it (`writing`).
 
     Refused before a model is called: nothing was retrieved, or its confidence (see `confidence`) is below
-    ``min_confidence``. Refused after: the model says that the documents do not answer, or no sentence of it held.
+    ``min_confidence``. Refused after: the model replies that the documents do not answer, or no sentence of it held.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class AnswerService:
         model: str | None = None,
         temperature: float | None = None,
     ) -> Answer:
-        """Answer from both levels of what was retrieved already; None takes the installation's dual-level choice.
+        """Answer from both levels of an existing retrieval; None takes the installation's dual-level choice.
 
         Raises:
             InvalidRequest: ``prompt`` (a prompt's text, see `prompts.parse`) lacks ``{{passages}}`` or ``{{question}}``.
@@ -218,7 +218,7 @@ class AnswerService:
             for event in _refused(plan, writing.retrieval, draft, ending):
                 yield event
             return
-        # A sentence that failed lowers the confidence of the others, but what was checked and sent is not taken back.
+        # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
         sure = max(confidence(brief.answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
         yield UsageEvent(writing.usage)
         yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
@@ -268,7 +268,9 @@ class AnswerService:
 
 
 def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> float:
-    """Return the chance that the evidence answers; of an account, the better of what one passage and what many say."""
+    """Return the chance that the evidence answers; for an account, the better estimate of the best passage and of many
+    passages.
+    """
     relevance = max(retrieval.relevance, retrieval.backing.relevance if retrieval.backing is not None else 0.0)
     by_passage = answerability(relevance, question_coverage(question, texts))
     if asked_for(question) is not Asked.THEME:
@@ -278,10 +280,10 @@ def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> fl
 
 
 def _require_whole(retrieval: Retrieval) -> None:
-    """Refuse to say that the documents do not answer where a store that did not answer may hide what does.
+    """Refuse to report "not answered" while a failed store may hide the answer.
 
     Raises:
-        StoreUnavailable: naming what was not read.
+        StoreUnavailable: naming the parts that were not read.
     """
     if retrieval.trace.hidden:
         reasons = "; ".join(dict.fromkeys(retrieval.trace.hidden))

@@ -1,7 +1,7 @@
-"""Have an answer written: by the model, or by what stands in for one that fails.
+"""Write an answer: with the model, or with a fallback if the model fails.
 
-Sentences are checked while they arrive. A model that fails before a sentence held is replaced: by the text that the brief
-brings, or by a second model that needs no network. One that breaks off after a sentence held leaves what was checked.
+Sentences are checked while they arrive. A model that fails before a sentence held is replaced: by the text of the brief,
+or by a second model that needs no network. If a model breaks off after a sentence held, the checked sentences stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Mod
 _log = structlog.get_logger(__name__)
 
 EXTRACTIVE = "extractive"
-"""What an answer that no model wrote names as its model."""
+"""Model name of an answer that no model wrote."""
 _REFUSAL = content_forms(NOT_ANSWERED)
 Sentences = AsyncGenerator[CitationEvent | TokenEvent, None]
 
@@ -57,13 +57,13 @@ class Writing:
         self.model = EXTRACTIVE
         self.usage = brief.usage
         self.refuses = False
-        """Whether the reply says that the documents do not answer."""
+        """Whether the reply states that the documents do not answer."""
 
     async def sentences(self, draft: Draft) -> Sentences:
         """Yield citations and sentences as ``draft`` accepts them.
 
         Raises:
-            ModelUnavailable: the model failed and nothing stands in for it.
+            ModelUnavailable: the model failed and there is no fallback.
         """
         if self._brief.request is None:
             async for event in self._read(_said(self._brief.text), draft):
@@ -90,11 +90,11 @@ class Writing:
                 yield event
 
     def _replaceable(self, draft: Draft) -> bool:
-        """Tell whether something stands in for the model; a text of the brief does so only where nothing was sent."""
+        """Return whether a fallback exists; the brief's text counts only while nothing was sent."""
         return self._writers.fallback is not None or bool(self._brief.text and not draft.kept)
 
     async def _stand_in(self, request: ModelRequest, draft: Draft) -> Sentences:
-        # What the model wrote before is no part of this answer.
+        # The failed model's text is no part of this answer.
         draft.dropped.clear()
         self.model = EXTRACTIVE
         fallback = self._writers.fallback
@@ -103,7 +103,7 @@ class Writing:
             yield event
 
     async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield what the model writes, within its time."""
+        """Yield the model's text, within its time."""
         patience_s = self._writers.patience_s if self._writers.fallback is not None else None
         deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
         started = time.perf_counter()
@@ -134,7 +134,7 @@ class Writing:
         self._refusal(Claim(reader.text, ()))
 
     def _refusal(self, claim: Claim) -> bool:
-        """Tell whether a claim is the sentence of refusal, and note what the reply is made of."""
+        """Return whether a claim is the refusal sentence, and record whether the reply refuses or cites."""
         self._cites = self._cites or bool(claim.markers)
         refuses = content_forms(claim.text) == _REFUSAL
         self.refuses = self.refuses or refuses

@@ -1,7 +1,7 @@
-"""Which entity each name of a document means: names to ids, once a document.
+"""Entity resolution: maps the names of a document to entity ids.
 
-The decision is made per document, from its own aliases first, then from what the tenant's graph holds. It reads the graph
-once and decides purely; the ids of new entities follow from tenant, name and type, so the same document again gives the
+The decision is made per document, first from its own aliases, then from the tenant's graph. It reads the graph
+once and decides purely. The ids of new entities derive from tenant, name and type, so the same document gives the
 same ids.
 """
 
@@ -32,15 +32,15 @@ _LOCATED = frozenset({"organisation", "place"})
 
 
 def coarse_type(type_: str) -> str:
-    """Return the type by which entities are told apart; undecided ones are all ``other``."""
+    """Return the type for distinguishing entities; undecided types are all ``other``."""
     return UNTYPED if type_ in _UNDECIDED else type_
 
 
 def compatible(one: str, other: str) -> bool:
-    """Tell whether two mentions of one name may be one thing, going by their types.
+    """Return whether the types of two mentions of one name allow one entity.
 
-    Undecided types fit every one but dates and code; organisations and places are often told apart by context only
-    ("at Cambridge", "Cambridge said"), so they fit each other.
+    Undecided types fit every type except dates and code. Often only context distinguishes organisations from places
+    ("at Cambridge", "Cambridge said"), so these two fit each other.
     """
     a, b = coarse_type(one), coarse_type(other)
     if a == b or {a, b} == _LOCATED:
@@ -50,7 +50,7 @@ def compatible(one: str, other: str) -> bool:
 
 @dataclass(slots=True)
 class Group:
-    """The names that mean one thing within one document; ``aliases`` are those that hold outside of it, too."""
+    """The names of one entity within one document; ``aliases`` also hold outside of it."""
 
     key: str
     texts: Counter[str] = field(default_factory=Counter)
@@ -78,7 +78,7 @@ class Resolver:
     async def resolve(
         self, tenant: TenantId, document_id: str, version: int, title: str, extractions: Sequence[Extraction]
     ) -> DocumentKnowledge:
-        """Return what version ``version`` of the document says, with every name resolved to an entity id."""
+        """Return the knowledge of version ``version`` of the document, with every name resolved to an entity id."""
         require_tenant(tenant)
         groups, owner = group_names(extractions)
         keys = sorted({key for group in groups.values() for key in (group.key, *group.aliases)})
@@ -130,7 +130,7 @@ def group_names(extractions: Sequence[Extraction]) -> tuple[dict[str, Group], di
 
 
 def is_local(name: str, alias: str) -> bool:
-    """Tell whether ``alias`` is only a part of ``name``, such as a surname: then it holds in its own document alone.
+    """Return whether ``alias`` is only a part of ``name``, such as a surname. Such an alias holds in its own document only.
 
     A title without its disambiguator ("Rome" of "Rome (film)") is a name everywhere.
     """
@@ -141,7 +141,7 @@ def is_local(name: str, alias: str) -> bool:
 
 
 def entity_id(tenant: TenantId, document_id: str, group: Group, known: Mapping[str, Sequence[Entity]]) -> str:
-    """Return the id of the entity that ``group`` means: a known one that fits, else the one that follows from its name."""
+    """Return the id of ``group``'s entity: a known entity that fits, otherwise the id derived from its name."""
     found = _known(group, known)
     if found is not None:
         return found.id

@@ -2,7 +2,7 @@
 
 A file starts with a header between ``---`` lines (``name``, ``version``, ``description``) and has two sections,
 ``# System`` and ``# User``. Placeholders are written ``{{name}}``. Document text is untrusted: it enters a prompt only
-through `fence`, inside a ``user`` turn, and the instructions say that what is fenced is data.
+through `fence`, inside a ``user`` turn, and the instructions declare fenced text to be data.
 """
 
 from agentic_rag_backend.prompts.loader import Prompt, built_in, built_in_names, fence, parse, read_file

@@ -1,1 +1,1 @@
-"""What a person hands in: files that paths name, rows of tables, and which of them say the same."""
+"""Sources of documents: files named by paths, rows of tables, and the detection of similar documents."""

@@ -13,9 +13,11 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
 SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
-"""What is taken from folders and patterns; `ingestion.parsing.registry` decides what is read (a test compares the two)."""
+"""Suffixes taken from folders and patterns; `ingestion.parsing.registry` decides which files are parsed (a test compares the
+two).
+"""
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
-"""Files whose rows are documents; taken from folders and patterns where it is said which column is the text."""
+"""Files whose rows are documents; taken from folders and patterns if the text column is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +42,12 @@ class Found:
 
 
 class Walk:
-    """The files that ``paths`` name: files, folders with all they hold, patterns such as ``notes/**/*.md``.
+    """The files that ``paths`` name: files, folders with all their content, patterns such as ``notes/**/*.md``.
 
     A key is the path below the given folder (or below the fixed part of a pattern) with ``/``; a file's own is its name.
-    Handing in a folder again therefore meets the same documents. Hidden files and folders are left out, links to folders
-    are not followed. Each iteration walks anew, in the same order; of folders, the names in one and those above it are held
-    at a time, of patterns all paths.
+    Submitting a folder again therefore matches the same documents. Hidden files and folders are left out, links to folders
+    are not followed. Each iteration walks the paths again, in the same order. It holds in memory the names in one folder and in
+    the folders above it, and all paths of a pattern.
 
     Args:
         key: of a single file.
@@ -124,14 +126,14 @@ class Walk:
 
 
 def find_sources(paths: Sequence[str], *, key: str | None = None) -> Found:
-    """Return the files that ``paths`` name, all at once; `Walk` says what they are and raises."""
+    """Return all files that ``paths`` name; `Walk` documents them and its errors."""
     walk = Walk(paths, key=key)
     sources = tuple(walk)
     return Found(sources, walk.skipped)
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Yield what a folder holds, in the order of names; no folder is open meanwhile."""
+    """Yield a folder's content in the order of names; no folder stays open during iteration."""
     try:
         with os.scandir(folder) as entries:
             named = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)

@@ -1,4 +1,4 @@
-"""Documents as they are read, one after the other: files whole, tables row by row, each compared with those before."""
+"""Reads documents one after the other: files whole, tables row by row, each compared with the earlier ones."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """What was read of one document, or why it was not.
+    """The content of one document, or the problem that prevented reading it.
 
     Attributes:
         row: its row, from 1; None for a file of its own.
@@ -48,7 +48,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much there is to read, told without reading it."""
+    """The amount to read, measured without reading it."""
 
     files: int
     size: int
@@ -57,10 +57,10 @@ class Extent:
 
 
 def survey(walk: Walk, columns: Columns | None) -> Extent:
-    """Walk once, look at the beginning of each table, and add up sizes.
+    """Walk once, read the beginning of each table, and add up sizes.
 
     Raises:
-        InvalidRequest: a path names nothing, keys collide, or a table has not the columns.
+        InvalidRequest: a path names nothing, keys collide, or a table lacks the columns.
     """
     files = size = 0
     has_tables = False
@@ -78,11 +78,11 @@ def survey(walk: Walk, columns: Columns | None) -> Extent:
 
 
 class Reader:
-    """Reads sources in order. A key that occurs again is a problem of its document: it would replace the one before.
+    """Reads sources in order. A repeated key is a problem of its document: it would replace the earlier one.
 
     Args:
         columns: of tables; without, tables are not read.
-        finder: told of every document that was read.
+        finder: receives every document that was read.
     """
 
     def __init__(self, sources: Iterable[Source], columns: Columns | None = None, finder: DuplicateFinder | None = None) -> None:

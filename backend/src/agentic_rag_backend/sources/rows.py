@@ -27,12 +27,12 @@ _MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Which columns say what.
+    """The columns of a table and their roles.
 
     Args:
         key: None makes the key of the file's and the row's number, ``orders.csv#17``.
         metadata: kept with the document; an empty cell or null is left out.
-        delimiter: of CSV; None looks at the beginning of the file for one of `DELIMITERS`.
+        delimiter: of CSV; None searches the beginning of the file for one of `DELIMITERS`.
     """
 
     text: str
@@ -68,14 +68,14 @@ class BadRow:
 
 
 class _Bad(ValueError):
-    """What is wrong with a row."""
+    """The error in a row."""
 
 
 def check_table(path: Path, columns: Columns | None) -> None:
-    """Look at the beginning of a table: are the columns there?
+    """Read the beginning of a table and check that the columns exist.
 
     Raises:
-        InvalidRequest: they are not, or it is not said which is the text; the message lists those found.
+        InvalidRequest: they do not, or the text column is not given; the message lists the columns found.
         OSError: the file cannot be read.
     """
     if is_lines(path):
@@ -162,7 +162,7 @@ def _kind(value: Any) -> str:
 
 
 _Values = tuple[int, Mapping[str, Any] | str, int]
-"""Number, the row's values or what is wrong with it, size."""
+"""Number, the row's values or its error, size."""
 
 
 def _line_values(path: Path) -> Iterator[_Values]:
@@ -267,7 +267,9 @@ def _names(header: Sequence[str]) -> list[str]:
 
 
 def _delimiter(path: Path, given: str | None) -> str:
-    """Return the delimiter: as given, a tab for TSV, else the one that cuts the beginning into most columns evenly."""
+    """Return the delimiter: the given one, a tab for TSV, otherwise the one that splits the beginning into the most even
+    columns.
+    """
     if given is not None:
         return given
     if path.suffix.lower() == ".tsv":

@@ -1,4 +1,4 @@
-"""Which documents say the same as an earlier one, or nearly: MinHash sketches of their words.
+"""Finds documents equal or similar to an earlier one: MinHash sketches of their words.
 
 The Jaccard similarity of two texts' sets of shingles (five words in a row) is the probability that a random order of all
 shingles puts the same one first in both: Broder, "On the resemblance and containment of documents", 1997. A sketch keeps
@@ -95,7 +95,7 @@ def similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
 
 
 class DuplicateFinder:
-    """Compares each document with those before it; of the pairs it finds, the first ``listed`` are kept, all are counted."""
+    """Compares each document with the earlier ones; keeps the first ``listed`` pairs and counts all."""
 
     def __init__(self, *, listed: int, most: int = MAX_COMPARED) -> None:
         self.pairs: list[Duplicate] = []

@@ -1,4 +1,4 @@
-"""What a process reports about itself: log events (`logs`) and figures for Prometheus (`metrics`)."""
+"""Telemetry of a process: log events (`logs`) and metrics for Prometheus (`metrics`)."""
 
 from agentic_rag_backend.telemetry.logs import configure_logging
 

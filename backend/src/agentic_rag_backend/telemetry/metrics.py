@@ -91,12 +91,12 @@ def count_request(method: str, route: str, status: int, duration_s: float) -> No
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCall:
-    """One request that was sent to a model, whatever came of it.
+    """One request that was sent to a model, with any outcome.
 
     Args:
         model: its name as the request gave it.
-        purpose: what it was for, such as the prompt's name without its version, or ``embedding``.
-        duration_s: None where nobody measured it.
+        purpose: such as the prompt's name without its version, or ``embedding``.
+        duration_s: None if it was not measured.
     """
 
     model: str

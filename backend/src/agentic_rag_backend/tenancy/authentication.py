@@ -27,7 +27,7 @@ def secret_hash(secret: str) -> str:
 
 
 class Authenticator:
-    """Turns secrets into principals; reads the directory anew each time, so that a revoked key is useless at once."""
+    """Turns secrets into principals; reads the directory at every call, so that a revoked key is useless at once."""
 
     def __init__(self, directory: TenantDirectory, *, operator_key: str | None) -> None:
         self._directory = directory
@@ -40,16 +40,16 @@ class Authenticator:
         return hmac.compare_digest(secret_hash(secret), self._operator_hash)
 
     async def authenticate(self, secret: str | None, *, acting_for: str | None = None) -> Principal:
-        """Return who holds ``secret``.
+        """Return the holder of ``secret``.
 
         Args:
-            acting_for: a tenant id that only the operator may name; others who send one are refused.
+            acting_for: a tenant id that only the operator may name; other callers that send one are refused.
 
         Raises:
-            Unauthenticated: no key, or one that nobody holds.
+            Unauthenticated: no key, or an unknown one.
             Forbidden: the tenant is suspended, or a tenant's key names another tenant.
             NotFound: the operator names a tenant that does not exist.
-            InvalidRequest: the operator names none where one is needed.
+            InvalidRequest: the operator names none although one is needed.
         """
         if not secret:
             raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")

@@ -1,4 +1,4 @@
-"""Feature flags: what is on for a tenant, and where that comes from."""
+"""Feature flags: their values for a tenant, and the source of each value."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RAPTOR_AUTO_UPDATE = "RAPTOR_AUTO_UPDATE"
 
 @dataclass(frozen=True, slots=True)
 class FlagDefault:
-    """A flag's value for tenants that set none; ``source`` says whether the environment or the code decided it."""
+    """A flag's value for tenants that set none; ``source`` is the environment or the code's default."""
 
     value: FlagValue
     source: Literal["default", "environment"]
@@ -40,7 +40,7 @@ class Flag:
 
 
 class Features:
-    """Combines the deployment's defaults with what a tenant has set; holds nothing of any tenant."""
+    """Combines the deployment's defaults with a tenant's own flags; holds no tenant's data."""
 
     def __init__(self, defaults: Mapping[str, FlagDefault]) -> None:
         self._defaults = dict(defaults)
@@ -67,7 +67,7 @@ class Features:
         """Return ``changes`` if each is a known flag with a value of its kind or null (null: back to the default).
 
         Raises:
-            InvalidRequest: naming the flag, what is known and the value.
+            InvalidRequest: naming the flag, the known values and the given value.
         """
         if not changes:
             raise InvalidRequest(f"name at least one flag; known are {', '.join(self._defaults)}")

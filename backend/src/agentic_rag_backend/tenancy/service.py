@@ -26,7 +26,7 @@ DELETED_WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """What was removed of a deleted tenant, by store and table; not ``done``: the rest goes by itself."""
+    """The numbers removed of a deleted tenant, by store and table; not ``done``: the rest is removed in the background."""
 
     done: bool
     counts: Mapping[str, int]
@@ -71,10 +71,10 @@ class TenantService:
         return await self._directory.tenants(limit=limit, cursor=cursor)
 
     async def delete(self, tenant: TenantId, *, within_s: float = DELETED_WITHIN_S) -> Removal:
-        """Refuse the tenant's requests at once and remove everything that it has in every store.
+        """Refuse the tenant's requests at once and remove all its data from every store.
 
         Args:
-            within_s: seconds that this waits for; a removal that takes longer, or that a store interrupts, goes on by itself.
+            within_s: seconds that this waits for; a removal that takes longer, or that a store interrupts, continues by itself.
 
         Raises:
             NotFound: there is no such tenant.
@@ -108,7 +108,7 @@ class TenantService:
         return IssuedKey(key, secret)
 
     async def issue_first_key(self, tenant: TenantId, *, name: str) -> IssuedKey | None:
-        """Create the key with every right that a tenant gets once; None where any process did so before, whatever became of it.
+        """Create a tenant's first key, which has every right; None if any process did so before, even if that key was revoked.
 
         Raises:
             NotFound: there is no such tenant.

@@ -1,4 +1,4 @@
-"""What every blob store must do: run `CHECKS` against an adapter, each on a fresh, empty store.
+"""Contract of every blob store: run `CHECKS` against an adapter, each on a fresh, empty store.
 
 A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_blob_store.py`` shows how
 to run them, and that stores with planted faults fail them.
@@ -62,7 +62,7 @@ async def strange_keys_stay_apart(store: BlobStore) -> None:
 
 
 async def what_is_missing_is_not_found(store: BlobStore) -> None:
-    """Reading raises, deleting tells."""
+    """Reading a missing blob raises, deleting it returns False."""
     await _raises(NotFound, store.get(A, "d/1"), "a blob that was never put")
     _equal(await store.delete(A, "d/1"), False)
     await store.put(A, "d/1", b"x")
@@ -99,7 +99,7 @@ async def every_method_wants_a_tenant(store: BlobStore) -> None:
 
 
 async def keys_are_listed_by_age(store: BlobStore) -> None:
-    """Those of one tenant, as they were given; not what was stored later."""
+    """A tenant's own keys, unchanged; no blobs stored later."""
     later = datetime.now(UTC) + timedelta(days=1)
     for key in STRANGE:
         await store.put(A, key, b"x")
@@ -132,7 +132,7 @@ async def what_is_missing_is_told(store: BlobStore) -> None:
 
 
 async def tenants_are_listed(store: BlobStore) -> None:
-    """Whoever has a blob, and nobody else."""
+    """Exactly the tenants with a blob."""
     _equal(await store.tenants(), [])
     await store.put(B, "of-b/1", b"x")
     await store.put(A, "d/1", b"x")

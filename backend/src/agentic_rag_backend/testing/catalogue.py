@@ -1,8 +1,8 @@
-"""What every catalogue must do: run `CHECKS` against an adapter, each on a fresh, migrated, empty database.
+"""Contract of every catalogue: run `CHECKS` against an adapter, each on a fresh, migrated, empty database.
 
 A check is an async function of the catalogue that raises `AssertionError`; ``tests/contract/test_catalogue.py`` shows
 how to run them, and that catalogues with planted faults fail them. This module checks the tenant scope of every method
-of every port; the others check what the methods do.
+of every port; the others check the methods' behaviour.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, 
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 OTHER_SECRET = "cc" * 32
 UNSCOPED = {"hand_back_all", "create", "tenant_by_name", "tenants", "authenticate", "due", "known", "removed"}
-"""Methods of tenants, communities, trees and the outbox that come before any tenant, or look at all of them."""
+"""Methods of tenants, communities, trees and the outbox that take no tenant, or that read all of them."""
 
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
 
 
 async def _told(catalogue: Catalogue, owner: TenantId) -> dict[str, int]:
-    """Return all that the catalogue says is visible."""
+    """Return all documents that the catalogue reports as visible."""
     return dict((await catalogue.documents.visibility(owner)).versions)
 
 
@@ -125,7 +125,7 @@ OPERATIONS: dict[str, Operation] = {
     "trees.drop_summaries": lambda c, t, _: c.trees.drop_summaries(t, keep=[]),
     "trees.delete_generations": lambda c, t, _: c.trees.delete_generations(t, keep=99),
     "outbox.pending": lambda c, t, _: c.outbox.pending(t, limit=10),
-    # From here on they leave something of their own behind, or return what they were given.
+    # From here on the methods leave data of their own behind, or return their arguments.
     "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
     "communities.publish": lambda c, t, _: c.communities.publish(t, 1, built_from=9, details={"of": "B"}),
     "communities.asked": lambda c, t, _: c.communities.asked(t),
@@ -150,7 +150,7 @@ OPERATIONS: dict[str, Operation] = {
     "tenants.remove": lambda c, t, _: c.tenants.remove(t),
 }
 READING = list(OPERATIONS)[: list(OPERATIONS).index("communities.next_generation")]
-"""Those that answer `NotFound` or nothing at all where the tenant has nothing."""
+"""Methods that answer `NotFound` or nothing at all for a tenant without data."""
 
 
 async def every_method_wants_a_tenant(catalogue: Catalogue) -> None:
@@ -165,7 +165,7 @@ async def every_method_wants_a_tenant(catalogue: Catalogue) -> None:
 
 
 async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
-    """With A's ids B reads `NotFound` or nothing, and whatever B does, A keeps what it has."""
+    """With A's ids B reads `NotFound` or nothing, and no call of B changes A's data."""
     ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
     before = await _picture(catalogue, A, ids)
     for name, operation in OPERATIONS.items():
@@ -179,7 +179,7 @@ async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
 
 
 async def equal_ids_stay_apart(catalogue: Catalogue) -> None:
-    """Two tenants with the same documents, chunks and fingerprints: what one does to its own, the other does not feel."""
+    """Two tenants with the same documents, chunks and fingerprints: a change of one does not affect the other."""
     ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
     before = await _picture(catalogue, A, ids)
     own = await _fill(catalogue, other, secret="b" * 64)
@@ -236,7 +236,7 @@ def _equal_methods() -> None:
 
 
 async def _written(catalogue: Catalogue, owner: TenantId) -> None:
-    """Write beside the current tree."""
+    """Write a tree that is not current."""
     await catalogue.trees.write_nodes(owner, await catalogue.trees.next_generation(owner), catalogue_trees.TREE)
 
 

@@ -1,4 +1,4 @@
-"""What the catalogue must do for jobs, tenants and communities."""
+"""Contract of the catalogue for jobs, tenants and communities."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BARE = CommunitySummary(
 
 
 async def a_job_lives_once(catalogue: Catalogue) -> None:
-    """Started, moved on and ended; the first ending stands, whatever comes late."""
+    """A job starts, progresses and ends; the first end stays, later ones change nothing."""
     owner, queue = await tenant(catalogue), Queue()
     job = await catalogue.jobs.create(owner, JobKind.REBUILD, {"full": True}, queue)
     equal((queue.jobs, job.arguments, job.state, job.attempt), ([(owner, job)], {"full": True}, JobState.QUEUED, 1))
@@ -316,7 +316,7 @@ async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None
 
 
 async def rebuilds_fall_due(catalogue: Catalogue) -> None:
-    """When documents have been quiet, or communities stale for long; once a change, and never beside a rebuild."""
+    """Due after documents were quiet, or communities stale for long; once a change, and never during a rebuild."""
     owner, other, queue = await tenant(catalogue), await tenant(catalogue, "other"), Queue()
     long_ago, ahead = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 

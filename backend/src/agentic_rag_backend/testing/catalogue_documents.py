@@ -1,4 +1,4 @@
-"""What every document catalogue must do."""
+"""Contract of every document catalogue."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ async def the_same_again_is_unchanged(catalogue: Catalogue) -> None:
 
 
 async def other_metadata_is_an_update(catalogue: Catalogue) -> None:
-    """With the same content a visible document is not processed again, but what shows its metadata is told."""
+    """With equal content a visible document is not processed again, but readers of its metadata are notified."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = submitted.document
@@ -266,7 +266,7 @@ async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
 
 
 async def a_purge_names_versions(catalogue: Catalogue) -> None:
-    """It spares what is not tombstoned, newer versions and the re-upload, and ends with nothing left."""
+    """It spares documents without a tombstone, newer versions and the re-upload, and leaves nothing else."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     equal(sum((await catalogue.documents.purge(owner, document.id, up_to_version=9)).values()), 0, "it is not tombstoned")
@@ -335,7 +335,7 @@ async def an_original_that_is_not_kept_is_named_once_more(catalogue: Catalogue) 
 
 
 async def publish_and_tombstone_exclude_each_other(catalogue: Catalogue) -> None:
-    """Whichever comes first, a tombstoned document is never visible afterwards."""
+    """In any order, a tombstoned document is never visible afterwards."""
     owner = await tenant(catalogue)
     for number in range(8):
         submitted = await catalogue.documents.submit(owner, submission(f"report {number}"), nothing)
@@ -415,7 +415,7 @@ async def chunks_are_listed_in_reading_order(catalogue: Catalogue) -> None:
 
 
 async def a_partial_ingestion_is_tried_again_as_a_version(catalogue: Catalogue) -> None:
-    """What is visible stays so meanwhile; a failed one keeps its version, and what was prepared."""
+    """The visible version stays meanwhile; a failed one keeps its version, and its prepared chunks."""
     owner, queue = await tenant(catalogue), Queue()
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document, job = await stage(catalogue, owner, submitted), submitted.job

@@ -1,4 +1,4 @@
-"""What a catalogue's outbox must do: say what other stores still have to follow, from the moment of the change on."""
+"""Contract of a catalogue's outbox: it lists the changes that other stores still have to apply, from the moment of the change."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def entries_keep_their_order(catalogue: Catalogue) -> None:
 
 
 async def tenants_with_entries_are_found(catalogue: Catalogue) -> None:
-    """A tenant that is being deleted is among them until it is gone; what does not exist has no entries."""
+    """A tenant under deletion is among them until it is gone; a missing tenant has no entries."""
     one, other = await tenant(catalogue, "one"), await tenant(catalogue, "other")
     equal(await catalogue.outbox.tenants(limit=10), [])
     await catalogue.outbox.add(one, Topic.LABELS, "x")

@@ -1,4 +1,4 @@
-"""What every document catalogue must do with results that were computed at a price: keep them, and never mix them up."""
+"""Contract of every document catalogue for expensive results: keep them, and never mix them up."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wanted(items: Sequence[PreparedChunk], *, made_with: str = "v1") -> list[tup
 
 
 def seen(items: Sequence[PreparedChunk]) -> list[object]:
-    """Return what can be compared of prepared chunks."""
+    """Return the comparable fields of prepared chunks."""
     return [
         (item.chunk, item.extraction, item.recipe, item.failure, item.reused, None if item.vector is None else list(item.vector))
         for item in items
@@ -134,7 +134,7 @@ async def a_version_takes_over_what_is_unchanged(catalogue: Catalogue) -> None:
 
 
 async def another_recipe_is_another_result(catalogue: Catalogue) -> None:
-    """Neither this version's nor another one's results are taken for those of another recipe."""
+    """Results of one recipe never replace results of another, in this version or another one."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
     await begin(catalogue, owner, "report", SECOND)
@@ -198,7 +198,7 @@ async def what_was_stopped_is_reused(catalogue: Catalogue) -> None:
 
 
 async def results_belong_to_one_document_of_one_tenant(catalogue: Catalogue) -> None:
-    """Equal chunks, ids and recipes of another tenant or of another document are not taken; nor is anything of a deleted one."""
+    """Equal chunks, ids and recipes of another tenant, another document or a deleted document are not reused."""
     owner, other, docs = await tenant(catalogue), await tenant(catalogue, "second"), catalogue.documents
     document = await ingest(catalogue, owner, "report")
     first = await begin(catalogue, other, "report", NEW)

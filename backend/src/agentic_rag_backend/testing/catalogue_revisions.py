@@ -1,4 +1,4 @@
-"""What every document catalogue must do when a document changes whose content stays, and when two writers meet."""
+"""Contract of every document catalogue for changes of a document that keep its content, and for concurrent writers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def metadata_is_merged_by_key(catalogue: Catalogue) -> None:
 
 
 async def a_refused_change_changes_nothing(catalogue: Catalogue) -> None:
-    """What the check of the merged metadata raises, an unknown id and a deleted document leave everything as it was."""
+    """A failed check of the merged metadata, an unknown id and a deleted document leave everything unchanged."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     merged: list[Any] = []
@@ -75,7 +75,7 @@ async def a_refused_change_changes_nothing(catalogue: Catalogue) -> None:
 
 
 async def a_version_on_its_way_is_superseded(catalogue: Catalogue) -> None:
-    """A change of metadata while a version is processed is a version of its own; what is visible stays until then."""
+    """A change of metadata during the processing of a version is a version of its own; the visible one stays until then."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
     await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)

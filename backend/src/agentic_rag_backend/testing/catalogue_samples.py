@@ -1,4 +1,4 @@
-"""What the catalogue's checks are made of: samples, a queue that only remembers, and comparisons that name what differs."""
+"""Building blocks of the catalogue's checks: samples, a queue that only records, and comparisons that name the difference."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LINES = ("Ada wrote the first program.", "Charles built the engine.", "Ada knew 
 
 @dataclass
 class Queue:
-    """Remembers what was enqueued; with ``fails`` it raises after remembering, as a queue that is down would."""
+    """Records the enqueued jobs; with ``fails`` it raises after recording, as an unavailable queue would."""
 
     jobs: list[tuple[TenantId, Job]] = field(default_factory=list)
     fails: bool = False
@@ -139,7 +139,7 @@ def untimed(document: Document) -> Document:
 
 
 async def raises(error: type[Exception], call: Awaitable[Any], what: str) -> Exception:
-    """Await ``call``, which must raise ``error``; return what it raised."""
+    """Await ``call``, which must raise ``error``; return the exception."""
     try:
         found = await call
     except error as raised:

@@ -1,4 +1,4 @@
-"""Where documents stand: what every catalogue must tell whoever compares the other stores with it."""
+"""Contract of every catalogue for the state of documents, which the reconciler compares with the other stores."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def standings_come_by_id(catalogue: Catalogue) -> None:
 
 
 async def visible_chunks_are_told_by_document(catalogue: Catalogue) -> None:
-    """Those of the visible version, in reading order; none of a document that shows none."""
+    """Return the chunks of the visible version, in reading order; none for a document without one."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     expected = [item.chunk.id for item in prepared(document.id, 1, "\n".join(LINES))]
@@ -120,7 +120,7 @@ async def what_was_begun_gets_a_job(catalogue: Catalogue) -> None:
 
 
 async def a_mend_is_a_change(catalogue: Catalogue) -> None:
-    """It raises the counter; one of knowledge makes communities stale and is told with the changes of documents."""
+    """A repair raises the counter; a repair of knowledge makes communities stale and appears among the changed documents."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     generation = await catalogue.communities.next_generation(owner)

@@ -1,4 +1,4 @@
-"""What every catalogue must do for trees over passages."""
+"""Contract of every catalogue for trees over passages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def grow(catalogue: Catalogue, owner: TenantId, nodes: Sequence[TreeNode] 
 
 
 async def trees_are_shown_whole(catalogue: Catalogue) -> None:
-    """What is written beside the current tree is not it; the flip raises the counter, and is not undone by an older one."""
+    """Nodes of a new generation are not in the current tree; the flip raises the counter, and an older one does not undo it."""
     owner, trees = await tenant(catalogue), catalogue.trees
     equal(((await trees.pointer(owner)).generation, (await trees.pointer(owner)).stale), (0, False))
     await ingest(catalogue, owner, "report")
@@ -126,7 +126,7 @@ async def summaries_of_nodes_are_kept_by_key(catalogue: Catalogue) -> None:
 
 
 async def stale_trees_are_due(catalogue: Catalogue) -> None:
-    """Those that were built, of which documents changed some time ago, and that nobody asked for since."""
+    """Trees that exist, with documents that changed some time ago, and without a request since."""
     owner, trees = await tenant(catalogue), catalogue.trees
     past, ahead = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
     await ingest(catalogue, owner, "report")

@@ -1,4 +1,4 @@
-"""What every document catalogue must do to tell which documents changed."""
+"""Contract of every document catalogue for listing changed documents."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentic_rag_backend.testing.catalogue_samples import (
 
 
 async def changes_are_told_from_any_moment(catalogue: Catalogue) -> None:
-    """From each moment on, what was visible then with the changes applied is what is visible now; a purge hides none."""
+    """From each moment on, the visible documents plus the changes equal the documents visible now; a purge hides none."""
     owner, other = await tenant(catalogue), await tenant(catalogue, "other")
     docs = catalogue.documents
     moments: list[tuple[int, dict[str, int]]] = []
@@ -66,7 +66,7 @@ async def what_is_on_its_way_is_no_change(catalogue: Catalogue) -> None:
 
 
 async def an_unknown_past_is_told_whole(catalogue: Catalogue) -> None:
-    """Who comes from a state that is not on record, older or of another database, is told everything."""
+    """A caller with a state that is not on record, older or of another database, receives everything."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     now = await state_version(catalogue, owner)

@@ -33,7 +33,7 @@ async def check_shape_and_length(embedder: Embedder) -> None:
 
 
 async def check_order(embedder: Embedder) -> None:
-    """Vectors come in the order of the texts, whatever order they were computed in; different texts differ."""
+    """Vectors come in the order of the texts, for any order of computation; different texts differ."""
     forward = await embedder.embed(TEXTS)
     backward = await embedder.embed(TEXTS[::-1])
     np.testing.assert_allclose(forward, backward[::-1], atol=TOLERANCE)
@@ -80,7 +80,7 @@ async def check_long_query(embedder: Embedder) -> None:
 
 
 async def check_long_text(embedder: Embedder) -> None:
-    """What comes late in a long text changes its vector: nothing is cut."""
+    """The end of a long text changes its vector: nothing is cut."""
     start = "The committee met again to discuss the harbour, the railway and the schools of the town. " * 40
     vectors = await embedder.embed([start, start + "Penguins breed on the ice of Antarctica. " * 20, start * 5])
     assert float(vectors[0] @ vectors[1]) < 0.99

@@ -1,4 +1,4 @@
-"""What every engine that searches the graph must do: run `CHECKS` against one, each on an empty `SearchedGraph`.
+"""Contract of every engine that searches the graph: run `CHECKS` against one, each on an empty `SearchedGraph`.
 
 A check is an async function that raises `AssertionError`; ``tests/contract/test_graph_search.py`` shows how to run them, and
 that engines with planted faults fail them.
@@ -25,10 +25,10 @@ class SearchedGraph(Protocol):
     """An engine over a graph that the check fills."""
 
     async def add(self, tenant: TenantId, document: DocumentKnowledge) -> None:
-        """Write what a document says, as ingestion does."""
+        """Write a document's knowledge, as ingestion does."""
 
     async def forget(self, tenant: TenantId, document_id: str) -> None:
-        """Remove what version 1 of a document says from the graph; what else was derived from it may be left."""
+        """Remove version 1 of a document from the graph; data derived from it may stay."""
 
     async def find(self, tenant: TenantId, text: str, *, limit: int = 20, moment: datetime | None = None) -> GraphFindings:
         """Ask the engine; texts that share words have near vectors."""
@@ -59,7 +59,7 @@ async def limits_hold(graph: SearchedGraph) -> None:
 
 
 async def another_tenant_sees_and_changes_nothing(graph: SearchedGraph) -> None:
-    """With the same names, words and ids; equal to the last byte, whatever the other has."""
+    """With the same names, words and ids; results are equal to the last byte, with any data of the other tenant."""
     for document in (ONE, TWO):
         await graph.add(A, document)
     alone = [repr(await graph.find(A, text, moment=NOW)) for text in QUESTIONS]

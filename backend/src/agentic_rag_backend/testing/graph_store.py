@@ -1,4 +1,4 @@
-"""What every graph store must do: run `CHECKS` against an adapter, each on a fresh, empty store.
+"""Contract of every graph store: run `CHECKS` against an adapter, each on a fresh, empty store.
 
 A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_graph_store.py`` shows how
 to run them, and that stores with planted faults fail them.
@@ -45,7 +45,7 @@ def entity_id(name: str) -> str:
 def knowledge(
     document_id: str, statements: Sequence[Statement], *, version: int = 1, aliases: Mapping[str, Sequence[str]] | None = None
 ) -> DocumentKnowledge:
-    """Return what a document says that states one thing a chunk; chunks of equal statements are shared by versions."""
+    """Return the knowledge of a document with one statement a chunk; versions share the chunks of equal statements."""
     entities, mentions, relationships, sentences, chunks = {}, [], [], [], []
     for source, relation, target in statements:
         support = Support(document_id, version, stable_id("chunk", document_id, ascii((source, relation, target))))
@@ -82,7 +82,7 @@ def knowledge(
 
 
 def community(name: str, generation: int, members: Sequence[str], *, level: int = 0) -> Community:
-    """Return a community of the entities of those names."""
+    """Return a community of the entities with these names."""
     ids = tuple(entity_id(member) for member in members)
     return Community(
         id=stable_id("community", name, generation),
@@ -170,7 +170,7 @@ async def another_tenant_sees_nothing(store: GraphStore) -> None:
 
 
 async def another_tenant_changes_nothing(store: GraphStore) -> None:
-    """With A's ids, whatever B writes or deletes leaves A as it was; the same ids may be in use by both."""
+    """With A's ids, no write or delete of B changes A; both tenants may use the same ids."""
     await _fill(store, A)
     before = await snapshot(store, A)
     for name in _WRITES:
@@ -203,7 +203,7 @@ async def writing_is_repeatable(store: GraphStore) -> None:
 
 
 async def what_was_written_is_read(store: GraphStore) -> None:
-    """Every read returns what the samples say."""
+    """Every read returns the samples' data."""
     await _fill(store, A)
     acme = Entity(id=entity_id("Acme"), name="Acme", type="thing", aliases=("ACM", "Acme Corporation"))
     found = (await store.entities(A, [acme.id, "unknown"]))[acme.id]
@@ -284,7 +284,7 @@ async def names_are_told_by_document(store: GraphStore) -> None:
 
 
 async def what_is_said_is_the_mentions_and_names(store: GraphStore) -> None:
-    """`all_said` says what the streams of mentions and of names do, of everything and of some documents."""
+    """`all_said` returns the same as the streams of mentions and of names, for all and for some documents."""
     await _fill(store, A)
     await store.write_document(A, knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]}))
     titled = replace(knowledge("four", [("Ada", "leads", "Acme")]).mentions[0], about=True)
@@ -340,7 +340,7 @@ def _namings(document: DocumentKnowledge) -> list[Naming]:
 
 
 async def versions_are_listed(store: GraphStore) -> None:
-    """Every version that was written and not deleted, in order, those that say nothing included; of some documents if given."""
+    """Every version that was written and not deleted, in order, empty versions included; of some documents if given."""
     silent = knowledge("silent", [])
     later = knowledge("one", [("Ada", "left", "Acme")], version=2)
     for document in (TWO, silent, later, ONE, ONE):
@@ -359,7 +359,7 @@ async def versions_are_listed(store: GraphStore) -> None:
 
 
 async def tenants_are_listed(store: GraphStore) -> None:
-    """Whoever has anything, and nobody else."""
+    """Exactly the tenants with any data."""
     _equal(await store.tenants(), [])
     await store.write_communities(B, 1, [COMMUNITY])
     await store.write_document(A, ONE)
@@ -401,7 +401,7 @@ async def aliases_go_with_their_document(store: GraphStore) -> None:
 
 
 async def late_deletes_spare_newer_versions(store: GraphStore) -> None:
-    """Deleting versions ≤ v leaves v + 1 whole, also where both say the same."""
+    """Deleting versions ≤ v leaves v + 1 whole, also if both make the same statement."""
     newer = knowledge("one", [("Ada", "founded", "Acme"), ("Ada", "left", "Acme")], version=2)
     await store.write_document(B, newer)
     expected = await snapshot(store, B)
@@ -412,7 +412,7 @@ async def late_deletes_spare_newer_versions(store: GraphStore) -> None:
 
 
 async def a_version_is_taken_back(store: GraphStore) -> None:
-    """Deleting versions above v leaves what v and older ones say, also where both say the same."""
+    """Deleting versions above v leaves the statements of v and older versions, also if both make the same one."""
     await store.write_document(B, ONE)
     expected = await snapshot(store, B)
     await store.write_document(A, ONE)
@@ -467,7 +467,7 @@ async def a_revision_is_of_one_state_of_knowledge(store: GraphStore) -> None:
 
 
 async def generations_stand_side_by_side(store: GraphStore) -> None:
-    """Writing a generation replaces it alone; old ones go when told."""
+    """Writing a generation replaces only that generation; old ones are deleted on request."""
     small, large = community("small", 1, ["Ada"]), community("large", 1, ["Acme", "Bolt"])
     deep = replace(community("deep", 1, ["Acme"], level=1), parent_id=large.id)
     second = community("large", 2, ["Bolt", "Acme", "Ada"])
@@ -484,7 +484,7 @@ async def generations_stand_side_by_side(store: GraphStore) -> None:
 
 
 async def a_tenant_is_removed_whole(store: GraphStore) -> None:
-    """After `delete_tenant` nothing is left, and writing begins anew."""
+    """After `delete_tenant` nothing is left, and writing starts from empty."""
     await _fill(store, A)
     _true(await store.delete_tenant(A) > 0, "delete_tenant reports that nothing went")
     _equal(await snapshot(store, A), await snapshot(store, B))

@@ -1,4 +1,4 @@
-"""What every store of idempotency keys must do: run `CHECKS` against an adapter, each on a fresh, empty database.
+"""Contract of every store of idempotency keys: run `CHECKS` against an adapter, each on a fresh, empty database.
 
 A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_idempotency_keys.py`` shows how
 to run them, and that stores with planted faults fail them.
@@ -61,7 +61,7 @@ async def a_released_key_is_free(keys: IdempotencyKeys) -> None:
 
 
 async def a_lease_ends(keys: IdempotencyKeys) -> None:
-    """What was claimed by a process that is gone can be claimed again, and its late end changes nothing."""
+    """Another process can claim the key of a dead process again, and the late end of the first claim changes nothing."""
     late = await _claim(keys, A, "digest", lease_s=0)
     claim = await _claim(keys, A, "digest")
     equal(await keys.complete(A, "digest", late, Answer(500)), False, "a lost claim's answer")
@@ -88,7 +88,7 @@ async def owners_are_apart(keys: IdempotencyKeys) -> None:
 
 
 async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
-    """Of everybody; what is kept or being carried out stays."""
+    """Expired keys of all tenants are removed; kept answers and running requests stay."""
     for owner in (A, B):
         await _claim(keys, owner, "over", lease_s=0)
     running = await _claim(keys, A, "running")

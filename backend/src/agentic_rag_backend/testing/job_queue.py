@@ -1,4 +1,4 @@
-"""What every job queue must do: run `CHECKS` against an adapter, each on a fresh, empty database.
+"""Contract of every job queue: run `CHECKS` against an adapter, each on a fresh, empty database.
 
 A check is an async function of a `Workplace` that raises `AssertionError`; ``tests/contract/test_job_queue.py`` shows how
 to run them, and that queues with planted faults fail them.
@@ -30,10 +30,10 @@ _WAIT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """How a check makes queues, one after the other, of one database, and opens transactions of that database.
+    """Factory for a check: makes queues, one after the other, of one database, and opens transactions of that database.
 
     ``make`` returns a queue that is not launched, with ``prepare`` running `PREPARE_CONCURRENCY` of a tenant at once;
-    ``transact`` runs a function in a transaction and commits unless told not to.
+    ``transact`` runs a function in a transaction and commits if its flag is true.
     """
 
     make: Callable[[], JobQueue]
@@ -110,7 +110,7 @@ async def what_was_enqueued_before_runs_after_launch(place: Workplace) -> None:
 
 
 async def what_waits_tells_for_how_long(place: Workplace) -> None:
-    """The oldest workflow that nobody has claimed is measured in its own queue."""
+    """The age of the oldest unclaimed workflow is measured in its own queue."""
     log = _Log()
     async with _launched(place, log):
         pass
@@ -168,7 +168,7 @@ async def tenants_do_not_wait_for_each_other(place: Workplace) -> None:
 
 
 async def a_failure_frees_the_tenant(place: Workplace) -> None:
-    """A workflow that raises is not run again, and those behind it run."""
+    """A workflow that raises is not run again, and the workflows behind it run."""
     log = _Log()
     failed: list[str] = []
 
@@ -261,7 +261,9 @@ async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
 
 
 async def a_turn_keeps_commits_out(place: Workplace) -> None:
-    """While the tenant's turn is held none of its commits runs, and while one runs it is not to be had; others' go on."""
+    """While the tenant's turn is held none of its commits runs, and during a commit the turn is not available; others
+    continue.
+    """
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
         async with queue.turn(Turn.COMMIT, A):

@@ -39,7 +39,7 @@ async def read_stream(model: LanguageModel, request: ModelRequest) -> list[Model
 
 
 class LanguageModelContract:
-    """What every language model keeps."""
+    """Contract of every language model."""
 
     async def test_reply_has_text_usage_and_the_models_name(self, model: LanguageModel) -> None:
         reply = await model.complete(sample_request())

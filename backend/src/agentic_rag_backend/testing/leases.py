@@ -50,7 +50,7 @@ async def one_of_many_takes_it(site: Site) -> None:
 
 
 async def who_is_no_worker_takes_nothing(site: Site) -> None:
-    """Neither who never joined, nor who left, nor who was buried."""
+    """Workers that never joined, that left, or that were buried get no lease."""
     await _joined(site, 1)
     await site.workers.join("left", [])
     await site.workers.leave("left")
@@ -60,7 +60,7 @@ async def who_is_no_worker_takes_nothing(site: Site) -> None:
 
 
 async def a_buried_workers_lease_is_free(site: Site) -> None:
-    """So is that of one who left; while its holder is a worker nobody else gets it."""
+    """The lease of a buried worker or of one that left is free; while its holder is a worker, no other worker gets it."""
     await _joined(site, 3)
     await _taken(site, "worker-0")
     equal(await site.leases.take(A, "commit", "worker-1"), None)
@@ -98,7 +98,7 @@ async def a_late_giving_up_changes_nothing(site: Site) -> None:
 
 
 async def who_asks_is_told_of(site: Site) -> None:
-    """The holder learns whether another worker asked, once; a lease for which nobody asked tells so."""
+    """The holder learns once whether another worker asked; a lease without a request reports none."""
     await _joined(site, 2)
     equal(await site.leases.give_up(A, await _taken(site, "worker-0")), False)
     fence = await _taken(site, "worker-0")
@@ -121,7 +121,7 @@ async def tenants_and_names_are_apart(site: Site) -> None:
 
 
 async def a_void_fence_publishes_nothing(site: Site) -> None:
-    """Neither after its holder was buried nor after another took the lease; the newest one does."""
+    """A fence is void after its holder was buried or another worker took the lease; the newest fence is valid."""
     owner = await tenant(site)
     submitted = await site.documents.submit(owner, submission("report", "Ada knew Charles."), nothing)
     document = await stage(site, owner, submitted, "Ada knew Charles.")

@@ -127,7 +127,7 @@ def active(parts: Sequence[Part], call: int) -> Kinds:
     """Return what applies to the ``call``-th call (from 0) of a model: kind → value, one content behaviour at most."""
     kinds = {part.kind: part.value for part in parts if part.times is None or call < part.times}
     content = [kind for kind in kinds if kind in _CONTENT]
-    # A fault that has ended gives way to what else the name says: "broken-jsonx1+cite".
+    # A fault that has ended gives way to the other parts of the name: "broken-jsonx1+cite".
     for shadowed in content[1:]:
         kinds.pop(shadowed)
     return Kinds(kinds)

@@ -1,4 +1,4 @@
-"""What a scripted model server counts: calls and tokens in all, per model, per prompt and per text."""
+"""Counters of a scripted model server: calls and tokens in all, per model, per prompt and per text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
 MOST_COUNTED = 200_000
-"""Prompts, and texts, that are counted apart (some 60 MB each); beyond it those that were not met for longest go."""
+"""Most prompts, and texts, with separate counts (about 60 MB each); beyond it, the least recently used are dropped."""
 MOST_MODELS = 10_000
 V = TypeVar("V")
 
 
 @dataclass(slots=True)
 class Counts:
-    """What one model, or all, were asked. ``failures`` counts the scripted faults, by kind."""
+    """The calls of one model, or of all. ``failures`` counts the scripted faults, by kind."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -39,8 +39,8 @@ class Stats:
     """Counts since the start or the last reset.
 
     ``prompts`` is by prompt hash (`model_behaviour.prompt_hash`). ``texts`` and ``passages`` are by `text_hash`: how often
-    each text was embedded, and how often each fenced passage stood in a prompt. These three count answers, so a call that
-    met a fault, or whose sender went away while it waited, is not among them. ``most_at_once`` is the highest concurrency.
+    each text was embedded, and how often each fenced passage was in a prompt. These three count answers: a call that
+    met a fault, or whose sender went away while it waited, does not count. ``most_at_once`` is the highest concurrency.
     """
 
     total: Counts = field(default_factory=Counts)

@@ -71,7 +71,7 @@ class ModelProcess:
         return Stats.from_json(self._ask("GET", "_stats"))
 
     def reset(self) -> None:
-        """Forget all counts, also those that end faults such as ``status-500x2``."""
+        """Reset all counts, including the counts that end faults such as ``status-500x2``."""
         self._ask("POST", "_reset")
 
     def _ask(self, method: str, path: str) -> Any:

@@ -1,7 +1,7 @@
-"""Replies that a real model gave, replayed: what it extracted from each passage of a corpus.
+"""Replays recorded replies of a real model: the extractions from each passage of a corpus.
 
 A folder of recordings holds ``corpus.jsonl`` (id, title, text) and ``llm_triples.jsonl`` (id, entities, triples). The
-passage is found in the prompt by its words, so that it does not matter how a prompt fences it, or how it was chunked.
+passage is found in the prompt by its words, for every form of fence and every chunking.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentic_rag_backend.testing.model_behaviour import instance, without_refere
 
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 6
-"""A run of so many words of a passage that stands in a prompt is no accident; two of them are the passage's."""
+"""Words of a run; one run of a passage in a prompt is no accident, and two identify the passage."""
 _ENTITY_LIST = re.compile(r"entit|node|mention", re.IGNORECASE)
 _TRIPLE_LIST = re.compile(r"tripl|relation|edge|fact", re.IGNORECASE)
 _SUBJECT = re.compile(r"subject|source|head|from|\bs\b", re.IGNORECASE)
@@ -32,7 +32,7 @@ _NAME = re.compile(r"name|text|entity\Z|title|label", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What was extracted from one passage, or from the part of it that a prompt holds."""
+    """The extraction from one passage, or from the part of it that a prompt holds."""
 
     passage_id: str
     entities: tuple[str, ...]
@@ -40,7 +40,7 @@ class Extracted:
 
 
 class Recordings:
-    """The passages of one corpus with what was extracted from each."""
+    """The passages of one corpus with the extraction from each."""
 
     def __init__(self, passages: Mapping[str, str], extracted: Mapping[str, Extracted]) -> None:
         self._extracted = dict(extracted)
@@ -51,9 +51,9 @@ class Recordings:
                 self._runs.setdefault(tuple(words[start : start + _RUN_WORDS]), []).append(id)
 
     def find(self, prompt: str) -> list[Extracted]:
-        """Return what was extracted from the passages in ``prompt``, in their order there.
+        """Return the extractions from the passages in ``prompt``, in their order there.
 
-        Of a passage that is there in part, the entities and triples whose names occur in the prompt.
+        For a partial passage, only entities and triples with names that occur in the prompt.
         """
         words = _words(prompt)
         starts: dict[str, set[int]] = {}
@@ -131,7 +131,7 @@ def _within(whole: Extracted, said: str) -> Extracted:
 
 
 def _filled(schema: Mapping[str, Any], entities: Sequence[str], triples: Sequence[tuple[str, str, str]]) -> Any:
-    """Return a value that holds to ``schema``, its lists of entities and of triples filled, whatever they are called."""
+    """Return a value that matches ``schema``; its lists of entities and of triples are filled, under any field names."""
     schema = without_references(schema)
     value = instance(schema)
     for name, described in schema.get("properties", {}).items():

@@ -43,7 +43,7 @@ from agentic_rag_backend.testing.model_recordings import load_recordings
 from agentic_rag_backend.testing.model_vectors import embed_text, hash_text, packed
 
 Reply = str | Callable[[str], str]
-"""A recorded reply, or what makes one from the prompt's text."""
+"""A recorded reply, or a function that makes one from the prompt's text."""
 Matcher = tuple[Callable[[str], bool], Reply]
 _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -65,14 +65,14 @@ class _Exchange:
 
 
 class ModelServer:
-    """The server, in a thread of its own; a context manager.
+    """The server, in its own thread; a context manager.
 
     Args:
         replies: prompt hash (`prompt_hash`) → reply.
         matchers: (predicate on the prompt's text, reply) pairs, tried in order after ``replies``.
         port: 0 picks a free one.
         recordings: folder of the evaluation sets that ``recorded-NAME`` replays; None takes AGENTIC_RAG_EVAL_DATA, else
-            ``shared/data`` beside the checkout.
+            ``shared/data`` next to the checkout.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class ModelServer:
 
     @property
     def base_url(self) -> str:
-        """What an OpenAI client is given as ``base_url``."""
+        """Return the ``base_url`` for an OpenAI client."""
         return f"http://127.0.0.1:{self.port}/v1"
 
     def __enter__(self) -> ModelServer:
@@ -132,7 +132,7 @@ class ModelServer:
         return self._ledger.stats()
 
     def reset(self) -> None:
-        """Forget all counts, also those that end faults such as ``status-500x2``."""
+        """Reset all counts, including the counts that end faults such as ``status-500x2``."""
         self._ledger.reset()
 
     # --- HTTP

@@ -22,7 +22,7 @@ def embed_text(text: str, dimensions: int) -> list[float]:
 
 
 def hash_text(text: str, dimensions: int) -> list[float]:
-    """Return a unit vector made of the text's hash: different texts lie apart, whatever they say. Twenty times as fast."""
+    """Return a unit vector made of the text's hash, independent of its meaning: different texts differ. Twenty times as fast."""
     drawn = hashlib.shake_128(text.encode(errors="surrogatepass")).digest(2 * dimensions)
     values = struct.unpack(f"<{dimensions}h", drawn)
     length = math.sqrt(sum(value * value for value in values)) or 1.0

@@ -13,7 +13,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector,
 from agentic_rag_backend.testing.catalogue_samples import nothing
 
 BETWEEN = "\n\n"
-"""What stands between two paragraphs of a document's text."""
+"""Separator of two paragraphs of a document's text."""
 
 
 async def hand_in(catalogue: Catalogue, tenant: TenantId, title: str, paragraphs: Sequence[str]) -> list[Chunk]:

@@ -1,4 +1,4 @@
-"""What the record of places must do: run `CHECKS` against a catalogue, each on a fresh, migrated, empty database."""
+"""Contract of the record of places: run `CHECKS` against a catalogue, each on a fresh, migrated, empty database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND = Place("1", "a:/one"), Place("2", "a:/two")
 
 
 async def the_first_that_is_claimed_stays(catalogue: SqlCatalogue) -> None:
-    """Whoever comes later is told of it, again and again; other names have their own."""
+    """Every later claim returns the first place; other names have their own."""
     equal(await catalogue.places.claim("vectors", FIRST), FIRST, "the first claim")
     equal(await catalogue.places.claim("vectors", SECOND), FIRST, "a later claim")
     equal(await catalogue.places.claim("graph", SECOND), SECOND, "a claim of another name")
@@ -31,7 +31,7 @@ async def a_place_that_moved_is_the_same(catalogue: SqlCatalogue) -> None:
 
 
 async def one_of_many_gets_it(catalogue: SqlCatalogue) -> None:
-    """Claims at once end with one place, of which all are told."""
+    """Concurrent claims all return one place."""
     places = [Place(str(number), f"a:/{number}") for number in range(8)]
     told = await asyncio.gather(*(catalogue.places.claim("vectors", place) for place in places))
     equal(len(set(told)), 1, "different places that were told")

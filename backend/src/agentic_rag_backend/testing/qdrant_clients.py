@@ -24,7 +24,7 @@ _SERIALIZED = 3
 
 
 def _products(query: NDArray[np.floating], vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return inner products, each rounded once: the same whatever else is compared."""
+    """Return inner products, each rounded once: independent of the other vectors compared."""
     products: NDArray[np.float64] = np.multiply(vectors, query, dtype=np.float64).sum(axis=-1)
     return products.astype(np.float32)
 
@@ -32,8 +32,8 @@ def _products(query: NDArray[np.floating], vectors: NDArray[np.floating]) -> NDA
 class LocalClient(AsyncQdrantClient):
     """The client's own engine, which scans, with dense scores that depend on nothing but the two vectors.
 
-    As it comes, it scales vectors anew and differently when they are written, loaded and searched, and sums in an order
-    that depends on how many there are. Ours have unit length, so their inner product is the cosine.
+    By default, it scales vectors differently when they are written, loaded and searched, and sums in an order
+    that depends on their number. Ours have unit length, so their inner product is the cosine.
     """
 
     async def create_collection(self, collection_name: str, vectors_config: Any = None, *args: Any, **named: Any) -> bool:
@@ -49,7 +49,7 @@ class LocalClient(AsyncQdrantClient):
             return await super().query_batch_points(collection_name, requests, *args, **named)
 
     def _unsynced(self, collection_name: str) -> None:
-        """Spare the disk, which is asked for a sync with every point: what a sample has to survive is the closing."""
+        """Skip the disk sync after every point: a sample only has to survive the closing."""
         local: Any = self._client
         local.collections[collection_name].storage.storage.execute("PRAGMA synchronous = OFF")
 
@@ -79,7 +79,7 @@ Answer = Callable[[Sent], httpx.Response]
 
 @dataclass
 class RecordingServer:
-    """A transport that answers by ``answer`` and keeps what was sent."""
+    """A transport that answers by ``answer`` and records the requests."""
 
     answer: Answer
     sent: list[Sent] = field(default_factory=list)
@@ -93,7 +93,7 @@ class RecordingServer:
         return self.answer(sent)
 
     def attach(self, client: AsyncQdrantClient) -> AsyncQdrantClient:
-        """Have ``client``, of REST, send here what it would send over the network."""
+        """Redirect the requests of ``client``, of REST, to this transport."""
         http = client.http.client
         http._async_client._transport = httpx.MockTransport(self)
         http._async_client._mounts = {}

@@ -1,4 +1,4 @@
-"""Stand-ins for what a service of themes is built on: an embedder, a model and a queue that tests see into."""
+"""Test doubles for the dependencies of a service of themes: an embedder, a model and a queue that tests can inspect."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ class HashedWords:
 
 
 class ScriptedModel:
-    """A generative model that writes summaries, one like the other, and notes every request; it can be held.
+    """A generative model that writes equal summaries and records every request; it can be held.
 
     Of three findings it names a fact for the first alone.
 
     Args:
-        failing: told the number of the call, from 1, whether the model is away.
+        failing: receives the number of the call, from 1; returns whether the model is unavailable.
     """
 
     generative = True
@@ -103,7 +103,7 @@ class ScriptedModel:
 
 
 class HeldQueue:
-    """A queue that only notes what was enqueued, as workflow and job: tests run the workflows themselves."""
+    """A queue that only records the enqueued jobs, as workflow and job: tests run the workflows themselves."""
 
     def __init__(self) -> None:
         self.enqueued: list[tuple[str, str]] = []

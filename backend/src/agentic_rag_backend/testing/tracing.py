@@ -1,6 +1,6 @@
-"""What one operation costs, step by step: time in each store method, and virtual machine steps of each SQLite statement.
+"""The cost of one operation, step by step: time in each store method, and virtual machine steps of each SQLite statement.
 
-Time is noisy on a shared machine. Steps are not: they are counted by SQLite itself, and a statement that reads a row more
+Time is noisy on a shared machine. Steps are not: SQLite itself counts them, and a statement that reads a row more
 for every document of the corpus shows it in any number of documents.
 """
 
@@ -60,9 +60,9 @@ class Trace:
                 setattr(kind, attribute, self._timed(f"{name}.{attribute}", method))
 
     def take(self) -> dict[str, dict[str, float]]:
-        """Return the counts and begin anew: ``steps`` and ``statements`` by statement, ``ms`` and ``calls`` by method.
+        """Return the counts and reset them: ``steps`` and ``statements`` by statement, ``ms`` and ``calls`` by method.
 
-        Statements of the job queue, which looks for work all the time, are left out.
+        Statements of the job queue, which polls for work all the time, are left out.
         """
         with self._lock:
             taken: dict[str, dict[str, float]] = {

@@ -1,4 +1,4 @@
-"""Sample points and filters for whatever is tested on a vector store."""
+"""Sample points and filters for tests on a vector store."""
 
 from __future__ import annotations
 

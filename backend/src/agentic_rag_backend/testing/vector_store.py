@@ -49,7 +49,7 @@ CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 
 
 async def find(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **search: Any) -> Legs:
-    """Run one search, for the text and a vector of the samples unless told otherwise."""
+    """Run one search, by default for the text and a vector of the samples."""
     given = {"kind": NodeKind.CHUNK, "text": "harbour night", "dense": vector(1), **search}
     return (await store.search(tenant, collection, [VectorSearch(**given)]))[0]
 
@@ -68,7 +68,7 @@ async def _refused(call: Awaitable[object], error: type[AgenticRagError] = Inval
 
 
 async def tenant_is_required(open_store: OpenStore) -> None:
-    """Every method that takes a tenant refuses anything else, whatever the other arguments."""
+    """Every method that takes a tenant refuses anything else, with any other arguments."""
     arguments: dict[str, Any] = {
         "collection": CHUNKS,
         "points": [chunk(1)],
@@ -99,7 +99,7 @@ async def tenant_is_required(open_store: OpenStore) -> None:
 
 
 async def another_tenant_sees_nothing(open_store: OpenStore) -> None:
-    """No read of B shows what A holds, with equal ids or without."""
+    """No read of B shows A's points, with equal ids or without."""
     async with open_store("reads") as store:
         await store.upsert(A, CHUNKS, [chunk(1), chunk(2)])
         assert await find(store, B) == Legs()
@@ -132,7 +132,7 @@ async def another_tenant_changes_nothing(open_store: OpenStore) -> None:
 
 
 async def repeated_writes_change_nothing(open_store: OpenStore) -> None:
-    """An upsert replaces: twice is once, and what the second lacks is gone."""
+    """An upsert replaces: twice is once, and fields missing in the second are gone."""
     async with open_store("repeated") as store:
         points = [chunk(number) for number in range(5)]
         await store.upsert(A, CHUNKS, points)
@@ -168,7 +168,7 @@ async def deletes_leave_nothing(open_store: OpenStore) -> None:
 
 
 async def documents_are_purged_by_version(open_store: OpenStore) -> None:
-    """A purge takes the named versions of one document, but what it is told to keep."""
+    """A purge takes the named versions of one document, except the ids to keep."""
     async with open_store("versions") as store:
         versions = [(1, "d1", 1), (2, "d1", 2), (3, "d1", 2), (4, "d1", 3), (5, "d2", 1)]
         await store.upsert(
@@ -276,7 +276,7 @@ async def legs_are_what_was_asked_for(open_store: OpenStore) -> None:
 
 
 async def scores_are_the_tenants_own(open_store: OpenStore) -> None:
-    """Scores and order are equal to the last bit with and without another tenant, whoever wrote first."""
+    """Scores and order are equal to the last bit with and without another tenant, in any order of writing."""
     choose = random.Random(7)  # noqa: S311 - samples, not secrets
     words = [f"word{number}q" for number in range(120)]
     own = [chunk(number, " ".join(choose.choices(words[:60], k=choose.randint(5, 40)))) for number in range(120)]
@@ -297,7 +297,7 @@ async def scores_are_the_tenants_own(open_store: OpenStore) -> None:
 
 
 async def frequencies_are_the_kinds_own(open_store: OpenStore) -> None:
-    """What is written of another kind, or another generation, changes no score."""
+    """Points of another kind, or another generation, change no score."""
     async with open_store("frequencies") as store:
         await store.upsert(A, NODES, [node(n, NodeKind.COMMUNITY, f"harbour word{n}q", generation=1) for n in range(9)])
         before = await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=1, text="harbour word3q")
@@ -362,7 +362,7 @@ async def listed(store: VectorStore, tenant: TenantId, collection: Collection = 
 
 
 async def stored_points_are_listed(open_store: OpenStore) -> None:
-    """Every point of the tenant once, as it says of itself; narrowed by kind, document and id; none for an empty selection."""
+    """Every point of the tenant once, unchanged; narrowed by kind, document and id; none for an empty selection."""
     async with open_store("listed") as store:
         given = [chunk(n, document=f"d{n % 3}", version=n % 4, key="k", metadata={"year": n}) for n in range(1_203)]
         nodes = [node(1, NodeKind.FACT, dense=None), node(2, NodeKind.COMMUNITY, generation=7)]
@@ -400,7 +400,7 @@ async def stored_points_are_listed(open_store: OpenStore) -> None:
 
 
 async def tenants_are_listed(open_store: OpenStore) -> None:
-    """Whoever has a point in any collection, and nobody else."""
+    """Exactly the tenants with a point in any collection."""
     async with open_store("tenants") as store:
         assert await store.tenants() == []
         await store.upsert(B, NODES, [node(1, NodeKind.FACT)])

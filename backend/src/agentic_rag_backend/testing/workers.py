@@ -1,4 +1,4 @@
-"""What every worker directory must do: run `CHECKS` against an adapter, each on a fresh, empty database.
+"""Contract of every worker directory: run `CHECKS` against an adapter, each on a fresh, empty database.
 
 A check is an async function of the directory that raises `AssertionError`; ``tests/contract/test_workers.py`` shows how to
 run them, and that directories with planted faults fail them.
@@ -39,7 +39,7 @@ async def workers_come_and_go(directory: WorkerDirectory) -> None:
 
 
 async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
-    """A beat since it was looked at saves a worker; a buried one learns of it at its next beat."""
+    """A beat since the last reading saves a worker; a buried one learns of it at its next beat."""
     await directory.join("one", [])
     await directory.join("two", [])
     one, two = await directory.workers()
@@ -58,7 +58,7 @@ async def one_buries(directory: WorkerDirectory) -> None:
 
 
 async def what_was_running_is_blamed(directory: WorkerDirectory) -> None:
-    """Kills are counted against what the buried worker was running at its end, and against nothing else."""
+    """Kills count against the workflows that the buried worker was running at its end, and against nothing else."""
     for name in ("one", "two"):
         await directory.join(name, [])
     await directory.began(A, "w:over:1", "one")
@@ -94,7 +94,7 @@ async def kills_add_up_until_it_is_finished(directory: WorkerDirectory) -> None:
 
 
 async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
-    """Who was taken for dead says that it ended: what is running elsewhere by now stays as it is."""
+    """A worker presumed dead reports an end: workflows that run elsewhere by now stay unchanged."""
     await directory.join("zombie", [])
     await directory.began(A, "w:1:1", "zombie")
     await _bury(directory, "zombie")
@@ -107,7 +107,7 @@ async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
 
 
 async def what_nobody_runs_is_forgotten(directory: WorkerDirectory) -> None:
-    """`forget` removes kills of what is named and runs nowhere."""
+    """`forget` removes the kills of the named workflows that run nowhere."""
     await directory.join("one", [])
     for name in ("w:1:1", "w:2:1", "w:3:1"):
         await directory.began(A, name, "one")

@@ -92,7 +92,7 @@ class Limits:
 
     @property
     def document_line(self) -> int:
-        """A text may be escaped to six times its size, and what a parser returns be longer than the original."""
+        """Return the limit of a document's line: escaping makes a text up to six times as long, and parsers may add to it."""
         return 8 * self.original + _SMALL_BYTES
 
 
@@ -116,11 +116,11 @@ class Member:
         return self._some(self._left)
 
     def lines(self, *, limit: int, first: int | None = None, most: int = MOST_LINES) -> Iterator[bytes]:
-        """Yield its lines; each byte is looked at once, however the lines are cut.
+        """Yield its lines; the reader visits each byte once, for any line lengths.
 
         Args:
             limit: most bytes of a line.
-            first: most bytes of the first line, where that is another number.
+            first: most bytes of the first line, if different.
             most: most lines.
 
         Raises:
@@ -169,10 +169,10 @@ class ArchiveReader:
         self._limit = limits.archive
 
     def members(self) -> Iterator[Member]:
-        """Yield the members in order, each to be read before the next is asked for.
+        """Yield the members in order; read each before asking for the next.
 
         Raises:
-            InvalidRequest: it is no archive, is damaged, or holds what no archive of ours does.
+            InvalidRequest: it is no archive, is damaged, or holds a member that our archives do not have.
             PayloadTooLarge: it unpacks to more than it may.
         """
         while True:

@@ -1,4 +1,4 @@
-"""What an archive holds, part by part in its order; everything read is checked before it is handed on."""
+"""The parts of an archive, in order; every part is checked before it is returned."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class TreeNodes:
 
 @dataclass(frozen=True, slots=True)
 class TreeSummaries:
-    """Some of the summaries of those nodes."""
+    """Some of the summaries of these nodes."""
 
     records: tuple[CommunitySummary, ...]
 
@@ -70,10 +70,10 @@ Part = Manifest | Entities | ArchivedDocument | Communities | Summaries | TreeNo
 
 
 def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
-    """Yield the manifest, then what it announces, then the end.
+    """Yield the manifest, then the parts that it announces, then the end.
 
     Raises:
-        InvalidRequest: it is damaged, cut off, of a newer format, or not what an export writes.
+        InvalidRequest: it is damaged, cut off, of a newer format, or not the work of an export.
         PayloadTooLarge: it or a part of it is larger than it may be.
     """
     members = iter(reader.members())

@@ -1,8 +1,7 @@
-"""Writing a tenant's archive: each part as it stands, and all of it as it stood at one ``state_version``.
+"""Writes a tenant's archive: a consistent snapshot at one ``state_version``.
 
-Nothing keeps the tenant from changing meanwhile. What is read is kept in a folder, a file a document; whatever has changed
-when all is read is read again, until nothing changes between the first and the last look. While a look follows a look, the
-tenant's commits in this process wait.
+The tenant may change during the export. The exporter spools its reads in a folder, one file a document, and reads changed parts
+again until a check finds no change. After a few checks, the tenant's commits in this process wait for the next check.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ from agentic_rag_backend.transfer.trees import ExportedTree, read_tree
 T = TypeVar("T")
 
 _LOOKS = 30
-"""Times that what has changed is read again before the tenant is said to change too fast."""
+"""Times that changed parts are read again before the export fails because the tenant changes too fast."""
 _UNHURRIED = 2
 """Looks after which the tenant's commits wait."""
 _PAGE = 500
@@ -82,7 +81,7 @@ class Source:
 
 @dataclass(slots=True)
 class _Spool:
-    """What was read so far: files of a folder."""
+    """The data read so far, as files of a folder."""
 
     folder: Path
     held: dict[str, DocumentHeader] = field(default_factory=dict)
@@ -110,7 +109,7 @@ class _Spool:
             self.original(document_id).unlink(missing_ok=True)
 
     def names(self) -> dict[str, set[str]]:
-        """Return what the documents call each entity."""
+        """Return the documents' names for each entity."""
         found: dict[str, set[str]] = {}
         for document_id in self.held:
             with self.record(document_id).open("rb") as file:
@@ -123,7 +122,7 @@ class _Spool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rest:
-    """What is neither a document nor its original."""
+    """The archive's content except documents and their originals."""
 
     entities: Sequence[EntityRecord]
     communities: Sequence[CommunityRecord]
@@ -169,7 +168,7 @@ class Exporter:
         raise Conflict("the tenant changed at every look at it; try again when less is being handed in")
 
     async def _read_documents(self, tenant: TenantId, spool: _Spool) -> bool:
-        """Read what is not held as it is now; False where something could not be."""
+        """Read the documents that changed or are missing; False if one could not be read."""
         headers = await self._source.transfer.headers(tenant)
         for document_id in [each for each in spool.held if each not in headers]:
             await asyncio.to_thread(spool.drop, document_id)
@@ -177,7 +176,7 @@ class Exporter:
         for document_id, header in headers.items():
             if spool.held.get(document_id) != header:
                 whole &= await self._read_document(tenant, document_id, spool)
-        # In the order in which they were handed in, whatever order they were read in.
+        # In the order of their uploads, for any order of reading.
         spool.held = {each: spool.held[each] for each in headers if each in spool.held}
         return whole
 
@@ -204,7 +203,7 @@ class Exporter:
         return item.vector is not None and len(item.vector) == self._source.embedder.dimensions
 
     async def _stored(self, tenant: TenantId, record: DocumentRecord) -> dict[str, str]:
-        """Return the vectors of those chunks whose computed one is not on record."""
+        """Return the stored vectors of chunks without a computed vector on record."""
         held = {item.chunk.id for item in record.prepared if self._usable(item)}
         wanted = [chunk.id for chunk in record.chunks if chunk.id not in held]
         found = await self._source.vectors.vectors(tenant, Collection.CHUNKS, wanted) if wanted else {}

@@ -1,4 +1,4 @@
-"""What the fingerprints of given communities are, over knowledge as it is now."""
+"""The fingerprints of given communities over the current knowledge."""
 
 from __future__ import annotations
 

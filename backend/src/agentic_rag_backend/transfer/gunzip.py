@@ -1,6 +1,6 @@
-"""One gzip stream, unpacked within bounds: of the bytes it unpacks to, and of their ratio to the bytes that were read.
+"""One gzip stream, unpacked within limits: of the unpacked bytes, and of their ratio to the bytes that were read.
 
-`gzip` would read a header's name and comment byte by byte in Python, without a limit, and go on with whatever streams
+`gzip` would read a header's name and comment byte by byte in Python, without a limit, and continue with any streams that
 follow the first; zlib reads the header itself and checks length and checksum at the end.
 """
 
@@ -12,7 +12,7 @@ from typing import BinaryIO
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 
 FREE_BYTES = 16 * 1024 * 1024
-"""An archive may unpack to so much whatever its own size is."""
+"""Bytes that every archive may unpack to, whatever its own size."""
 MOST_RATIO = 200
 """Beyond that, to at most so many bytes for each of its own. Texts and vectors have a ratio of 2 to 10; gzip allows 1,032."""
 _READ_BYTES = 64 * 1024
@@ -20,7 +20,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Gunzip:
-    """Reads what a gzip file unpacks to.
+    """Reads the unpacked content of a gzip file.
 
     Args:
         limit: most bytes that it may unpack to.
@@ -37,7 +37,7 @@ class Gunzip:
         """Return up to ``most`` bytes, none at the end.
 
         Raises:
-            InvalidRequest: it is damaged or cut off, or goes on after the end of the stream.
+            InvalidRequest: it is damaged or cut off, or continues after the end of the stream.
             PayloadTooLarge: it unpacks to more than it may.
         """
         found = b""

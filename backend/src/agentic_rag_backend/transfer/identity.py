@@ -69,10 +69,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Passages:
-    """Where the passages are that summaries rest on.
+    """The location of the passages that summaries rest on.
 
     Args:
-        chunks: the target's chunk id by the source's; what is not among them is not in the archive.
+        chunks: the target's chunk id by the source's; chunks missing here are not in the archive.
     """
 
     identity: Identity

@@ -1,7 +1,7 @@
-"""Filling a tenant from an archive: everything is staged out of sight, then shown at once.
+"""Imports an archive into a tenant: everything is staged out of sight, then shown at once.
 
-Each step can be repeated: ids follow from the archive's, what is written again is the same, and a document that is staged
-is not computed again. What a model computed comes with the archive; vectors of another embedder are computed anew.
+Each step can be repeated: ids derive from the archive's, a repeated write is equal, and a staged document is not computed
+again. Model results come with the archive; vectors of another embedder are computed again.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Destination:
-    """The stores that a tenant is written to, and what computes what the archive lacks."""
+    """The stores to write a tenant to, and the computation of results that the archive lacks."""
 
     catalogue: Catalogue
     transfer: TransferCatalogue
@@ -107,12 +107,12 @@ class Filling:
 
     @property
     def same_vectors(self) -> bool:
-        """Whether the archive's vectors are those that this deployment's embedder makes."""
+        """Return whether this deployment's embedder made the archive's vectors."""
         embedder = self.destination.computation.embedder
         return (self.manifest.embedder, self.manifest.dimensions) == (embedder.fingerprint, embedder.dimensions)
 
     async def begin(self) -> None:
-        """Look at what an interrupted attempt has staged."""
+        """Load the state that an interrupted attempt has staged."""
         self._staged = await self.destination.transfer.staged(self.tenant)
 
     async def entities(self, records: Sequence[EntityRecord]) -> None:
@@ -199,7 +199,7 @@ class Filling:
         ]
 
     async def summaries(self, found: Sequence[CommunitySummary]) -> None:
-        """Record summaries, those that were written last as the last ones."""
+        """Record summaries in the order in which they were written."""
         rounds = await asyncio.to_thread(self._rounds, found)
         for number in sorted(rounds):
             await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
@@ -249,7 +249,7 @@ class Filling:
     # --- internals
 
     def _read(self, archived: ArchivedDocument, document_id: str) -> tuple[list[Chunk], DocumentKnowledge]:
-        """Return the document's chunks and what it says; in a thread, since it takes time that grows with the document."""
+        """Return the document's chunks and knowledge; in a thread, since the time grows with the document."""
         archived.check(self.types.keys())
         chunks = self.identity.chunks(archived)
         return chunks, self._knowledge(archived, document_id, chunks)
@@ -259,7 +259,7 @@ class Filling:
         return stable_id("import-scaffold", self.tenant)
 
     async def _prepared(self, archived: ArchivedDocument, chunks: Sequence[Chunk]) -> list[PreparedChunk]:
-        """Return the chunks' results: those of the archive, and for what it lacks those of this deployment's models."""
+        """Return the chunks' results: the archive's, and for missing ones the results of this deployment's models."""
         found: dict[int, PreparedChunk] = {}
         for number, (line, chunk) in enumerate(zip(archived.chunks, chunks, strict=True)):
             if line.extraction is None:
@@ -283,7 +283,7 @@ class Filling:
         return [found[number] for number in range(len(chunks))]
 
     async def _embed(self, title: str, found: dict[int, PreparedChunk]) -> None:
-        """Give a vector to those that have none, but for what this very embedder refused."""
+        """Embed the chunks without a vector, except chunks that this very embedder refused."""
         without = [
             number
             for number, item in found.items()
@@ -303,7 +303,7 @@ class Filling:
                     found[number] = replace(found[number], failure=failure)
 
     def _recipe(self, title: str, chunk: Chunk, archived_id: str, recipe: str | None) -> str | None:
-        """Return the recipe under which the result is known here; None where it is not known what it was made from."""
+        """Return the recipe of the result in this deployment; None if the result's inputs are not known."""
         if self.same_vectors and self.identity.kept:
             return recipe
         made_with = recipe_of(self.manifest.embedder, self.manifest.extractor, title, replace(chunk, id=archived_id))
@@ -397,7 +397,7 @@ class Filling:
         ids = {record.id: community.id for record, community in self.communities}
         coarse = details.get("coarse")
         named = [ids[each] for each in coarse if each in ids] if isinstance(coarse, list) else []
-        # Without the digest of the graph, the next rebuild looks at all of it once.
+        # Without the digest of the graph, the next rebuild reads all of it once.
         return {**{name: value for name, value in details.items() if name != "graph"}, "coarse": named}
 
     async def _write_community_points(self) -> None:

@@ -1,7 +1,7 @@
-"""Whether a whole archive can be imported: read once from beginning to end, before anything of it is written.
+"""Decides whether a whole archive can be imported: reads it once from beginning to end, before anything of it is written.
 
-The records' own limits are in `records` and `values`; here are those of several together. The same class follows an import,
-so that the two never disagree.
+`records` and `values` hold the limits of single records; this module holds the limits across records. The same class follows
+an import, so that the two never disagree.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ class Inspection:
     _nodes: dict[str, int] = field(default_factory=dict)
 
     def take(self, part: Part) -> None:
-        """Check a part, and that it goes with those before.
+        """Check a part, and that it fits the earlier parts.
 
         Raises:
-            InvalidRequest: naming what is wrong, the limit and the value.
+            InvalidRequest: naming the error, the limit and the value.
             PayloadTooLarge: there is more of it than may be.
         """
         if isinstance(part, Entities):
@@ -81,7 +81,7 @@ class Inspection:
             self._count("summaries" if isinstance(part, Summaries) else "tree summaries", len(part.records))
 
     def finish(self) -> None:
-        """Check what only the whole tells.
+        """Check the conditions on the whole archive.
 
         Raises:
             InvalidRequest: the communities are no hierarchy.
@@ -163,7 +163,7 @@ def inspect(path: Path, limits: Limits) -> Manifest:
     """Read the archive at ``path`` whole and return its manifest.
 
     Raises:
-        InvalidRequest: it cannot be imported; the message says why.
+        InvalidRequest: it cannot be imported; the message gives the reason.
         PayloadTooLarge: it, or a part of it, is larger than it may be.
     """
     with reading(path, limits) as reader:

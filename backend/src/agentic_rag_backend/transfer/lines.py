@@ -96,7 +96,7 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
 
 
 async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: DocumentRecord) -> list[Record]:
-    """Return what the graph holds of the document's version: entities with their names and mentions, then relationships."""
+    """Return the graph's content of the document's version: entities with their names and mentions, then relationships."""
     position = {chunk.id: number for number, chunk in enumerate(record.chunks)}
     own = (record.id, record.version)
     names: dict[str, list[str]] = {}
@@ -177,13 +177,13 @@ class ArchivedDocument:
         return self.document.text[chunk.start_char : chunk.end_char]
 
     def check(self, known: Set[str]) -> None:
-        """Refuse what points at what is not there.
+        """Refuse references to missing items.
 
         Args:
             known: ids of the archive's entities.
 
         Raises:
-            InvalidRequest: naming the document and what is wrong with it.
+            InvalidRequest: naming the document and the error.
         """
         where, end = f"document {self.document.id}", len(self.document.text)
         for chunk in self.chunks:

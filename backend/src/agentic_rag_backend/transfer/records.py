@@ -1,4 +1,4 @@
-"""The lines of an archive, each a JSON object. What is read here was written by others: every field has its bounds."""
+"""The lines of an archive, each a JSON object. Archives are untrusted input: every field has its limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from agentic_rag_backend.wording import said, shortened
 
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
-"""Raised when an older release could not read what is written, or would read it wrongly."""
+"""Raise it if an older release could not read the new format, or would misread it."""
 
 _SHOWN = 3
 
@@ -72,9 +72,9 @@ class Generation(Record):
 
 
 class Manifest(Record):
-    """What the archive is: its first member.
+    """The archive's first member, which describes it.
 
-    ``embedder`` and ``extractor`` name what vectors and extractions were made with.
+    ``embedder`` and ``extractor`` identify the models of vectors and extractions.
     """
 
     format: Literal["agentic-rag tenant"]
@@ -127,7 +127,7 @@ class DocumentLine(Record):
 
 
 class ChunkLine(Record):
-    """A passage of the document's text, and what was computed for it. The lines are in reading order."""
+    """A passage of the document's text with its computed results. The lines are in reading order."""
 
     kind: Literal["chunk"] = "chunk"
     id: Uuid
@@ -153,7 +153,7 @@ class Mention(Record):
 
 
 class EntityLine(Record):
-    """What the document calls an entity, and where."""
+    """The document's names for an entity, and their places."""
 
     kind: Literal["entity"] = "entity"
     id: Uuid
@@ -162,7 +162,7 @@ class EntityLine(Record):
 
 
 class Sentence(Record):
-    """Where (chunk by position, offsets in it) a relationship is said; without words of its own, from 0 to 0."""
+    """The place (chunk by position, offsets in it) that states a relationship; 0 to 0 if it has no words of its own."""
 
     chunk: Count
     start_char: Count
@@ -171,7 +171,7 @@ class Sentence(Record):
 
 
 class RelationshipLine(Record):
-    """A relationship that the document says."""
+    """A relationship that the document states."""
 
     kind: Literal["relationship"] = "relationship"
     source: Uuid
@@ -233,10 +233,10 @@ R = TypeVar("R", bound=BaseModel)
 
 
 def decoded(kind: type[R], line: bytes, *, where: str) -> R:
-    """Return the record that ``line`` says.
+    """Return the record in ``line``.
 
     Raises:
-        InvalidRequest: it says none; the message names the fields that are wrong and their limits, and of what is in them
+        InvalidRequest: the line is no valid record; the message names the invalid fields and their limits, and of their values
             numbers and sizes only.
     """
     if b"\\u0000" in line and _holds_nul(line):
@@ -249,7 +249,7 @@ def decoded(kind: type[R], line: bytes, *, where: str) -> R:
 
 
 def _holds_nul(line: bytes) -> bool:
-    """Tell whether a text of the line has a NUL: what follows a doubled backslash is no escape."""
+    """Return whether a text of the line has a NUL: characters after a doubled backslash are no escape."""
     try:
         waiting: list[object] = [json.loads(line)]
     except (ValueError, RecursionError):
@@ -275,5 +275,5 @@ def _told(item: ErrorDetails) -> str:
 
 
 def encoded(record: BaseModel) -> bytes:
-    """Return the line that says ``record``."""
+    """Return ``record`` as a line."""
     return record.model_dump_json().encode() + b"\n"

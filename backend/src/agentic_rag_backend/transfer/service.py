@@ -39,9 +39,11 @@ Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransferOptions:
-    """Where archives are kept while they are written or read, and how large one may be, in bytes.
+    """The folder of archives during export and import, and their size limits in bytes.
 
-    ``max_archive`` bounds an archive as it arrives, and, ten times that, what it unpacks to; ``max_original`` one original.
+    ``max_archive`` bounds an archive as it arrives; the limit of its unpacked content is ten times that. ``max_original``
+    bounds one
+    original.
     """
 
     folder: Path
@@ -50,7 +52,7 @@ class TransferOptions:
 
     @property
     def limits(self) -> Limits:
-        """What a reader takes in."""
+        """Return the limits for a reader."""
         return Limits(archive=10 * self.max_archive, original=self.max_original)
 
 
@@ -66,8 +68,8 @@ class TransferService:
     """Exports tenants, and imports them as the workflow ``import_v1``.
 
     Args:
-        erase: removes what every store but the catalogue holds of a tenant.
-        on_opened: told that what was read of a tenant is not what there is now.
+        erase: removes a tenant's data from every store except the catalogue.
+        on_opened: called when cached data of a tenant is out of date.
         features: the flags that a tenant can have.
     """
 
@@ -122,12 +124,12 @@ class TransferService:
             yield path
 
     async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None) -> Begun:
-        """Queue an import and return at once; nothing of it is seen before all of it is there.
+        """Queue an import and return at once; nothing of it is visible before all of it is complete.
 
         Args:
-            target: an empty tenant that is to be filled, under other ids unless it has the archive's. None: the archive's
-                tenant is made again, under its own id.
-            name: what a tenant that is made is called; None: what the archive calls it.
+            target: an empty tenant to import into, with new ids unless it has the archive's id. None: creates the archive's
+                tenant again, under its own id.
+            name: the name of a created tenant; None: the archive's name.
 
         Raises:
             InvalidRequest: it is no archive, or one of a newer format, or the name is outside of its limits.
@@ -294,5 +296,5 @@ class TransferService:
 
 
 def _next(found: Any) -> Part | None:
-    """Return what comes next; in a thread, which no StopIteration leaves."""
+    """Return the next part; None at the end, because no StopIteration may leave the thread."""
     return next(found, None)

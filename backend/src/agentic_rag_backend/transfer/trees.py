@@ -1,4 +1,4 @@
-"""The tree over passages, out of one tenant and into another: what was paid for comes along."""
+"""Transfers the tree over passages from one tenant to another, including its paid summaries."""
 
 from __future__ import annotations
 
@@ -110,7 +110,8 @@ class ImportedTree:
         """Write nodes and vectors and make them the current tree; return how many texts were embedded. Repeatable.
 
         Args:
-            dimensions: of the archive's vectors, where they are of this deployment's embedder; else they are embedded anew.
+            dimensions: of the archive's vectors, if this deployment's embedder made them; otherwise the texts are embedded
+                again.
         """
         if generation is None:
             return 0

@@ -1,4 +1,4 @@
-"""Values of an archive's records: the limits that a request has too, and those of what is computed and never requested."""
+"""Values of an archive's records: the limits of requests, and limits of computed values that no request contains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentic_rag_backend.ingestion.parsing.registry import PARSERS
 
 T = TypeVar("T")
 MAX_COUNTER = 2**30
-"""Of counters that go on growing here, such as versions: databases keep them in 31 bits."""
+"""Limit of counters that keep growing, such as versions: databases keep them in 31 bits."""
 MAX_CHARACTERS = 20_000
 """Of a text that was computed, such as a fact or a summary."""
 MAX_WORD_CHARACTERS = 200
@@ -38,7 +38,7 @@ MAX_MEMBERS = 500_000
 MAX_LEVEL = 20
 MAX_DETAIL_DEPTH = 4
 _FIRST, _LAST = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC)
-"""Within these, a time can be told in every time zone."""
+"""A time within these can be expressed in every time zone."""
 
 Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -56,7 +56,7 @@ Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
 def _by(check: Callable[[T], T]) -> AfterValidator:
-    """Return a validator that puts an error of ours among those of the record."""
+    """Return a validator that reports an error of ours as a validation error of the record."""
 
     def checked(value: T) -> T:
         try:
@@ -72,7 +72,7 @@ def _refuse(reason: str) -> PydanticCustomError:
 
 
 def _processing(value: ProcessingOptions) -> ProcessingOptions:
-    # What is in these fields is not repeated; the sizes, which are numbers, are.
+    # The message omits the values of these fields; sizes are numbers, so it repeats them.
     for field, given, known in (("strategy", value.chunking.strategy, STRATEGIES), ("unit", value.chunking.unit, SIZES)):
         if given not in known:
             raise _refuse(f"the chunking {field} is not known; known are {', '.join(known)}")

@@ -1,7 +1,7 @@
-"""Inspecting an archive in a process of its own, with limits of memory and time.
+"""Inspects an archive in a separate process, with limits of memory and time.
 
-Whoever wrote the archive decides what its JSON costs to read. In a process of its own that holds up no request, and ends by
-itself: ``python -m agentic_rag_backend.transfer.verification`` reads one archive and prints what is wrong with it.
+The author of an archive controls the cost of parsing its JSON. In a separate process that delays no request, and the process
+ends by itself: ``python -m agentic_rag_backend.transfer.verification`` reads one archive and prints its errors.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentic_rag_backend.transfer.archive import Limits
 from agentic_rag_backend.transfer.inspection import inspect
 
 MEMORY_BYTES = 4 * 1024**3
-"""Address space of the process, of which the interpreter and its libraries take about half a gigabyte."""
+"""Address space of the process; the interpreter and its libraries take about half a gigabyte of it."""
 LEAST_CPU_S = 60
 CPU_S_PER_MIB = 10
 """Seconds of processor time for each MiB of the archive, beyond the least; a MiB of texts and vectors takes about half a one."""
@@ -33,7 +33,7 @@ async def verify(path: Path, limits: Limits) -> None:
     """Return if the archive at ``path`` can be imported.
 
     Raises:
-        InvalidRequest: it cannot; the message says why.
+        InvalidRequest: it cannot be imported; the message gives the reason.
         PayloadTooLarge: it, or a part of it, is larger than it may be.
     """
     size = (await asyncio.to_thread(path.stat)).st_size
@@ -61,7 +61,7 @@ async def verify(path: Path, limits: Limits) -> None:
 
 
 def main(path: str, archive: str, original: str, cpu_s: str) -> int:
-    """Inspect one archive; print what is wrong with it as JSON. Return the exit status."""
+    """Inspect one archive; print its error as JSON. Return the exit status."""
     _restrict(int(cpu_s))
     try:
         inspect(Path(path), Limits(archive=int(archive), original=int(original)))

@@ -26,7 +26,7 @@ _LONGEST_GAP = 7
 
 
 def is_acronym_of(short: str, words: Sequence[str]) -> bool:
-    """Tell whether ``short`` abbreviates ``words``: its letters are their initials in order, small words left out at will."""
+    """Return whether ``short`` abbreviates ``words``: its letters are their initials in order; small words may be left out."""
     letters = [letter for letter in short.lower() if letter.isalnum()]
     if len(letters) < 2 or len(letters) > 12 or len(words) < 2 or not short[0].isupper():
         return False
@@ -41,7 +41,7 @@ def is_acronym_of(short: str, words: Sequence[str]) -> bool:
 
 
 def alias_pairs(tokens: Tokens, spans: Sequence[Span], sentence: tuple[int, int]) -> list[tuple[Span, Span]]:
-    """Return (canonical, alias) for neighbouring names of one sentence that the text says are one."""
+    """Return (canonical, alias) for neighbouring names of one sentence that the text equates."""
     pairs: list[tuple[Span, Span]] = []
     for left, right in pairwise(spans):
         gap = (

@@ -1,4 +1,4 @@
-"""The extractor port: what a chunk says, as names and relationships between them."""
+"""The extractor port: a chunk's names and the relationships between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code identifiers in prose: snake_case, camelCase, dotted paths, calls, and what stands between backticks."""
+"""Code identifiers in prose: snake_case, camelCase, dotted paths, calls, and text between backticks."""
 
 from __future__ import annotations
 

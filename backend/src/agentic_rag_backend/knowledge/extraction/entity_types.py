@@ -58,7 +58,7 @@ def type_from_words(words: list[str]) -> tuple[str, float] | None:
 
 
 def _head(words: list[str]) -> str:
-    """Return the word that says what a name is of: before the first "of" or "for", else the last word."""
+    """Return the head word of a name: the word before the first "of" or "for", otherwise the last word."""
     for position, word in enumerate(words):
         if word in ("of", "for") and position:
             return words[position - 1]

@@ -36,7 +36,7 @@ def is_ordinal(word: str) -> bool:
 
 
 def is_adjectival(word: str) -> bool:
-    """Tell whether a word looks like the adjective of a country or a people ("Norwegian", "Japanese")."""
+    """Return whether a word has the form of the adjective of a country or a people ("Norwegian", "Japanese")."""
     return word[:1].isupper() and (word.lower() in ADJECTIVES or (len(word) > 4 and word.endswith(("ian", "ish", "ese", "ean"))))
 
 
@@ -86,13 +86,13 @@ class Extension:
         return 0
 
     def _is_nickname(self, quote: int) -> bool:
-        """Tell whether a word in quotation marks stands inside a name: Wilhelm "Willi" Keller."""
+        """Return whether a word in quotation marks is inside a name: Wilhelm "Willi" Keller."""
         if quote + 3 >= self._end or self._words[quote + 2] != '"':
             return False
         return self._shapes[quote + 1] == Shape.CAPITAL and self._shapes[quote + 3] == Shape.CAPITAL
 
     def _continues(self, first: int, last: int) -> bool:
-        """Tell whether the capitalised word at ``last`` goes on with the name before it."""
+        """Return whether the capitalised word at ``last`` continues the name before it."""
         lower = self._words[last].lower()
         if self._opens_title(last, lower):
             return False
@@ -103,7 +103,7 @@ class Extension:
         return lower not in SKIPPED and date_end(self._tokens, last, self._end) == last
 
     def _opens_title(self, index: int, lower: str) -> bool:
-        """Tell whether a title before a person's name stands at ``index``: "Afghan | Prime Minister Keller"."""
+        """Return whether a title before a person's name starts at ``index``: "Afghan | Prime Minister Keller"."""
         if lower in RANK_OPENERS and index + 1 < self._end:
             lower, index = self._words[index + 1].lower(), index + 1
         if lower not in INNER_TITLES or index + 1 >= self._end:
@@ -111,7 +111,7 @@ class Extension:
         return self._shapes[index + 1] == Shape.CAPITAL or self._words[index + 1] == "."
 
     def _takes_full_stop(self, last: int) -> bool:
-        """A full stop after an initial or an abbreviated title belongs to the name if the name goes on."""
+        """Return whether a full stop after an initial or an abbreviated title belongs to the name: only if the name continues."""
         before = self._words[last - 1]
         if last + 1 >= self._end or self._shapes[last + 1] not in NAME_SHAPES:
             return False
@@ -161,7 +161,7 @@ class Extension:
 
     @staticmethod
     def _heads_of(before: str, article: bool) -> bool:
-        """Tell whether a name of several words goes on with "of" after the word ``before``."""
+        """Return whether a name of several words continues with "of" after the word ``before``."""
         if before in DIVISIONS:
             return False
         return not article or before in _HEADS or before.endswith(_ABSTRACT_ENDINGS)

@@ -48,7 +48,7 @@ COMMON_INITIALS = word_set(
     eastern western central
     """
 )
-"""Common nouns that often open a sentence; kept as a name only if something else in the document says so."""
+"""Common nouns that often open a sentence; kept as a name only if the document gives another reason."""
 
 MONTHS = word_set(
     """
@@ -220,7 +220,7 @@ IMPERSONAL = (
     """
     )
 )
-"""Words that are not part of a person's name unless something else says so."""
+"""Words that are not part of a person's name without another reason."""
 
 PLACE_PREPOSITIONS = word_set(
     """

@@ -63,7 +63,7 @@ class Vocabulary:
 
 
 def _gap_follows(tokens: Tokens, index: int) -> bool:
-    """Tell whether space stands after token ``index``."""
+    """Return whether a space follows token ``index``."""
     return index + 1 < len(tokens.starts) and tokens.starts[index + 1] > tokens.ends[index]
 
 
@@ -135,7 +135,7 @@ class _Sentence:
         return len(words) > 4 and sum(self._shapes[index] == Shape.UPPER for index in words) > 0.6 * len(words)
 
     def _opens_clause(self, index: int) -> bool:
-        """Tell whether the capital of this word may come from its place: after a full stop, a quotation mark, a bullet."""
+        """Return whether the word's position may explain its capital: after a full stop, a quotation mark, a bullet."""
         if index == self._begin:
             return True
         before = self._words[index - 1]
@@ -157,7 +157,7 @@ class _Sentence:
         return index
 
     def _name_follows(self, index: int) -> bool:
-        """Tell whether a capitalised word other than a month follows, as in "Sunday Times" and unlike "Sunday 3 May"."""
+        """Return whether a capitalised word other than a month follows, as in "Sunday Times" and unlike "Sunday 3 May"."""
         following = index + 1
         if following >= self._end or self._shapes[following] not in NAME_SHAPES:
             return False
@@ -182,7 +182,7 @@ class _Sentence:
         return not self._is_plain(word) and not self._reads_as_common(index, lower)
 
     def _reads_as_common(self, index: int, lower: str) -> bool:
-        """Tell whether form and next word speak for a participle, an adjective or a plural ("Founded by", "Adults have")."""
+        """Return whether form and next word indicate a participle, an adjective or a plural ("Founded by", "Adults have")."""
         if lower.endswith(_COMMON_ENDINGS):
             return True
         following = self._words[index + 1] if index + 1 < self._end else ""

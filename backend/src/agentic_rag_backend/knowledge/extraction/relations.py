@@ -103,7 +103,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A relationship between two names; ``confidence`` is 1 for a known phrase, less for what was only found between them."""
+    """A relationship between two names; ``confidence`` is 1 for a known phrase, less for other words between them."""
 
     source: Node
     target: Node
@@ -133,7 +133,7 @@ def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
 
 
 def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, previous: Pair | None) -> Pair:
-    """Read what the sentence's first name has to do with ``target`` from the words just before ``target``."""
+    """Read the relationship of the sentence's first name to ``target`` from the words just before ``target``."""
     words = _between(tokens, neighbour, target)
     if previous is not None and words and len(words) <= 3 and _LIST_MARKS.issuperset(words):
         # In "founded Acme, Borealis and Cobalt" every item hangs on the verb before the first.
@@ -142,7 +142,7 @@ def _with_subject(tokens: Tokens, source: Node, neighbour: Node, target: Node, p
     if pattern is not None:
         return Pair(source, target, pattern, 1.0)
     if previous is not None and previous.target is neighbour and is_adjectival(neighbour.name) and _is_noun_phrase(words):
-        # "published by the American company Prometheus": what holds for the adjective is meant of the noun.
+        # "published by the American company Prometheus": the relationship of the adjective belongs to the noun.
         return Pair(source, target, previous.relation, min(previous.confidence, _IN_A_LIST))
     if neighbour is source:
         return _attached(tokens, source, target) or Pair(source, target, RELATED, 0.5)

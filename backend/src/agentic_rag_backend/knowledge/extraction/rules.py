@@ -132,7 +132,7 @@ class _Document:
                         _vote(ballot, type_, weight)
         types = {key: decide(words[key], ballot) for key, ballot in votes.items()}
         if self._title is not None:
-            # The text says the short form ("Halden" of "Halden, Norway"), so its type is the better known.
+            # The text uses the short form ("Halden" of "Halden, Norway"), so its type is more reliable.
             short = types[normalise_name(self._title.forms[-1])]
             types[normalise_name(self._title.name)] = short if self._title.type == OTHER else self._title.type
         words.update({key: key.split() for key in fixed})
@@ -211,9 +211,9 @@ class _Document:
 
 
 def _is_plain_heading(one: Topic, vocabulary: Vocabulary) -> bool:
-    """Tell whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
+    """Return whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
 
-    Of two words it is plain if the text also writes both in lower case; a single one also if no sentence capitalises it.
+    Two words are plain if the text also writes both in lower case; a single word also if no sentence capitalises it.
     """
     words = [word for word in one.name.split() if word.lower() not in FUNCTION_WORDS]
     if len(words) > _PLAIN_HEADING_WORDS or not all(word.isalpha() for word in words):
@@ -261,7 +261,7 @@ def _find_names(passage: _Passage, vocabulary: Vocabulary) -> None:
 
 
 def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[Topic]) -> list[Span]:
-    """Add the places where a title or heading stands in the text; the longer of two overlapping spans is kept."""
+    """Add the places of titles and headings in the text; of two overlapping spans, the longer one is kept."""
     extra: list[Span] = []
     for one in topics:
         for form in one.forms:

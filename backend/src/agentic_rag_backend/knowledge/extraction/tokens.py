@@ -1,6 +1,6 @@
 """Words, sentences and letter case: the view of a text that every rule reads.
 
-One regular expression with bounded look-ahead walks the text once, so the time is linear in its length whatever it holds.
+One regular expression with bounded look-ahead walks the text once, so the time is linear in its length for every text.
 """
 
 from __future__ import annotations

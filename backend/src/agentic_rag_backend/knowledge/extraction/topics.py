@@ -1,4 +1,4 @@
-"""What a chunk is about: the document's title and the headings above it, as names."""
+"""The subjects of a chunk: the document's title and the headings above it, as names."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def topic(text: str, *, from_title: bool) -> Topic | None:
 
 
 def find_form(text: str, form: str) -> list[tuple[int, int]]:
-    """Return the offsets at which ``form`` stands in ``text`` as whole words, whatever its letter case and punctuation."""
+    """Return the offsets of ``form`` in ``text`` as whole words; letter case and punctuation are ignored."""
     words = _WORD.findall(form)
     if words and words[0].lower() in ("the", "a", "an"):
         words = words[1:]

@@ -23,19 +23,19 @@ class BlobStore(Protocol):
         """
 
     async def delete(self, tenant: TenantId, key: str) -> bool:
-        """Remove the content; tell whether there was any."""
+        """Remove the content; return whether there was any."""
 
     def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
-        """Stream the keys of what was stored before an aware time, in any order, in pages of at most 1,000.
+        """Stream the keys of blobs stored before an aware time, in any order, in pages of at most 1,000.
 
-        The store may leave out recent ones. What an interrupted `put` left is removed.
+        The store may leave out recent ones. Leftovers of an interrupted `put` are removed.
         """
 
     async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
-        """Return those of ``keys`` under which nothing is stored."""
+        """Return the keys among ``keys`` without content."""
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant of whom anything is stored: for the operator's housekeeping alone."""
+        """Return every tenant with at least one blob. For the operator's housekeeping only."""
 
     async def delete_tenant(self, tenant: TenantId) -> int:
         """Remove everything of the tenant and return how many blobs went."""

@@ -33,7 +33,7 @@ _ASKED_AT_ONCE = 16
 _CLOCK_SKEW = timedelta(hours=1)
 _SCHEMES = ("file", "s3", "gs")
 _MARK = ".deployment.json"
-"""The object that says whose the folder is; no tenant's folder has such a name."""
+"""The object that identifies the folder's owner; no tenant's folder has such a name."""
 
 
 class ObstoreBlobStore:
@@ -65,10 +65,11 @@ class ObstoreBlobStore:
             raise ConfigurationError(f"BLOB_URL cannot be opened: {type(error).__name__}") from error
 
     async def claim(self, owner: Owner) -> None:
-        """Mark the folder or bucket prefix as the deployment's, unless it is; repeatable.
+        """Mark the folder or bucket prefix as the deployment's if it is not marked. Repeatable.
 
         Raises:
-            ConfigurationError: it is another deployment's, or holds originals of tenants none of which the catalogue knows.
+            ConfigurationError: it belongs to another deployment, or holds originals of tenants that are all unknown to the
+                catalogue.
             StoreUnavailable: the store does not answer.
         """
         what = f"the blob store at {self._described}"
@@ -123,11 +124,11 @@ class ObstoreBlobStore:
             return bytes(await found.bytes_async())
 
     async def delete(self, tenant: TenantId, key: str) -> bool:
-        """Remove the content; tell whether there was any."""
+        """Remove the content; return whether there was any."""
         path = _path(tenant, key)
         try:
             async with _answering(key):
-                # Asked first, because object stores delete what is not there without a word.
+                # Checked first, because object stores report no error when they delete a missing object.
                 await obstore.head_async(self._store, path)
                 await obstore.delete_async(self._store, path)
         except NotFound:
@@ -135,14 +136,14 @@ class ObstoreBlobStore:
         return True
 
     def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
-        """Stream the keys of what was stored before ``before``; on another machine's clock, an hour before it."""
+        """Stream the keys of blobs stored before ``before``; on another machine's clock, an hour before it."""
         scope = require_tenant(tenant).value
         if self._folder is not None:
             return _in_pages(_files(self._folder / scope, before.timestamp()))
         return self._listed(scope, before - _CLOCK_SKEW)
 
     async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
-        """Return those of ``keys`` under which nothing is stored; a few are asked for at once."""
+        """Return the keys among ``keys`` without content; several are checked at once."""
         slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
         async def is_missing(key: str) -> bool:
@@ -158,7 +159,7 @@ class ObstoreBlobStore:
         return [key for key, gone in zip(keys, absent, strict=True) if gone]
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant of whom anything is stored; what is named otherwise is not ours."""
+        """Return every tenant with at least one blob; folders with other names are not ours."""
         if self._folder is not None:
             return await asyncio.to_thread(_owners, self._folder)
         async with _answering():
@@ -205,7 +206,7 @@ async def _answering(key: str | None = None) -> AsyncIterator[None]:
             raise StoreUnavailable("the blob store's folder is gone") from error
         raise NotFound(f"there is no blob {key!r}") from error
     except (BaseError, OSError) as error:
-        # The library tells a full disk in its text alone.
+        # The library reports a full disk in its text alone.
         if (isinstance(error, OSError) and full_os_error(error)) or os.strerror(errno.ENOSPC) in str(error):
             raise full("the blob store") from error
         raise StoreUnavailable(f"the blob store did not answer: {type(error).__name__}") from error
@@ -248,7 +249,7 @@ def _files(folder: Path, before: float) -> Iterator[str]:
             try:
                 if file.stat().st_mtime >= before:
                     continue
-                if "#" in name:  # the library's name for a file that is not whole yet; no key of ours gives one
+                if "#" in name:  # the library's name for an incomplete file; our keys never produce it
                     file.unlink()
                     continue
             except FileNotFoundError:
