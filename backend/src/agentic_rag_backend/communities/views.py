@@ -44,7 +44,7 @@ class CommunityView:
 def visible_view(
     community: Community, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], *, stale: bool
 ) -> CommunityView | None:
-    """Return what of a community may be shown, or None where no passage behind it is visible any more.
+    """Return the visible view of a community, or None if no passage behind it is visible any more.
 
     Args:
         visible: by id, the chunks that the catalogue shows now.

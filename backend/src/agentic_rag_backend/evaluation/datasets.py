@@ -42,9 +42,7 @@ class QuestionSet:
 
 
 def evaluation_data(beside: Path) -> Path | None:
-    """Return the folder of evaluation data: from the environment, otherwise ``shared/data`` next to the checkout; None if
-    absent.
-    """
+    """Return the folder of evaluation data: from the environment, or ``shared/data`` next to the checkout; None if absent."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
     folder = Path(named) if named else beside / "shared" / "data"
     return folder if folder.is_dir() else None

@@ -89,7 +89,7 @@ class Diversity:
 
 
 def diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> Diversity:
-    """Measure what many questions got of one strategy.
+    """Measure the results of many questions to one strategy.
 
     Args:
         listings: one a question.

@@ -1,8 +1,8 @@
-"""Check sentences against passages: what supports a claim, verbatim, and where. Plain functions of values.
+"""Check sentences against passages: find the verbatim support of a claim. Plain functions of values.
 
-A claim holds where the words of a window of one or two sentences of the cited passage cover enough of its own, each
-weighted by rarity among the evidence (containment, the direction that entailment has), every name and number in it
-occurs in the cited passages, and it denies nothing that they affirm or the reverse.
+A claim holds under three conditions. The words of a window of one or two sentences of the cited passage cover enough of its
+words, each weighted by rarity among the evidence (containment, the direction of entailment). Every name and number in it
+occurs in the cited passages. It denies nothing that they affirm, and affirms nothing that they deny.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MIN_SUPPORT = 0.6
 MIN_OWN_SHARE = 0.25
 """A cited passage that covers less than this of the claim is no source of it; its marker is dropped."""
 MIN_UNCITED_SUPPORT = 0.8
-"""What another passage must cover for a claim whose own citations fail, or that has none."""
+"""Share that another passage must cover for a claim whose own citations fail, or that has none."""
 LONGEST_QUOTE = 600
 """Characters; two sentences are joined into one quote only below it."""
 _BRACKETED_NUMBER = re.compile(r"\[\s*\d[\d\s,;–-]*\]")

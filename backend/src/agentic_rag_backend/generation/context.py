@@ -110,9 +110,7 @@ def _high_passages(
 def theme_passages(
     theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, most: int = MOST_FINDINGS_A_THEME
 ) -> list[Passage]:
-    """Return the sentences that state the theme's first ``most`` findings, with scores falling from ``score``; visible chunks
-    only.
-    """
+    """Return the sentences of visible chunks that state the theme's first ``most`` findings; scores fall from ``score``."""
     passages: list[Passage] = []
     for finding in theme.findings[:most]:
         held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)

@@ -80,7 +80,7 @@ class GlobalAnswers:
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
         told = tell(retrieval.themes, visible, budget_tokens=budget)
-        # What rating the themes took is gone; one call is kept for the answer.
+        # The rating of the themes used up its calls; one call is kept for the answer.
         spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
         of_all = about_everything(query.text)
         partial, by_model = await self._partial(query.text, told, spending)

@@ -75,7 +75,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswers:
-    """The points, best first, and what became of the others; ``scores`` in [0, 1] of all that helped, merged or not."""
+    """The points, best first, and counts of the others; ``scores`` in [0, 1] of all useful points, merged or not."""
 
     points: tuple[Point, ...]
     scores: tuple[float, ...] = ()

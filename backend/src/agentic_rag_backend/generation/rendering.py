@@ -28,7 +28,7 @@ def render(prompt: Prompt, question: str, context: Context, history: Sequence[Me
 
 
 def with_history(prompt: Prompt, values: Mapping[str, str], history: Sequence[Message] = ()) -> tuple[Message, ...]:
-    """Return the prompt's turns with what of the conversation fits between them; untrusted ``values`` come fenced."""
+    """Return the prompt's turns with the part of the conversation that fits between them; untrusted ``values`` are fenced."""
     system, user = prompt.render(values)
     turns = [turn for turn in _recent(history) if turn.role != "system"]
     opening = [Message("system", system)] if system else []

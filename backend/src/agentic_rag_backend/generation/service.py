@@ -224,14 +224,14 @@ class AnswerService:
         yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
 
     def _patience_s(self, plan: _Plan) -> float | None:
-        """Return the seconds that the model has: most of the request's time, less what finding passages took of it."""
+        """Return the model's time in seconds: most of the request's time, less the time of retrieval."""
         patience_s, timeout_s = self._options.model_patience_s, plan.query.timeout_s
         if timeout_s is not None:
             patience_s = min(patience_s or timeout_s, FALLBACK_SHARE * timeout_s)
         return None if patience_s is None else max(0.0, patience_s - (time.perf_counter() - plan.started))
 
     async def _brief(self, plan: _Plan, retrieval: Retrieval) -> Brief:
-        """Return how the answer is to be written: from the passages found, or from partial answers."""
+        """Return the brief of an answer: from the passages found, or from partial answers."""
         if plan.strategy == GLOBAL and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
         context = await self._context(plan.query, retrieval)
@@ -268,9 +268,7 @@ class AnswerService:
 
 
 def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> float:
-    """Return the chance that the evidence answers; for an account, the better estimate of the best passage and of many
-    passages.
-    """
+    """Return the chance that the evidence answers; for an account, the better estimate of one passage and of many."""
     relevance = max(retrieval.relevance, retrieval.backing.relevance if retrieval.backing is not None else 0.0)
     by_passage = answerability(relevance, question_coverage(question, texts))
     if asked_for(question) is not Asked.THEME:

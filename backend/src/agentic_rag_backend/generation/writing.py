@@ -33,11 +33,11 @@ Sentences = AsyncGenerator[CitationEvent | TokenEvent, None]
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """Who writes answers.
+    """The writers of answers.
 
     Args:
         model: asked first.
-        fallback: writes where it fails; None: the failure is the answer's, unless the brief brings a text.
+        fallback: writes if the model fails; None: the answer fails too, unless the brief has a text.
         patience_s: seconds after which the model counts as failed, so that time is left for the fallback.
     """
 

@@ -259,7 +259,7 @@ class Endpoint:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return what went wrong with an attempt, as `retries.decide` takes it."""
+    """Return an attempt's failure as `retries.decide` takes it."""
     if isinstance(error, openai.APIStatusError):
         exhausted = error.status_code == 429 and error.code == "insufficient_quota"
         return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)

@@ -36,7 +36,7 @@ class Prompt:
 
     @property
     def id(self) -> str:
-        """Name and version, such as ``answer@1``: what replies are cached and counted under."""
+        """Name and version, such as ``answer@1``: the key of cached replies and of usage counts."""
         return f"{self.name}@{self.version}"
 
     @property

@@ -1,4 +1,4 @@
-"""Build a tenant's tree, or take in what changed since: cluster, summarise, embed, and show all of it at once."""
+"""Build a tenant's tree or apply changes to it: cluster, summarise, embed, and show everything at once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _Plan:
 
 
 class TreeBuilder:
-    """Runs one build after another; see `RaptorService` for who calls it."""
+    """Runs one build after another; `RaptorService` calls it."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ _INTERNAL = frozenset({"options", "changed"})
 
 
 def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a generation's details a user is shown."""
+    """Return the details of a generation that a user is shown."""
     return {name: value for name, value in details.items() if name not in _INTERNAL}
 
 

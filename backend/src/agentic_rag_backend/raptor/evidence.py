@@ -43,7 +43,7 @@ def leaf_names(passages: Sequence[VisibleChunk]) -> tuple[Label, ...]:
 
 
 def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
-    """Return what most of the children are called by."""
+    """Return the names that most of the children have."""
     held: defaultdict[str, list[Support]] = defaultdict(list)
     for child in children:
         for label in child.names:

@@ -43,7 +43,9 @@ class TreeMemory:
         return sorted(found)
 
     async def forget(self, tenant: TenantId, document_id: str) -> int:
-        """Take out what rests on a document whose passages are not visible any more; repeatable. Return how many nodes do."""
+        """Remove statements that rest on a document whose passages are not visible any more. Repeatable. Return the number of
+        nodes.
+        """
         ids = await self.resting_on(tenant, document_id)
         generation = (await self.trees.pointer(tenant)).generation
         for start in range(0, len(ids), _PAGE):
@@ -74,7 +76,7 @@ class TreeMemory:
         return [id for id in written if id in used]
 
     async def told(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
-        """Return the summaries of nodes, by node, without what rests on passages that are not visible."""
+        """Return the summaries of nodes, by node, without statements that rest on invisible passages."""
         held = await self.trees.summaries(tenant, [key_of(node) for node in nodes])
         visible = await passages_behind(self.documents, tenant, held.values())
         return {node.id: visible_summary(held[key_of(node)], visible) for node in nodes if key_of(node) in held}

@@ -94,9 +94,9 @@ class GrowingTree:
             self._changed_or_empty(node_id)
 
     def divide(self, id: str, parts: Sequence[Sequence[int]]) -> list[str]:
-        """Divide a node by places of its children; the largest part keeps the id. Return the ids of the others.
+        """Divide a node by groups of its children; the largest part keeps the id. Return the ids of the other parts.
 
-        Where the node had parents, they have the new nodes, too.
+        If the node had parents, they also have the new nodes as children.
         """
         node = self._nodes[id]
         children, documents = node.children, node.documents
@@ -123,7 +123,7 @@ class GrowingTree:
     def add(self, level: int, children: Sequence[str], documents: Sequence[str] = ()) -> str:
         """Make a node without parents; return its id."""
         id = new_node_id(self._tenant, level, children)
-        while id in self._nodes:  # a node keeps its id while its children change, so another one may have had these
+        while id in self._nodes:  # a node keeps its id while its children change, so another node may have had these children
             id = new_node_id(self._tenant, level, [id])
         self._nodes[id] = _Node(level, list(children), list(documents))
         for child in children:

@@ -72,7 +72,7 @@ class BuildOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> BuildOptions:
-        """Return what `arguments` made; a row of an older release may lack a name."""
+        """Return the options in `arguments`; a row of an older release may lack a name."""
         return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
 
     def tree(self, default: TreeOptions) -> TreeOptions:

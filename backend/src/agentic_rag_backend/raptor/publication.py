@@ -156,7 +156,7 @@ class TreePublisher:
         await self._tidy(tenant, generation, list(now.values()))
 
     async def _tidy(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
-        """Remove all that is not of the current tree, also what builds left that were killed, before or after their flip."""
+        """Remove all data outside the current tree, including leftovers of builds that were killed before or after their flip."""
         await confirm_turn()
         await self.points.keep(tenant, {node.point_id(tenant) for node in nodes})
         await self.trees.delete_generations(tenant, keep=generation)

@@ -1,4 +1,4 @@
-"""When a tree takes in what changed without being asked: some quiet seconds after documents did, for tenants that want it."""
+"""When a tree takes in changes automatically: some quiet seconds after documents changed, for tenants that want it."""
 
 from __future__ import annotations
 

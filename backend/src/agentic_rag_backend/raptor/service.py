@@ -31,7 +31,7 @@ WORKFLOW = "raptor_v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaptorStores:
-    """What trees are read from and written to."""
+    """The stores of trees."""
 
     catalogue: Catalogue
     vectors: VectorStore

@@ -41,7 +41,7 @@ class NodeView:
 def visible_view(
     node: TreeNode, summary: CommunitySummary, visible: Mapping[str, VisibleChunk], pointer: GenerationPointer
 ) -> NodeView | None:
-    """Return what of a node may be shown, or None where no passage behind its summary is visible any more."""
+    """Return the visible view of a node, or None if no passage behind its summary is visible any more."""
     sources, complete = visible_sources(summary, visible)
     if not sources:
         return None

@@ -13,9 +13,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
 SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
-"""Suffixes taken from folders and patterns; `ingestion.parsing.registry` decides which files are parsed (a test compares the
-two).
-"""
+"""Suffixes taken from folders and patterns; `ingestion.parsing.registry` decides which are parsed (a test compares them)."""
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
 """Files whose rows are documents; taken from folders and patterns if the text column is given."""
 

@@ -116,7 +116,7 @@ def read_rows(path: Path, prefix: str, columns: Columns) -> Iterator[Row | BadRo
 
 
 def is_lines(path: Path) -> bool:
-    """Tell whether a table is JSON Lines."""
+    """Return whether a table is JSON Lines."""
     return path.suffix.lower() in (".jsonl", ".ndjson")
 
 
@@ -267,9 +267,7 @@ def _names(header: Sequence[str]) -> list[str]:
 
 
 def _delimiter(path: Path, given: str | None) -> str:
-    """Return the delimiter: the given one, a tab for TSV, otherwise the one that splits the beginning into the most even
-    columns.
-    """
+    """Return the delimiter: the given one, a tab for TSV, otherwise the one with the most even columns."""
     if given is not None:
         return given
     if path.suffix.lower() == ".tsv":

@@ -1,9 +1,9 @@
 """Counters and histograms of this process, which ``GET /metrics`` returns.
 
 Every label has a bounded number of values: routes are templates, and a name that comes from outside (a model, a purpose) counts
-as ``other`` once `_Names` holds as many as it may. No label names a tenant.
+as ``other`` once `_Names` is full. No label names a tenant.
 
-The table of all metrics is in ``docs/guide/operations.md``; a test compares it with what is served.
+The table of all metrics is in ``docs/guide/operations.md``; a test compares it with the served metrics.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Who is asking: from a credential to a principal."""
+"""Authentication: from a credential to a principal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Authenticator:
         self._operator_hash = secret_hash(operator_key) if operator_key else None
 
     def is_operator(self, secret: str | None) -> bool:
-        """Tell whether ``secret`` is the operator's, in constant time."""
+        """Return whether ``secret`` is the operator's, in constant time."""
         if secret is None or self._operator_hash is None:
             return False
         return hmac.compare_digest(secret_hash(secret), self._operator_hash)

@@ -55,7 +55,7 @@ class Features:
         ]
 
     def enabled(self, name: str, tenant_flags: Mapping[str, object]) -> bool:
-        """Tell whether a flag is on for a tenant."""
+        """Return whether a flag is on for a tenant."""
         return bool(tenant_flags.get(name, self._defaults[name].value))
 
     def number(self, name: str, tenant_flags: Mapping[str, object]) -> float:

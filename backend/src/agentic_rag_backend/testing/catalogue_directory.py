@@ -288,7 +288,7 @@ async def summaries_are_kept_by_fingerprint(catalogue: Catalogue) -> None:
 
 
 async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None:
-    """Prose, finding, title, name and keyword alike; what takes their place takes that of all under the fingerprint."""
+    """Prose, finding, title, name and keyword alike; a replacement replaces all summaries under the fingerprint."""
     owner, communities = await tenant(catalogue), catalogue.communities
     support = (Support("paper", 1, "chunk"),)
     resting = [

@@ -154,7 +154,7 @@ async def other_content_or_options_make_a_version(catalogue: Catalogue) -> None:
 
 
 async def processing_steps_are_repeatable(catalogue: Catalogue) -> None:
-    """Each step twice gives what once gives, also in other batches and after publishing."""
+    """Repeating a step changes nothing, also in other batches and after publishing."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = submitted.document

@@ -11,7 +11,7 @@ from agentic_rag_backend.testing.catalogue_samples import Check, equal, ingest, 
 
 
 async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:
-    """Title and metadata that change in place leave an entry, however they are handed in; what changes nothing leaves none."""
+    """Title and metadata that change in place leave an entry, however they are submitted; an equal submission leaves none."""
     owner = await tenant(catalogue)
     document_id = (await ingest(catalogue, owner, "minutes")).id
     equal(await catalogue.outbox.pending(owner, limit=10), [], "of a document that a job makes visible")

@@ -58,7 +58,7 @@ async def begin(catalogue: Catalogue, owner: TenantId, key: str, text: str) -> D
 
 
 async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
-    """What queues it takes part in the transaction: failing, it leaves nothing staged; a commit then finds all at once."""
+    """Queueing takes part in the transaction: a failure leaves nothing staged; a commit then finds everything at once."""
     owner, docs, queue = await tenant(catalogue), catalogue.documents, Queue()
     submitted = await docs.submit(owner, submission("report", TEXT), nothing)
     document, job = await begin(catalogue, owner, "report", TEXT), submitted.job
@@ -229,7 +229,7 @@ async def many_results_are_reused_at_once(catalogue: Catalogue) -> None:
 
 
 async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
-    """What remains of a document is counted by table, also of a tombstoned one, and is nothing after its purge."""
+    """The rest of a document is counted by table, also of a tombstoned one, and is nothing after its purge."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
     await stage(catalogue, owner, await docs.submit(owner, submission("report", SECOND), nothing), SECOND)

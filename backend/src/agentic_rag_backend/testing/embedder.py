@@ -42,7 +42,7 @@ async def check_order(embedder: Embedder) -> None:
 
 
 async def check_alone_or_in_a_batch(embedder: Embedder) -> None:
-    """A text has the same vector alone, in a batch and repeated: what else is embedded has no influence."""
+    """A text has the same vector alone, in a batch and repeated: other texts have no influence."""
     together = await embedder.embed(TEXTS * 12)
     for number, text in enumerate(TEXTS):
         alone = (await embedder.embed([text]))[0]

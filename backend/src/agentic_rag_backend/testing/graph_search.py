@@ -71,7 +71,7 @@ async def another_tenant_sees_and_changes_nothing(graph: SearchedGraph) -> None:
 
 
 async def what_left_the_graph_is_not_found(graph: SearchedGraph) -> None:
-    """Although what leads to it may still be there, as in the middle of a deletion."""
+    """Even if search data still leads to it, as in the middle of a deletion."""
     await graph.add(A, ONE)
     await graph.add(A, TWO)
     await graph.forget(A, "two")

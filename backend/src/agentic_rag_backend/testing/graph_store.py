@@ -265,7 +265,7 @@ async def documents_are_selected(store: GraphStore) -> None:
 
 
 async def names_are_told_by_document(store: GraphStore) -> None:
-    """Every name is read with each version that uses it and with what its entity is filed under; of some documents if given."""
+    """Every name is read with each version that uses it and with its entity's filed name; of some documents if given."""
     await _fill(store, A)
     newer = knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]})
     await store.write_document(A, newer)
@@ -382,7 +382,7 @@ async def deleting_leaves_nothing(store: GraphStore) -> None:
 
 
 async def deleting_keeps_what_others_say(store: GraphStore) -> None:
-    """After two documents and the deletion of one, the store is as if only the other had been written."""
+    """After two documents and the deletion of one, the store equals a store with only the other."""
     await store.write_document(B, TWO)
     expected = await snapshot(store, B)
     await store.write_document(A, ONE)

@@ -73,7 +73,7 @@ async def a_lease_ends(keys: IdempotencyKeys) -> None:
 
 
 async def owners_are_apart(keys: IdempotencyKeys) -> None:
-    """Equal keys of two tenants, and of the operator, are three; who has the digest and the claim of another cannot use it."""
+    """Equal keys of two tenants, and of the operator, are three; another owner cannot use a digest and a claim."""
     claims = {owner: await _claim(keys, owner, "digest") for owner in (A, B, Operator.OPERATOR)}
     equal(await keys.complete(B, "digest", claims[A], FIRST), False, "another's claim")
     await keys.release(B, "digest", claims[A])

@@ -203,7 +203,7 @@ async def workflows_enqueue_workflows(place: Workplace) -> None:
 
 
 async def what_was_running_begins_anew(place: Workplace) -> None:
-    """What runs or waits at a shutdown is finished by the next queue, each job once."""
+    """The next queue finishes every job that runs or waits at a shutdown, each job once."""
     log = _Log()
     async with _launched(place, log) as queue:
         log.gate.clear()
@@ -261,9 +261,7 @@ async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
 
 
 async def a_turn_keeps_commits_out(place: Workplace) -> None:
-    """While the tenant's turn is held none of its commits runs, and during a commit the turn is not available; others
-    continue.
-    """
+    """While the tenant's turn is held none of its commits runs, and during a commit the turn is taken; others continue."""
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
         async with queue.turn(Turn.COMMIT, A):

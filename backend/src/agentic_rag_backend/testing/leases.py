@@ -1,4 +1,4 @@
-"""What leases must do: run `CHECKS` against a catalogue that has them and its workers, each on a fresh, empty database.
+"""Contract of leases: run `CHECKS` against a catalogue that has them and its workers, each on a fresh, empty database.
 
 ``tests/contract/test_leases.py`` shows how to run them, and that leases with planted faults fail them.
 """
@@ -35,7 +35,7 @@ Check = Callable[[Site], Awaitable[None]]
 
 
 async def one_of_many_takes_it(site: Site) -> None:
-    """Of many workers who ask at once one gets it, and the others when it is given up, each with a higher fence."""
+    """Of many workers that ask at once one gets it, and the others when it is given up, each with a higher fence."""
     names = await _joined(site, AT_ONCE)
     before = 0
     while names:

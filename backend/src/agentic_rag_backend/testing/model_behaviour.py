@@ -76,7 +76,7 @@ class Part:
 
 
 class Kinds(Mapping[str, float | str]):
-    """What applies to one call: kind → value."""
+    """The behaviour of one call: kind → value."""
 
     def __init__(self, held: Mapping[str, float | str]) -> None:
         self._held = dict(held)
@@ -124,7 +124,7 @@ def _parse_part(text: str) -> Part | None:
 
 
 def active(parts: Sequence[Part], call: int) -> Kinds:
-    """Return what applies to the ``call``-th call (from 0) of a model: kind → value, one content behaviour at most."""
+    """Return the behaviour of the ``call``-th call (from 0) of a model: kind → value, one content behaviour at most."""
     kinds = {part.kind: part.value for part in parts if part.times is None or call < part.times}
     content = [kind for kind in kinds if kind in _CONTENT]
     # A fault that has ended gives way to the other parts of the name: "broken-jsonx1+cite".

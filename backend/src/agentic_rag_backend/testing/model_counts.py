@@ -62,7 +62,7 @@ class Stats:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Stats:
-        """Return what ``GET /_stats`` answered."""
+        """Return the counts in an answer of ``GET /_stats``."""
         return cls(
             **{
                 **value,

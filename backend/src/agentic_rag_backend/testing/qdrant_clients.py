@@ -17,7 +17,7 @@ from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.local.persistence import CollectionPersistence
 
 WITHOUT_INDEXES = "ignore:Payload indexes have no effect in the local Qdrant:UserWarning"
-"""What to filter where a local client is used: it scans."""
+"""Warning filter for tests with a local client, which scans."""
 
 _SERIALIZED = 3
 """Value of ``sqlite3.threadsafety`` where threads may share connections."""

@@ -114,7 +114,7 @@ class HeldQueue:
         raise NotImplementedError
 
     def enqueuer(self, name: str) -> Enqueue:
-        """Return what notes a job."""
+        """Return a function that records a job."""
 
         def enqueue(connection: Connection, tenant: TenantId, job: Job) -> None:
             self.enqueued.append((name, job.id))

@@ -411,7 +411,7 @@ async def tenants_are_listed(open_store: OpenStore) -> None:
 
 
 async def indexes_are_described(open_store: OpenStore) -> None:
-    """Each collection with the points of every tenant, and what share of them an index holds."""
+    """Each collection with the points of every tenant, and their indexed share."""
     async with open_store("indexes") as store:
         assert [index.points for index in await store.indexes()] == [0, 0]
         await store.upsert(A, CHUNKS, [chunk(1), chunk(2)])

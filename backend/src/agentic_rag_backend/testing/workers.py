@@ -22,7 +22,7 @@ Check = Callable[[WorkerDirectory], Awaitable[None]]
 
 
 async def workers_come_and_go(directory: WorkerDirectory) -> None:
-    """Who has joined is listed with its workflows and beats until it leaves; who has not cannot beat."""
+    """A worker that has joined is listed with its workflows and beats until it leaves; others cannot beat."""
     await directory.join("one", ["ingest_v1", "delete_v1"])
     await directory.join("two", [])
     equal([await directory.beat(name) for name in ("one", "one", "nobody")], [True, True, False])
@@ -49,7 +49,7 @@ async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
 
 
 async def one_buries(directory: WorkerDirectory) -> None:
-    """Of many who bury the same worker at once one does, and a kill is counted once."""
+    """Of many workers that bury the same worker at once one does, and a kill is counted once."""
     await directory.join("one", [])
     await directory.began(A, "w:1:1", "one")
     (silent,) = await directory.workers()

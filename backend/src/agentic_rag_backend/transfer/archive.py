@@ -192,7 +192,7 @@ class ArchiveReader:
             self._exactly(-about.size % _BLOCK)
 
     def _end(self) -> None:
-        """Read what pads the file, at whose end its checksum is."""
+        """Read the padding of the file; the gzip checksum follows it."""
         while padding := self._unpacked.read(_READ_BYTES):
             if padding.strip(b"\0"):
                 raise InvalidRequest("the archive goes on after its end")

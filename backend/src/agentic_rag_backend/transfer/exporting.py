@@ -65,7 +65,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The stores that a tenant is read from, and what names its vectors and extractions."""
+    """The stores to read a tenant from, and the identities of its embedder and extractor."""
 
     catalogue: Catalogue
     transfer: TransferCatalogue
@@ -244,7 +244,7 @@ class Exporter:
         return [_community(each, vectors.get(each.id), current=each.id in current) for each in held]
 
     async def _summaries(self, tenant: TenantId) -> list[CommunitySummary]:
-        """Return every summary without what rests on passages that are not visible."""
+        """Return every summary without statements that rest on invisible passages."""
         documents = self._source.catalogue.documents
         found: list[CommunitySummary] = []
         for some in _pages(await self._source.transfer.summaries(tenant)):

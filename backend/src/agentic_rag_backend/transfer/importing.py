@@ -217,7 +217,7 @@ class Filling:
         return rounds
 
     async def finish(self) -> None:
-        """Write what communities are found by, take the scaffold down, and show everything."""
+        """Write the search points of communities, remove the scaffold documents, and show everything."""
         await self.run.progress("communities", 0, len(self.communities), at_once=True)
         await self._write_community_points()
         catalogue, computation = self.destination.catalogue, self.destination.computation

@@ -35,7 +35,7 @@ def packed(vector: Vector) -> str:
 
 
 def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vector:
-    """Return what `packed` was given.
+    """Return the vector that `packed` encoded.
 
     Raises:
         InvalidRequest: it is no vector of that length, or not finite.

@@ -35,7 +35,7 @@ class ExportedTree:
 
 
 async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId) -> ExportedTree:
-    """Return the current tree, its summaries without what rests on passages that are not visible."""
+    """Return the current tree; its summaries omit statements that rest on invisible passages."""
     trees, documents = catalogue.trees, catalogue.documents
     pointer = await trees.pointer(tenant)
     if pointer.generation == 0:

@@ -30,7 +30,7 @@ MAX_COUNTER = 2**30
 MAX_CHARACTERS = 20_000
 """Of a text that was computed, such as a fact or a summary."""
 MAX_WORD_CHARACTERS = 200
-"""Of what names or marks something, such as a fingerprint or a type: databases index it."""
+"""Limit of names and marks, such as a fingerprint or a type: databases index them."""
 MAX_ITEMS = 100_000
 """Of a list inside a record."""
 MAX_MEMBERS = 500_000

@@ -14,8 +14,9 @@ Links = defaultdict[int, defaultdict[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Entities that occur together, such as in one chunk. ``weight`` is how strongly that binds them, compared with other
-    contexts; it is a whole number, so that sums are exact.
+    """Entities that occur together, such as in one chunk.
+
+    ``weight`` is how strongly that binds them, compared with other contexts; it is a whole number, so that sums are exact.
     """
 
     weight: int

@@ -57,7 +57,7 @@ class DetectionOptions:
 
 @dataclass(frozen=True, slots=True)
 class EntityName:
-    """What orders entities: never an id, which may hold the tenant."""
+    """The sort key of entities: never an id, which may hold the tenant."""
 
     name: str
     type: str

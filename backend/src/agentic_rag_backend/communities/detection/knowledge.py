@@ -1,4 +1,4 @@
-"""Read what of a tenant's graph is visible, in a form that fits in memory: linear in relationships and mentions."""
+"""Read the visible part of a tenant's graph in a form that fits in memory: linear in relationships and mentions."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ _SAMPLED_FACTS = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A visible relationship between two entities: ``passages`` is the number that state it; ``digest`` changes with any of
-    them.
-    """
+    """A visible relationship between two entities; ``passages`` state it, and ``digest`` changes with any of them."""
 
     relationship_id: str
     source_id: str
@@ -52,7 +50,7 @@ class VisibleKnowledge:
 
 
 async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mapping[str, int]) -> VisibleKnowledge:
-    """Stream the graph and keep what passages of ``versions`` (document → visible version) support."""
+    """Stream the graph and keep the parts that passages of ``versions`` (document → visible version) support."""
     supports: dict[Support, Support] = {}
     mentions: dict[str, list[Support]] = defaultdict(list)
     async for mention_batch in graph.all_mentions(tenant):
@@ -165,9 +163,7 @@ def _visible(support: Support, versions: Mapping[str, int]) -> bool:
 
 
 def _key(support: Support) -> tuple[str, str]:
-    """Return a key that is stable across versions: a chunk's id derives from its text, so an unchanged passage keeps its
-    summaries.
-    """
+    """Return a stable key: a chunk's id derives from its text, so an unchanged passage keeps its summaries."""
     return support.document_id, support.chunk_id
 
 

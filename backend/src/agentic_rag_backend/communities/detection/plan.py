@@ -118,9 +118,7 @@ def _is_base(community: Community, coarse: frozenset[str]) -> bool:
 
 
 def _edges_inside(detection: Detection, edges: Sequence[Edge]) -> list[list[Edge]]:
-    """Return, for each community, the relationships with both ends in it; relationships of entities without a community are
-    left out.
-    """
+    """Return the relationships inside each community; relationships of entities without a community are left out."""
     deepest: dict[str, int] = {}
     for index, each in enumerate(detection.communities):
         deepest.update(dict.fromkeys(each.members, index))

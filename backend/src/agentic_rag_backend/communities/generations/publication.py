@@ -26,9 +26,7 @@ _BATCH = 32
 MIN_SEARCHABLE = 3
 """Members from which a community is searched for: a single entity is found as itself, a pair as a fact."""
 _EMBEDDED_CHARACTERS = 200
-"""Characters of the prose that are embedded with name and keywords: longer text takes the embedder longer and hardly finds
-more.
-"""
+"""Characters of the prose that are embedded with name and keywords; longer text takes longer and hardly finds more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,9 +135,7 @@ class Publisher:
         ]
 
     async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:
-        """Remove the data of a generation that did not become current; the next rebuild removes data that cannot be removed
-        now.
-        """
+        """Remove the data of a generation that did not become current; the next rebuild removes the rest."""
         try:
             if (await self._communities.pointer(tenant)).generation == generation:
                 return

@@ -1,1 +1,1 @@
-"""Rebuilds of communities: when one is due, what it is asked to do, and its steps."""
+"""Rebuilds of communities: schedule, options, and steps."""

@@ -1,4 +1,4 @@
-"""How much of a tenant's graph has changed since the current generation was built, at the cost of what changed."""
+"""The share of a tenant's graph that changed since the current generation was built, at the cost of the changes."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ class RebuildOptions:
     """One rebuild; None leaves the service's default.
 
     ``incremental`` starts from the current generation, ``full`` from nothing. ``levels`` is the depth of the hierarchy (1–10),
-    ``summarize`` whether a model may be called, ``dry_run`` only counts what it would cost.
+    ``summarize`` whether a model may be called, ``dry_run`` only estimates the cost.
 
     Raises:
         InvalidRequest: a value is outside its limits.
@@ -47,7 +47,7 @@ class RebuildOptions:
 
     @classmethod
     def from_arguments(cls, arguments: Mapping[str, Any]) -> RebuildOptions:
-        """Return what `arguments` made; a row of an older release may lack a name."""
+        """Return the options in `arguments`; a row of an older release may lack a name."""
         return cls(**{name: arguments[name] for name in cls.__dataclass_fields__ if name in arguments})
 
     def detection(self, default: DetectionOptions) -> DetectionOptions:

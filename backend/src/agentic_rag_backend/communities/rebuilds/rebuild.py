@@ -1,6 +1,4 @@
-"""Rebuild a tenant's communities: read, detect, summarise, write a new generation, flip the pointer. The old one stays until
-then.
-"""
+"""Rebuild a tenant's communities: read, detect, summarise, write a new generation, flip the pointer."""
 
 from __future__ import annotations
 
@@ -70,7 +68,7 @@ class _Reading:
 
 
 class Rebuilder:
-    """Runs one rebuild after another; see `CommunityService` for who calls it."""
+    """Runs one rebuild after another; `CommunityService` calls it."""
 
     def __init__(
         self,
@@ -92,9 +90,9 @@ class Rebuilder:
         self._detection = detection
 
     async def run(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any]:
-        """Do what ``options`` ask and return the result: counts per level, summaries written and reused, tokens, modularity.
+        """Run the rebuild and return the result: counts per level, summaries written and reused, tokens, modularity.
 
-        Where nothing has changed since the current generation was built, an incremental rebuild leaves it as it is.
+        If nothing has changed since the current generation was built, an incremental rebuild keeps that generation.
 
         Raises:
             Stopped: the job was asked to stop; the old generation stays.
@@ -290,7 +288,7 @@ _INTERNAL = frozenset({"graph", "divided_under", "basis", "coarse", "written_und
 
 
 def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a generation's details a user is shown."""
+    """Return the details of a generation that a user is shown."""
     return {name: value for name, value in details.items() if name not in _INTERNAL}
 
 

@@ -24,8 +24,9 @@ MOST_DELAYS = 10
 ASKED_AGAIN_AFTER = timedelta(hours=1)
 """An index that is stale although a rebuild was asked for: it failed, or was cancelled."""
 LITTLE_AFTER = ASKED_AGAIN_AFTER
-"""Age of a generation from which changes below the threshold have it rebuilt, too. It must not exceed the time after which a
-tenant is polled again without another change.
+"""Age of a generation from which changes below the threshold have it rebuilt, too.
+
+It must not exceed the time after which a tenant is polled again without another change.
 """
 _LOOKS = 10
 """Looks in one delay."""
@@ -58,7 +59,7 @@ class ThemeSchedule(ABC):
         self._wanted = wanted
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
-        """Look again and again, in the process that ``leads``; what fails is tried at the next look."""
+        """Poll repeatedly, in the process that ``leads``; a failed poll is repeated at the next one."""
         pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._delay.total_seconds() / _LOOKS))
         while True:
             await asyncio.sleep(pause_s)

@@ -1,1 +1,1 @@
-"""What a community says: the evidence for it, summaries without and with a model, and what of them may be shown."""
+"""Summaries of communities: their evidence, the writing with and without a model, and their visible part."""

@@ -27,8 +27,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class CentralEntity:
-    """A member and its share in [0, 1] of the weight of all relationships inside the community, or, without any, of all
-    mentions.
+    """A member and its share in [0, 1] of the weight of all relationships inside the community; without any, of all mentions.
 
     The first of ``passages`` contains its name, and the community's fingerprint covers that passage; the others mention it.
     """
@@ -63,7 +62,7 @@ def central_entities(
     *,
     limit: int,
 ) -> tuple[CentralEntity, ...]:
-    """Return the members by falling weighted degree inside the community (for an undirected graph, what PageRank measures)."""
+    """Return the members by falling weighted degree inside the community (PageRank of an undirected graph)."""
     degree: dict[str, float] = defaultdict(float)
     for source, target, weight in weights:
         degree[source] += weight

@@ -1,4 +1,4 @@
-"""What of a summary may be shown now: nothing outlives the passages it rests on, be it prose, finding, name or keyword."""
+"""The visible part of a summary: prose, findings, names and keywords disappear with the passages they rest on."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Summariser:
             return Written(plain, reply.usage, failure=error)
 
     def estimate(self, evidence: Evidence) -> Usage:
-        """Return what writing this summary by the model would cost, without calling it."""
+        """Return the cost of writing this summary by the model, without calling it."""
         messages = self._request(evidence, self._within_budget(evidence)).messages
         characters = sum(len(message.content) for message in messages)
         return Usage(characters // _CHARACTERS_PER_TOKEN, _REPLY_TOKENS // 2, 1)

@@ -24,7 +24,7 @@ def code_end(tokens: Tokens, index: int, limit: int) -> int:
 
 
 def _is_called(tokens: Tokens, index: int, limit: int) -> bool:
-    """Tell whether "()" follows without a space."""
+    """Return whether "()" follows without a space."""
     if index + 2 >= limit or tokens.words[index + 1] != "(" or tokens.words[index + 2] != ")":
         return False
     return tokens.starts[index + 1] == tokens.ends[index] and tokens.starts[index + 2] == tokens.ends[index + 1]

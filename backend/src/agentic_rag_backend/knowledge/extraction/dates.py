@@ -61,7 +61,7 @@ def _with_year(words: list[str], after: int, limit: int) -> int:
 
 
 def is_year(word: str) -> bool:
-    """Tell whether ``word`` is a year from 1000 to 2999, or two of them as in "1997-98"."""
+    """Return whether ``word`` is a year from 1000 to 2999, or two of them as in "1997-98"."""
     if len(word) == 4:
         return word.isascii() and word.isdigit() and word[0] in "12"
     return 7 <= len(word) <= 9 and word[4] in "-–" and is_year(word[:4]) and word[5:].isdigit()

@@ -1,4 +1,4 @@
-"""What kind of thing a name names, from its own words and from the words around it."""
+"""The type of a named entity, from the words of the name and the words around it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def type_from_context(tokens: Tokens, span: Span, sentence: tuple[int, int]) -> 
 
 
 def _follows_place(tokens: Tokens, comma: int, end: int) -> bool:
-    """Tell whether "X, Y" is closed by a comma or a full stop, as a place with its region is."""
+    """Return whether a comma or a full stop closes "X, Y", as in a place with its region."""
     following = comma + 1
     if following >= end or tokens.shapes[following] != Shape.CAPITAL:
         return False
@@ -107,7 +107,7 @@ def _follows_place(tokens: Tokens, comma: int, end: int) -> bool:
 
 
 def _closes_place(tokens: Tokens, comma: int, begin: int) -> bool:
-    """Tell whether a name after this comma is the region of the place before it: "in Boston, Massachusetts"."""
+    """Return whether a name after this comma is the region of the place before it: "in Boston, Massachusetts"."""
     place = comma - 1
     while place >= begin and comma - place < 5 and tokens.shapes[place] == Shape.CAPITAL:
         place -= 1
@@ -165,7 +165,7 @@ def decide(words: list[str], votes: Votes) -> str:
 
 
 def _may_be_personal(word: str) -> bool:
-    """Tell whether a word of a name may be a given name or a surname, going by its letters."""
+    """Return whether a word of a name may be a given name or a surname, judged by its letters."""
     lower = word.lower()
     if not word[0].isupper() or word.isupper() or not word[-1].isalpha() or lower in IMPERSONAL or is_adjectival(word):
         return False

@@ -57,7 +57,7 @@ class Vocabulary:
                     self.capitalised.add(tokens.words[index])
 
     def is_common(self, word: str) -> bool:
-        """Tell whether the document also writes ``word``, or its plural or singular, in lower case."""
+        """Return whether the document also writes ``word``, or its plural or singular, in lower case."""
         lower = word.lower()
         return lower in self.lower or lower + "s" in self.lower or (lower.endswith("s") and lower[:-1] in self.lower)
 
@@ -193,7 +193,7 @@ class _Sentence:
         return lower.endswith("s") and following in _PLURAL_VERBS
 
     def _of_a_name(self, index: int) -> bool:
-        """Tell whether "of" and a capitalised word follow: "Transfiguration of Vincent"."""
+        """Return whether "of" and a capitalised word follow: "Transfiguration of Vincent"."""
         following = index + 2
         if following >= self._end or self._words[index + 1] != "of":
             return False

@@ -73,7 +73,7 @@ class RuleExtractor:
         return await asyncio.to_thread(self.extract_document, title, chunks)
 
     def extract_document(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
-        """Do what `extract` does, at once."""
+        """Extract, synchronously; see `extract`."""
         return _Document(title, chunks).extractions()
 
 

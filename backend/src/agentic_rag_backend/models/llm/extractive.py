@@ -15,10 +15,13 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelR
 from agentic_rag_backend.models.llm.selection import Candidate, read, select, support
 
 MIN_SUPPORT = 0.33
-"""Least `selection.support` of an answer. It finds what retrieval's relevance cannot: a question of this corpus whose
-attribute no document states. Measured by asking the questions of a set with and without their gold passages: this bound
+"""Least `selection.support` of an answer.
+
+It detects failures that retrieval's relevance cannot: a question of this corpus whose attribute no document states.
+Measured by asking the questions of a set with and without their gold passages: this bound
 loses 1 % of the answers on HotpotQA and 5 % on MuSiQue, none on the examples, and refuses some 30, 53 and 62 % of the
-questions whose passages are taken away; the three such questions of the examples are refused."""
+questions whose passages are removed; the three such questions of the examples are refused.
+"""
 MIN_THEME_SUPPORT = 0.25
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
@@ -52,7 +55,7 @@ class ExtractiveModel:
         yield ModelDelta("", Usage())
 
     async def close(self) -> None:
-        """Nothing to release: the embedder belongs to who made it."""
+        """Nothing to release: the caller that made the embedder owns it."""
 
     async def _pieces(self, request: ModelRequest) -> list[str]:
         if request.schema is not None:

@@ -1,4 +1,4 @@
-"""When a failed model call is tried again: a plain function of what happened and how much time is left."""
+"""When a failed model call is retried: a plain function of the failure and the time left."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_INPUT = frozenset({400, 413, 422})
 
 
 class Verdict(enum.Enum):
-    """What to do after a failure."""
+    """The reaction to a failure."""
 
     RETRY = "retry"
     RATE_LIMITED = "rate_limited"

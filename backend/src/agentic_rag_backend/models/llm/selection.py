@@ -139,8 +139,7 @@ def read(question: str, evidence: Sequence[Evidence]) -> Reading:
 
 
 def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> float:
-    """Return how well ``chosen`` answers the question, in [0, 1]; 0 if the question asks for a number and no sentence names
-    its unit.
+    """Return how well ``chosen`` answers the question, in [0, 1]; 0 if it wants a number and no sentence names its unit.
 
     Args:
         nearest: the largest cosine of the question and a candidate.
@@ -158,8 +157,9 @@ def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> fl
 
 
 def _counted(reading: Reading, chosen: Sequence[Candidate]) -> bool:
-    """Return whether a chosen sentence with a number names the counted thing, or its document does and it has the requested
-    year.
+    """Return whether a chosen sentence with a number names the counted thing.
+
+    With the requested year in the sentence, a chosen sentence of the same document may name it.
     """
     years = {form for form in reading.weights if form.isdigit()}
     for each in chosen:
@@ -210,7 +210,7 @@ def _sentences(question: str, asked: Asked, base: Mapping[str, float], passage: 
     found = []
     for sentence, states in zip(sentences, stated, strict=True):
         forms = content_forms(sentence.text)
-        # What only repeats the title is a heading, unless the title was taken from a statement.
+        # A sentence that only repeats the title is a heading, unless the title was taken from a statement.
         if not forms or (forms <= title_forms and not states):
             continue
         held = frozenset(form for form in base if related(form, forms))

@@ -7,9 +7,9 @@ Contract, which `testing.vector_store` checks on every adapter:
 - ``upsert`` of the same points changes nothing; a point is written whole or not at all; vectors of another dimension,
   or with values that are not finite, are refused with `InvalidRequest` before anything of the batch is written;
 - ``search`` returns one *leg* per kind of query, best first, ties broken by id; it never fuses;
-- BM25's document frequencies are those of the tenant's points of the searched kind (and generation), so no score or order
-  depends, to the last bit, on what other tenants hold or on the order of writing;
-- what ``upsert`` returned for survives kill -9; after ``flush`` it survives a power loss.
+- BM25's document frequencies cover only the tenant's points of the searched kind (and generation), so no score or order
+  depends, to the last bit, on other tenants' points or on the order of writing;
+- points survive kill -9 once ``upsert`` has returned; after ``flush`` they survive a power loss.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ class TermWeights:
 
 
 class Collection(StrEnum):
-    """Collections of the store: ``chunks`` holds passages; ``nodes`` holds facts, communities and tree nodes, separated by
-    `NodeKind`.
-    """
+    """Collections: ``chunks`` holds passages; ``nodes`` holds facts, communities and tree nodes, separated by `NodeKind`."""
 
     CHUNKS = "chunks"
     NODES = "nodes"
@@ -56,7 +54,7 @@ class NodeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorPoint:
-    """One thing to be found. ``dense`` has the collection's dimension, or is None; ``text`` is what BM25 reads, or None.
+    """A point to be stored. ``dense`` has the collection's dimension, or is None; ``text`` is the input of BM25, or None.
 
     ``id`` is a uuid string, unique within tenant and collection; a community's is `domain.graph.community_point_id`.
     ``document_id`` and ``version`` (none counts as 0) let chunks be purged by document; ``generation`` is a community's.
@@ -94,9 +92,9 @@ class StoredPoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorSearch:
-    """What to look for in one collection: a dense leg if ``dense`` is given, a BM25 leg if ``text`` is.
+    """A search of one collection: a dense leg if ``dense`` is given, a BM25 leg if ``text`` is.
 
-    ``limit`` is per leg, 1–10,000. ``generation`` is required in effect for communities: the reader passes the current one.
+    ``limit`` is per leg, 1–10,000. Searches of communities need ``generation``: the reader passes the current one.
     """
 
     kind: NodeKind
@@ -124,7 +122,7 @@ class Legs:
 
 
 class IndexState(StrEnum):
-    """What index upkeep does with a collection: nothing, one of its three phases, or waiting to try again."""
+    """The state of index upkeep of a collection: idle, one of three phases, or waiting to retry."""
 
     IDLE = "idle"
     COPYING = "copying"
@@ -206,8 +204,7 @@ class VectorStore(Protocol):
         document_ids: Sequence[str] | None = None,
         ids: Sequence[str] | None = None,
     ) -> AsyncIterator[list[StoredPoint]]:
-        """Stream stored points in any order, in pages of at most 500; optionally of one kind, of some documents, or of some
-        ids.
+        """Stream stored points in any order, in pages of at most 500; optionally of one kind, some documents, or some ids.
 
         Points written or removed during the stream may or may not be in it; a point that stays is never left out.
         """

@@ -55,7 +55,7 @@ Selection = Condition | bool
 
 
 def select(filter: Filter, values: Callable[[], FieldValues]) -> Selection:
-    """Return what selects exactly the points whose fields match ``filter``.
+    """Return the condition that selects exactly the points whose fields match ``filter``.
 
     Args:
         values: gives the distinct values of the tenant's fields; called only if `reads_values`.

@@ -64,7 +64,7 @@ class Ask(Generic[LegT]):
 
 
 Settling = Generator[list[Ask[LegT]], Sequence[Sequence[Hit]], list[tuple[ScoredId, ...]]]
-"""Yields what to ask in one batch, is sent the lists of hits in order, returns the best points of every leg."""
+"""Yields the queries of one batch, receives the lists of hits in order, returns the best points of every leg."""
 
 
 def settle(legs: Sequence[LegT]) -> Settling[LegT]:

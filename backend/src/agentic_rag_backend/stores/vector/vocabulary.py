@@ -1,7 +1,7 @@
-"""The distinct values of each tenant's fields: what range and substring comparisons are decided on.
+"""The distinct values of each tenant's fields, for range and substring comparisons.
 
 It may hold values that no point has any more, since their tags select nothing; it must never miss one that exists. So
-it is complete when loaded from the store and every write adds to it before the store is changed.
+it is complete when loaded from the store, and every write adds to it before the store is changed.
 """
 
 from __future__ import annotations

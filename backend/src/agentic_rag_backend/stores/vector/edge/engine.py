@@ -53,10 +53,10 @@ class Layout:
     scanned_points: int = _DEFAULT_SCANNED_POINTS
 
     def config(self, *, new: bool = False) -> EdgeConfig:
-        """Return the engine's configuration of a collection; what concerns the index acts when it is built.
+        """Return the engine's configuration of a collection; the index settings take effect when it is built.
 
         Args:
-            new: of one that is to be made. Where its dense vectors are is settled then, until an index is built.
+            new: of a collection to be created. That fixes the place of its dense vectors until an index is built.
         """
         scanned_kb = -(-self.scanned_points * self.dimensions * _BYTES_PER_NUMBER // 1024)
         # The engine reads the index from files, whose pages the system caches or drops: .2 kB of a point stay in memory instead

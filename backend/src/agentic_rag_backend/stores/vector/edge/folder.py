@@ -4,14 +4,14 @@
 
     <folder>/.lock
     <folder>/<hash of the fingerprint>/fingerprint.json
-                                       shards.json          which folder below is each collection's; none says: its name
+                                       shards.json          each collection's folder below; without it: its name
                                        chunks/  nodes/      as made
                                        chunks.<8 hex>/      prepared by index upkeep
-    <folder>/<hash of another fingerprint>.building/        what `rebuilding` is at
+    <folder>/<hash of another fingerprint>.building/        under construction (`rebuilding`)
 
-A subfolder is made under another name and renamed when complete, and a shard takes another's place by the atomic
-replacement of ``shards.json``, so that a process killed on the way leaves what was in use before or what is in use after.
-Shards that ``shards.json`` does not name are removed at the next opening.
+A subfolder is made under another name and renamed when complete. A shard replaces another by the atomic
+replacement of ``shards.json``. So a killed process leaves either the previous state or the new one.
+The next opening removes shards that ``shards.json`` does not name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A process of its own that builds the index of a copied shard: ``python -m … FOLDER PARENT_PID TIME_LIMIT_S``.
+"""A separate process that builds the index of a copied shard: ``python -m … FOLDER PARENT_PID TIME_LIMIT_S``.
 
-The engine keeps the interpreter's lock for the whole of it, minutes, so nothing of Python runs here meanwhile, signal
-handlers included: what ends this process early is the kernel. It dies with its parent and at the time limit.
+The engine keeps the interpreter's lock for the whole build, minutes, so no Python code runs meanwhile, signal
+handlers included: only the kernel can end this process early. It dies with its parent and at the time limit.
 """
 
 from __future__ import annotations

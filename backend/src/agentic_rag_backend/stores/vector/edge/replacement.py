@@ -1,12 +1,12 @@
-"""One building of an index: a copy of a shard, indexed by another process, that takes the shard's place.
+"""One index build: another process indexes a copy of a shard, and the copy replaces the shard.
 
 1. *copying*: writes wait while a flushed shard's folder is copied; from then on the ids of points written, changed or
    removed are noted (`Shard.begin_journal`).
-2. *optimising*: another process builds the index of the copy (`optimization`); this one serves on.
-3. *swapping*: the copy is opened; the points noted are copied over from the shard in use, or removed, until few are left;
+2. *optimising*: another process builds the index of the copy (`optimization`); this one continues to serve.
+3. *swapping*: the copy is opened; the noted points are copied from the shard in use, or removed, until few are left;
    writes wait for the last of them; one record on disk (`folder.write_pointer`) and one assignment put the copy into effect.
 
-Until that record is replaced, the shard in use has everything; after it, the copy has. What else is on disk is rubbish,
+Until that record is replaced, the shard in use is complete; after it, the copy is. Other folders on disk are leftovers,
 removed here or at the next opening.
 """
 
@@ -73,10 +73,10 @@ class Replacement:
         """The longest time so far in which the loop was held."""
 
     async def carry_out(self, *, time_limit_s: float) -> None:
-        """Do it all, or leave everything as it was, also when cancelled.
+        """Do it all, or leave everything unchanged, also when cancelled.
 
         Raises:
-            StoreUnavailable, OSError: what hindered it.
+            StoreUnavailable, OSError: the cause of the failure.
         """
         before = self._shard.folder
         try:

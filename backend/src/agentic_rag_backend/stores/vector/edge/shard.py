@@ -21,8 +21,11 @@ from agentic_rag_backend.stores.vector.edge.engine import engine_errors
 from agentic_rag_backend.stores.vector.edge.files import sync_tree
 
 FLUSHED_AFTER = 5_000
-"""Points written, changed or removed from which on more than the log is made durable: what only the log is known to have is
-read again when a shard is opened that was not closed, some 10,000 points a second, and the log takes 1 to 3 kB for each."""
+"""Points written, changed or removed after which a flush makes all files durable, not only the log.
+
+A shard that was not closed reads the unflushed part of its log again at opening, some 10,000 points a second; the log takes
+1 to 3 kB for each.
+"""
 _LOG = "wal"
 _LEAST_FREE_BYTES = 64 * 1024 * 1024
 """Twice a file of the log, which the engine makes as a whole."""

@@ -1,19 +1,20 @@
 """The embedded vector store: the Qdrant engine in this process, one shard a collection, all tenants in each.
 
-What is measured and relied on (qdrant-edge 0.9):
+The design relies on these measurements (qdrant-edge 0.9):
 
 - Every call holds the GIL, .05 to a few ms, so a thread pool would gain nothing: calls are made directly, and long writes
-  give way to the loop between batches.
-- A write is in the write-ahead log when it returns: kill -9 loses nothing. The log is read again at opening, whatever the other
-  files have of it, so writing it to the disk guards against a power loss, and the engine's own flush can wait (`Shard.secure`).
+  yield to the event loop between batches.
+- A write is in the write-ahead log when it returns: kill -9 loses nothing. The engine reads the log again at opening, in every
+  state of the other files. So writing the log to the disk guards against a power loss, and the engine's own flush can wait
+  (`Shard.secure`).
 - A shard that is never optimised answers by scanning the tenant's points (an index finds them), which is exact. Of 20,000
   points, 384 dimensions: a hybrid query takes 0.9 ms (CPU) in a tenant of 40, 2 ms in one of 2,000 and 5 ms in one of all,
   the dense leg 3.5 of them; reopening takes 0.2 s. Building HNSW graphs (``optimize``) freezes the process while it runs
-  and pays off past some 20,000 points a tenant: `upkeep` has it done on a copy, in another process, and swaps that in.
-- Points that are not in an index are held in memory, but for their dense vectors and payloads: 3 kB for a chunk, half of it
+  and pays off past some 20,000 points a tenant: `upkeep` builds them on a copy, in another process, and swaps that in.
+- The engine holds points outside an index in memory, except their dense vectors and payloads: 3 kB for a chunk, half of it
   its words. In an index they are files (`Layout.config`). Closing a shard frees that memory, and glibc keeps it until asked.
-- One keyword, the scope, stands for tenant, kind and generation in searches: two conditions cost five times one.
-- Inverse document frequency over the whole shard would let one tenant's words change another's ranking; every sparse query
+- One keyword, the scope, combines tenant, kind and generation in searches: two conditions cost five times one.
+- Inverse document frequency over the whole shard would let one tenant's words change another's ranking. Every sparse query
   names its corpus (`SearchParams.idf`), which the engine heeds because the queries have no outer stage.
 """
 

@@ -60,8 +60,9 @@ NO_UPKEEP = UpkeepOptions(min_points=0)
 
 
 def index_due(points: int, written: int, largest_scope: int, options: UpkeepOptions) -> bool:
-    """Return whether a build is worthwhile: many points are not indexed, and a tenant is too big to be scanned or memory is
-    short.
+    """Return whether a build is worthwhile.
+
+    It is if many points are not indexed, and either a tenant is too big to be scanned or too many points are in memory.
     """
     if options.min_points == 0 or written <= options.unindexed_share * points:
         return False

@@ -63,7 +63,7 @@ def condition_filter(condition: Condition) -> models.Filter:
 class Leg:
     """One ranked list to be found within ``filter``.
 
-    ``corpus`` is what document frequencies are counted over: without it one tenant's words would change another's ranking.
+    ``corpus`` is the scope of document frequencies: without it one tenant's words would change another's ranking.
     """
 
     query: Vector | TermWeights

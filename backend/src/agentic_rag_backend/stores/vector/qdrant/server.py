@@ -156,10 +156,10 @@ class QdrantServer:
         self._closed = False
 
     async def call(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
-        """Return what ``method`` of `client` answers; it has the same effect when it is called again.
+        """Return the result of ``method`` of `client`; a repeated call has the same effect.
 
         Args:
-            doing: what for, as in "failed searching".
+            doing: the purpose, as in "failed searching".
 
         Raises:
             StoreUnavailable: the server refused, or did not answer in time.
