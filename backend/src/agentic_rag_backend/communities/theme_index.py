@@ -30,7 +30,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalog
 SUMMARISE = "summarise"
 """The stage that writes summaries."""
 WAIT = "wait"
-"""The stage of a rebuild that waits for documents which were handed in before it."""
+"""The stage of a rebuild that waits for earlier uploads."""
 
 
 class Report(Protocol):
@@ -185,7 +185,7 @@ async def passages_behind(
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """The part of a list that is asked for, by position."""
+    """The requested part of a list, by position."""
 
     start: int
     limit: int

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 
 def recall_at(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Return the share of ``relevant`` among the first ``k``, in [0, 1]; 1.0 where nothing is relevant."""
+    """Return the share of ``relevant`` among the first ``k``, in [0, 1]; 1.0 if nothing is relevant."""
     if not relevant:
         return 1.0
     return len(set(ranked[:k]) & set(relevant)) / len(set(relevant))

@@ -53,7 +53,7 @@ class _Window:
 
 
 class IndexedPassage:
-    """A passage with its words and the windows a quote can be; computed when first asked for."""
+    """A passage with its words and its possible quote windows; computed at the first use."""
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage

@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.words import content_forms, coverage, names_and_
 NAME_WEIGHT = 2.0
 """How much more a name or number of the question counts than another word of it."""
 STEEPNESS = 33.0
-"""Of the logistic curve, fitted to the measurement above."""
+"""Steepness of the logistic curve, fitted to the measurement above."""
 MIDPOINT = 0.37
 """Weighted relevance at which an answer is as likely as not, from the same fit."""
 BREADTH_MIDPOINT = 0.305
@@ -60,7 +60,7 @@ def breadth(similarities: Iterable[float]) -> float:
 
 
 def account_answerability(broad: float) -> float:
-    """Return the chance that the evidence holds the account asked for, in [0, 1], from its `breadth`."""
+    """Return the chance that the evidence holds the requested account, in [0, 1], from its `breadth`."""
     return 1.0 / (1.0 + math.exp(-BREADTH_STEEPNESS * (broad - BREADTH_MIDPOINT)))
 
 

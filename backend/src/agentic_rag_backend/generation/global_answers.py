@@ -185,8 +185,7 @@ def _answerable(scores: Sequence[float], *, by_model: bool) -> float:
     """Return the chance that the evidence answers: the model's score of the best point, or the similarity of the five nearest.
 
     Without a model, seven of the eight theme questions of the examples are above the bound; of 21 of the podcasts' questions,
-    asked
-    of the examples, none is.
+    asked of the examples, none is.
     """
     if not scores:
         return 0.0

@@ -30,7 +30,7 @@ EMBEDDED = 40
 """Sentences, which is nearly all that this costs."""
 SENTENCES_A_THEME = 3
 WORDS_SHARE = 0.35
-"""Of a sentence's worth; the rest is its cosine with the question."""
+"""Weight of the question's words in a sentence's value; the rest is its cosine with the question."""
 MIN_COSINE = 0.15
 """A sentence that is farther from the question than this is no partial answer."""
 LEANING = 0.85

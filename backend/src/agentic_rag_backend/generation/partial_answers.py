@@ -28,7 +28,7 @@ from agentic_rag_backend.retrieval.structured_calls import (
 from agentic_rag_backend.retrieval.themes.selection import text_tokens
 
 MAP_TOKENS = 3_000
-"""Of themes and passages that one call reads, unless calls are too few for all of them."""
+"""Tokens of themes and passages that one call reads, unless calls are too few for all of them."""
 MOST_FINDINGS = 8
 MOST_POINTS = 6
 BEST_SCORE = 100.0

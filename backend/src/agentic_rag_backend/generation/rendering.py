@@ -9,7 +9,7 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message
 from agentic_rag_backend.prompts import Prompt, fence
 
 _HISTORY_CHARACTERS = 8_000
-"""Of earlier turns, the newest that fit are shown."""
+"""Characters of earlier turns in a prompt; the newest that fit are included."""
 
 
 def render(prompt: Prompt, question: str, context: Context, history: Sequence[Message] = ()) -> tuple[Message, ...]:

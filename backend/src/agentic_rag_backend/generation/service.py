@@ -38,19 +38,19 @@ PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
 """Placeholders that an answer's prompt may contain, and the required ones among them."""
 MOST_HISTORY = 20
 FALLBACK_SHARE = 0.75
-"""Of a request's time, after which the model that writes its answer counts as failed."""
+"""Share of a request's time after which the model that writes its answer counts as failed."""
 GLOBAL = "global"
 """The strategy whose answers are made of partial answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOptions:
-    """How this installation answers.
+    """Options of answers in this installation.
 
     ``min_confidence`` in [0, 1] is the confidence below which an answer is a refusal. ``context_tokens`` bounds the
     evidence of a prompt, ``max_tokens`` the reply. ``dual_level_model`` (None: the model's own) and
     ``dual_level_temperature`` in [0, 2] are for answers from both levels, as is ``dual_level_prompt`` (None: built in).
-    ``model_patience_s`` is how long the model may take where a fallback stands by (None: its own limit).
+    ``model_patience_s`` is the model's time limit if there is a fallback (None: its own limit).
     """
 
     min_confidence: float = 0.35

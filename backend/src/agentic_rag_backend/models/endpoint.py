@@ -27,7 +27,7 @@ from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_mode
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
 MOST_REPLY_BYTES = 64 * 1024 * 1024
-"""Of one reply, streamed or not; the largest batch of embeddings takes a third of it."""
+"""Limit of one reply, streamed or not; the largest batch of embeddings takes a third of it."""
 _NOT_LISTED = frozenset({404, 405, 501})
 """Answers of a server that has no list of models: it is there."""
 _OUTCOMES: dict[str, Outcome] = {

@@ -23,7 +23,7 @@ _STATES: dict[Outcome, str] = {
 """States by outcome. A model that sends unusable replies is up; a cancelled call leaves the state unchanged."""
 
 Ping = Callable[[float], Awaitable[Outcome]]
-"""Asks the endpoint within so many seconds."""
+"""Requests an answer from the endpoint within the given seconds."""
 
 
 @runtime_checkable

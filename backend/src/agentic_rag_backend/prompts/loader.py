@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
 
 MAX_PROMPT_CHARACTERS = 32_000
 MAX_OCCURRENCES = 2
-"""Of one placeholder in a prompt."""
+"""Most occurrences of one placeholder in a prompt."""
 _PLACEHOLDER = re.compile(r"\{\{\s*([a-z_]+)\s*\}\}")
 _HEADER = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.DOTALL)
 _SECTIONS = re.compile(r"\A\s*# System[ \t]*\n(?P<system>.*?)^# User[ \t]*\n(?P<user>.*)\Z", re.DOTALL | re.MULTILINE)

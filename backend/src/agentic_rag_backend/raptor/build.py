@@ -25,7 +25,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 
 MOST_CHANGED = 0.3
-"""Share of a tree's passages that may have come or gone since it was clustered as a whole; beyond, it is again."""
+"""Share of a tree's passages that may change after a full clustering; beyond it, the tree is clustered again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

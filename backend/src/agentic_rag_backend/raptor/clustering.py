@@ -24,7 +24,7 @@ from agentic_rag_backend.raptor.options import TreeOptions
 Vectors = NDArray[np.float32]
 
 DIMENSIONS = 10
-"""Of the reduced space, as in the paper."""
+"""Dimensions of the reduced space, as in the paper."""
 MOST_PARTS = 50
 """Components of one mixture, as in the paper."""
 SHARE = 0.1
@@ -67,7 +67,7 @@ def cluster(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
     if not len(vectors):
         return []
     points = np.ascontiguousarray(vectors, dtype=np.float32)
-    # Where so many are not wanted they are larger from the beginning: joining them afterwards compares each with all others.
+    # If fewer clusters are allowed, they are larger from the beginning: joining them afterwards compares each with all others.
     wanted = replace(options, cluster_size=max(options.cluster_size, -(-len(points) // options.max_clusters_per_level)))
     found = _Clusters(points, len(points))
     _divide(_Space(points, _components(points, _OVERALL)), np.arange(len(points)), wanted, found)
@@ -82,7 +82,7 @@ def split(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
 
 
 def centre(vectors: Vectors) -> NDArray[np.float32]:
-    """Return the mean direction of the rows, of length 1 (0 where they cancel out)."""
+    """Return the mean direction of the rows, of length 1 (0 if they cancel out)."""
     mean: Floats = vectors.mean(axis=0, dtype=np.float64)
     length = float(np.linalg.norm(mean))
     direction: Vectors = (mean / (length or 1.0)).astype(np.float32)

@@ -64,8 +64,7 @@ class TreeMemory:
         """Write the points of nodes of the current tree; return the ids of points that are still in it.
 
         During the embedding, a build may publish another tree and remove all other points before these points are written. So
-        the
-        tree is read again afterwards; a later build removes them itself.
+        the tree is read again afterwards; a later build removes them itself.
         """
         written = await self.points.write(tenant, nodes, summaries)
         generation = (await self.trees.pointer(tenant)).generation

@@ -23,7 +23,7 @@ _ROUNDS = 20
 _TOLERANCE = 1e-4
 """Gain of mean log-likelihood below which the fit has converged."""
 _VARIANCE_FLOOR = 1e-3
-"""Of the mean variance of all points: a component never collapses onto one of them."""
+"""Least variance of a component, as a share of the mean variance of all points: it never collapses onto one of them."""
 _PATIENCE = 2
 """Numbers of components in a row that are no better, after which no more are tried: the criterion has one valley."""
 _SAMPLE = 4_000

@@ -44,7 +44,7 @@ class NodePoints:
         summaries: Mapping[str, CommunitySummary],
         known: Mapping[str, Vector] = MappingProxyType({}),
     ) -> list[str]:
-        """Write a point for each node, by its summary; return their ids. Of ``known`` nodes the vectors are there already."""
+        """Write a point for each node, by its summary; return their ids. The vectors of ``known`` nodes exist already."""
         if not nodes:
             return []
         fresh = [node.id for node in nodes if node.id not in known]
@@ -129,8 +129,8 @@ class TreePublisher:
         """Replace nodes of the current generation: readers see all of it or nothing.
 
         Args:
-            before: the tree as it is, by node.
-            removed: the nodes that there are no more.
+            before: the current tree, by node.
+            removed: the deleted nodes.
         """
         written: list[str] = []
         try:

@@ -41,7 +41,7 @@ class NodeWriter:
     """Finds or writes the summary of each node.
 
     Args:
-        summariser: by the model where it is generative, else extractive.
+        summariser: uses the model if it is generative, otherwise writes extractive summaries.
     """
 
     trees: TreeCatalogue
@@ -104,7 +104,7 @@ class NodeWriter:
         return asked and self.summariser.generative and node.size > 1
 
     async def _on_record(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool) -> dict[str, CommunitySummary]:
-        """Return summaries that need no writing: the best writer's; the extractive one's where no model would write."""
+        """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
         best, plain = self.summariser.keys[0], self.summariser.keys[-1]
         wanted: dict[str, list[SummaryKey]] = {}
         for node in nodes:

@@ -93,7 +93,7 @@ class Walk:
                 f"a key may have at most {MAX_DOCUMENT_KEY_CHARACTERS} characters; {source.path} would get {len(source.key)}"
             )
         if keys.first(fingerprint(source.key.encode("utf-8", errors="surrogateescape")), number) is not None:
-            # Keys are not held, so that the other file is looked for where it is needed.
+            # Keys are not kept in memory; the other file is searched only if a message needs it.
             other = next((each.path for given in self._paths for each in self._named(given) if each.key == source.key), None)
             raise InvalidRequest(
                 f"{other} and {source.path} would both have the key {source.key!r}; hand in the folder that holds both"

@@ -24,7 +24,7 @@ class FingerprintTable:
         return self._count
 
     def first(self, fingerprint: int, number: int) -> int | None:
-        """Return the number held under ``fingerprint``; where there is none, hold ``number`` and return None."""
+        """Return the number held under ``fingerprint``; if there is none, hold ``number`` and return None."""
         slot = self._slot(fingerprint)
         if self._fingerprints[slot]:
             return self._numbers[slot]
@@ -35,7 +35,7 @@ class FingerprintTable:
         return None
 
     def get(self, fingerprint: int) -> int | None:
-        """Return the number held under ``fingerprint``, None where there is none."""
+        """Return the number held under ``fingerprint``; None if there is none."""
         slot = self._slot(fingerprint)
         return self._numbers[slot] if self._fingerprints[slot] else None
 

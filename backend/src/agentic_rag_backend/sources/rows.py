@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_ROW_CHARACTERS = 64 * 1024 * 1024
-"""Of a line (in bytes where the file is JSON Lines) and of a field."""
+"""Limit of a line (in bytes for JSON Lines) and of a field."""
 DELIMITERS = (",", ";", "\t", "|")
 _LOOKED_AT = 100
 _SNIFFED = 65_536

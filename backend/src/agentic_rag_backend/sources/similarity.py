@@ -62,7 +62,7 @@ class Sketcher:
         self._words = _Words()
 
     def sketch(self, text: str) -> Minima | None:
-        """Return the `MINIMA` minima of a text's shingles, None where it has no word. Case and punctuation are nothing."""
+        """Return the `MINIMA` minima of a text's shingles; None without words. Case and punctuation are ignored."""
         least = np.full(MINIMA, 2**64 - 1, dtype=np.uint64)
         seen = False
         for shingles in self._shingles(text):

@@ -83,7 +83,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 def count_request(method: str, route: str, status: int, duration_s: float) -> None:
-    """Count a request that was answered; ``route`` is a template, ``status`` 0 where the caller went away."""
+    """Count an answered request; ``route`` is a template, ``status`` is 0 if the caller disconnected."""
     named = method if method in _METHODS else OTHER
     _http_requests.labels(named, route, str(status)).inc()
     _http_duration.labels(named, route).observe(duration_s)

@@ -113,7 +113,7 @@ async def keys_are_listed_by_age(store: BlobStore) -> None:
 
 
 async def keys_come_in_pages(store: BlobStore) -> None:
-    """Of at most 1,000 each, and every key once."""
+    """Pages have at most 1,000 keys, and every key occurs once."""
     keys = [f"{number}/1" for number in range(1_010)]
     for first in range(0, len(keys), 101):
         await asyncio.gather(*(store.put(A, key, b"") for key in keys[first : first + 101]))
@@ -123,7 +123,7 @@ async def keys_come_in_pages(store: BlobStore) -> None:
 
 
 async def what_is_missing_is_told(store: BlobStore) -> None:
-    """In the order asked, and only within the tenant."""
+    """In the given order, and only within the tenant."""
     for key in STRANGE[:3]:
         await store.put(A, key, b"")
     await store.put(B, "of-b", b"x")

@@ -84,7 +84,7 @@ async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
 
 
 async def a_job_ends_with_what_it_makes_visible(catalogue: Catalogue) -> None:
-    """In one transaction, and only where the version does become visible; the first ending stands."""
+    """In one transaction, and only if the version does become visible; the first end stays."""
     owner, docs = await tenant(catalogue), catalogue.documents
     submitted = await docs.submit(owner, submission("report", TEXT), nothing)
     document, job = await stage(catalogue, owner, submitted), submitted.job

@@ -151,7 +151,7 @@ async def a_revision_is_what_its_owner_made(catalogue: Catalogue) -> None:
 
 
 async def of_two_writers_one_wins(catalogue: Catalogue) -> None:
-    """Of many that expect the same revision exactly one changes the document; the others change nothing."""
+    """Of many writers that expect the same revision exactly one changes the document; the others change nothing."""
     owner, docs = await tenant(catalogue), catalogue.documents
     for turn in range(3):
         document = await ingest(catalogue, owner, f"report {turn}")
@@ -182,7 +182,7 @@ async def of_two_writers_one_wins(catalogue: Catalogue) -> None:
 
 
 async def a_job_ends_with_its_numbers(catalogue: Catalogue) -> None:
-    """Stage and numbers come with the ending where they are given, and stay as they were where not."""
+    """Stage and numbers given at the end are stored; others stay unchanged."""
     owner = await tenant(catalogue)
     for progress, expected in ((("publish", 3, 3), ("publish", 3, 3)), (None, ("embed", 1, 3))):
         submitted = await catalogue.documents.submit(owner, submission(f"report {progress}"), nothing)

@@ -69,7 +69,7 @@ async def check_query(embedder: Embedder) -> None:
 
 
 async def check_long_query(embedder: Embedder) -> None:
-    """Of a very long question the beginning is embedded, and how much that is can be asked."""
+    """Only the beginning of a very long question is embedded; `query_characters` returns its length."""
     short = "Who discovered radium?"
     assert embedder.query_characters(short) == len(short)
     for long in ("." * 8000, "Who discovered radium? " * 2000, "雨" * 8000):

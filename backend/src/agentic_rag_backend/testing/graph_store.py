@@ -369,7 +369,7 @@ async def tenants_are_listed(store: GraphStore) -> None:
 
 
 async def deleting_leaves_nothing(store: GraphStore) -> None:
-    """With the last document everything is gone, and the receipt counts it; deleting again removes nothing."""
+    """Deleting the last document removes everything, and the receipt counts it; deleting again removes nothing."""
     await store.write_document(A, ONE)
     gone = await store.delete_document(A, "one", up_to_version=1)
     _equal(gone.as_counts(), {"entities": 3, "relationships": 2, "mentions": 4, "supports": 2})

@@ -99,7 +99,7 @@ async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
 
 
 async def what_a_killed_process_was_at_is_released(keys: IdempotencyKeys) -> None:
-    """Of everybody; an answer is given again as before."""
+    """For all tenants; a stored answer is returned as before."""
     for owner in (A, B):
         await _claim(keys, owner, "running")
     await keys.complete(A, "kept", await _claim(keys, A, "kept"), FIRST)

@@ -91,11 +91,11 @@ class Kinds(Mapping[str, float | str]):
         return len(self._held)
 
     def number(self, kind: str) -> float:
-        """Return a value that is a number; 0 where the kind does not apply."""
+        """Return a value that is a number; 0 if the kind does not apply."""
         return float(self._held.get(kind, 0.0))
 
     def word(self, kind: str) -> str:
-        """Return a value that is a word; empty where the kind does not apply."""
+        """Return a value that is a word; empty if the kind does not apply."""
         return str(self._held.get(kind, "") or "")
 
 

@@ -122,7 +122,7 @@ class Ledger:
             self._begin(in_flight=self._plain.in_flight)
 
     def begin(self, model: str) -> int:
-        """Note a request; return how many of this model came before it."""
+        """Record a request; return the number of earlier requests to this model."""
         with self._lock:
             plain = self._plain
             plain.in_flight += 1

@@ -64,7 +64,7 @@ def local_client(folder: Path) -> AsyncQdrantClient:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request: ``query`` is the URL's, ``body`` the JSON, or None where there was none."""
+    """One request: ``query`` is the URL's, ``body`` the JSON, or None without a body."""
 
     method: str
     path: str

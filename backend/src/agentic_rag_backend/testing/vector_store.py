@@ -1,6 +1,6 @@
 """The contract of `stores.vector.base.VectorStore` as checks that every adapter runs.
 
-An adapter gives an `OpenStore`; each check in `CHECKS` takes it and raises `AssertionError` where the contract is broken.
+An adapter gives an `OpenStore`; each check in `CHECKS` takes it and raises `AssertionError` if the contract is broken.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ async def limits_are_bounded(open_store: OpenStore) -> None:
 
 
 async def ties_are_ordered_by_id(open_store: OpenStore) -> None:
-    """Of many equals the smallest ids are returned, in order, after everything better."""
+    """Of many equal scores the smallest ids are returned, in order, after everything better."""
     async with open_store("ties") as store:
         equals = [chunk(number, dense=vector(1)) for number in range(2, 90)]
         better = chunk(200, "harbour night harbour night", dense=vector(1) * 3)

@@ -44,9 +44,9 @@ _SMALL_BYTES = 1024 * 1024
 _READ_BYTES = 1024 * 1024
 _GZIP_LEVEL = 5
 PART_LINE_BYTES = 64 * 1024 * 1024
-"""Of every line but a document's first, which has its text."""
+"""Limit of every line except a document's first, which has its text."""
 MOST_LINES = 4_000_000
-"""Of one member."""
+"""Limit of lines in one member."""
 _DOCUMENT = re.compile(r"documents/([0-9]{8})/(record\.jsonl|original)\Z")
 
 

@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 FREE_BYTES = 16 * 1024 * 1024
 """Bytes that every archive may unpack to, whatever its own size."""
 MOST_RATIO = 200
-"""Beyond that, to at most so many bytes for each of its own. Texts and vectors have a ratio of 2 to 10; gzip allows 1,032."""
+"""Beyond that, the limit of unpacked bytes for each packed byte. Texts and vectors have a ratio of 2 to 10; gzip allows 1,032."""
 _READ_BYTES = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
 

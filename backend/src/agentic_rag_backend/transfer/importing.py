@@ -88,7 +88,7 @@ class Filling:
     """Name and type of the archive's entities by their id in it."""
     versions: dict[str, int] = field(default_factory=dict)
     chunk_ids: dict[str, str] = field(default_factory=dict)
-    """By the archive's, where they are other ones."""
+    """The chunk ids by the archive's, if they differ."""
     generation: int = 0
     communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
     embedded: int = 0

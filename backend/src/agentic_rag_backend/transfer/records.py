@@ -90,7 +90,7 @@ class Manifest(Record):
     documents: Count
     generation: Generation | None
     tree: Generation | None = None
-    """Of the tree over passages."""
+    """The generation of the tree over passages."""
 
 
 class EntityRecord(Record):
@@ -123,7 +123,7 @@ class DocumentLine(Record):
     version_created_at: Time
     failures: Annotated[tuple[Failed, ...], Field(max_length=MAX_ITEMS)]
     original: bool
-    """Whether the next member is its original; where originals are gone, there is none."""
+    """Whether the next member is its original; deleted originals have none."""
 
 
 class ChunkLine(Record):
@@ -145,7 +145,7 @@ class ChunkLine(Record):
 
 
 class Mention(Record):
-    """In which chunk (by position) an entity is named."""
+    """The chunk (by position) that names an entity."""
 
     chunk: Count
     count: Count

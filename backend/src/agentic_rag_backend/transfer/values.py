@@ -28,13 +28,13 @@ T = TypeVar("T")
 MAX_COUNTER = 2**30
 """Limit of counters that keep growing, such as versions: databases keep them in 31 bits."""
 MAX_CHARACTERS = 20_000
-"""Of a text that was computed, such as a fact or a summary."""
+"""Limit of a computed text, such as a fact or a summary."""
 MAX_WORD_CHARACTERS = 200
 """Limit of names and marks, such as a fingerprint or a type: databases index them."""
 MAX_ITEMS = 100_000
-"""Of a list inside a record."""
+"""Limit of a list inside a record."""
 MAX_MEMBERS = 500_000
-"""Of a community."""
+"""Limit of a community's members."""
 MAX_LEVEL = 20
 MAX_DETAIL_DEPTH = 4
 _FIRST, _LAST = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC)
@@ -117,7 +117,7 @@ _MOST: Mapping[str, int] = {
     "code": MAX_WORD_CHARACTERS,
     "stage": MAX_WORD_CHARACTERS,
 }
-"""Numbers and lengths of texts by their field, where the limit is another one than usual."""
+"""Unusual limits of numbers and lengths of texts, by field."""
 
 
 def _computed(value: T) -> T:

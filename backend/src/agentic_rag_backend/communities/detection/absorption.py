@@ -31,9 +31,10 @@ def absorb(
     min_size: int,
     force: bool = False,
 ) -> list[list[int]]:
-    """Join each cluster below ``min_size`` (and any single node) to a larger one: linked most, else sharing most contexts.
+    """Join each cluster below ``min_size`` (and any single node) to the larger one with most links, or with most shared
+    contexts.
 
-    A small cluster with no such tie stays as it is; with ``force`` it joins the largest. Returns sorted clusters, in order.
+    A small cluster with no such tie stays unchanged; with ``force`` it joins the largest. Returns sorted clusters, in order.
     """
     small = {index for index, cluster in enumerate(clusters) if len(cluster) < max(min_size, 2)}
     largest = max(range(len(clusters)), key=lambda index: (len(clusters[index]), -clusters[index][0]), default=0)

@@ -1,12 +1,12 @@
 """Find communities: a hierarchy of clusters of the weighted relationship graph, as a pure function of the graph.
 
 The engine is Leiden (Traag, Waltman, van Eck, "From Louvain to Leiden", 2019) of `graspologic_native`, run from its own last
-assignment until nothing moves. The hierarchy is ours: where there are many clusters Leiden runs once more over the graph of
-clusters, and a cluster that is too large is divided by Leiden on its own subgraph. (The engine's own hierarchical function
+assignment until nothing moves. The hierarchy is ours: if there are many clusters Leiden runs once more over the graph of
+clusters, and it divides a cluster that is too large on its own subgraph. (The engine's own hierarchical function
 rewrites a fifth of the communities when one passage is added; this construction half a percent.)
 
-Continued from before, communities of which nothing changed are held together: others may join them, and they each other, but
-none is divided.
+A continued detection holds unchanged communities together: others may join them, and they may join each other, but none is
+divided.
 
 The result depends on names, types and weights alone: not on the order of edges, nor of their ends, nor on ids.
 """
@@ -41,11 +41,12 @@ _TOLERATED = 0.01
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionOptions:
-    """How finely the graph is divided.
+    """The granularity of the division.
 
-    ``max_cluster_size`` is the number of members above which a cluster is divided, ``min_size`` the number below which it is
-    joined to a neighbour where it has one, ``resolution`` Leiden's (> 0; higher gives more clusters), ``max_levels`` the depth
-    of the hierarchy, ``max_roots`` the number of connected clusters above which a coarser level is put on top.
+    ``max_cluster_size`` is the number of members above which a cluster is divided. A cluster with fewer than ``min_size``
+    members
+    joins a neighbour if it has one. ``resolution`` is Leiden's (> 0; higher gives more clusters), ``max_levels`` the depth
+    of the hierarchy, ``max_roots`` the number of connected clusters above which a coarser level is added on top.
     """
 
     max_cluster_size: int = 25
@@ -296,9 +297,9 @@ def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> l
 
 
 def _divide(graph: _Graph, members: Members, options: DetectionOptions, before: Before, level: int) -> list[Members]:
-    """Return the parts of a cluster, or nothing where it does not fall apart.
+    """Return the parts of a cluster; nothing if it does not fall apart.
 
-    A member more or less leaves most parts as they were only where they are started from.
+    Most parts survive one member more or less only if the division starts from them.
     """
     inside = graph.inside(members)
     labels = before.levels.get(level, {})

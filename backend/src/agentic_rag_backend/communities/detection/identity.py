@@ -16,9 +16,9 @@ no member, so above a half at most one of them does; and each continues at most 
 
 
 def community_ids(tenant: TenantId, communities: Sequence[DetectedCommunity], previous: Sequence[Community]) -> list[str]:
-    """Return an id for each community: that of the previous one it continues, else one made of its members.
+    """Return an id for each community: the id of the previous one it continues, otherwise one derived from its members.
 
-    Of several that a community overlaps with (one inside the other), the largest overlap counts, then the same level. The same
+    If a community overlaps with several (one inside the other), the largest overlap counts, then the same level. The same
     communities and the same ``previous`` give the same ids.
     """
     kept = _continued(communities, previous)

@@ -94,10 +94,9 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
 def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
     """Return one edge for each two related entities, sorted by ends.
 
-    The weight is ln(1 + passages) ÷ the geometric mean of the ends' prominence, 1 + ln n for an entity that n passages
-    mention. Repetition adds little, and entities that are named everywhere bind little. The weight depends on these two
-    entities
-    alone, so that a document about others changes nothing here.
+    The weight is ln(1 + passages) ÷ the geometric mean of the ends' prominence, 1 + ln n for an entity that n passages mention.
+    Repetition adds little, and entities that are named everywhere bind little. The weight depends on these two entities alone,
+    so that a document about others changes nothing here.
     """
     passages: dict[tuple[str, str], int] = defaultdict(int)
     for edge in knowledge.edges:

@@ -1,1 +1,1 @@
-"""Generations of communities in the stores: written, restored, and rid of the words of documents that are gone."""
+"""Generations of communities in the stores: write, restore, and remove statements of deleted documents."""

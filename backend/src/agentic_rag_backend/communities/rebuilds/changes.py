@@ -24,8 +24,7 @@ class Changes:
         """Return changed relationships ÷ earlier relationships, at least 0; 1.0 if that is not known.
 
         Changed relationships are those in documents that are new or changed since, plus the number by which the graph shrank.
-        All
-        relationships of an edited document count, so that the share is rather too high than too low.
+        All relationships of an edited document count, so that the share is rather too high than too low.
         """
         before = pointer.details.get(COUNTED)
         seen = await self.documents.visibility(tenant, since=pointer.built_from)

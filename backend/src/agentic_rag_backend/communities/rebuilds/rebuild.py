@@ -123,7 +123,7 @@ class Rebuilder:
         return {"generation": generation, **public_details(draft.details), "stages_ms": tally.stages_ms}
 
     async def _unchanged(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any] | None:
-        """Return the result of a rebuild that has nothing to do, or None where there may be something."""
+        """Return the result of a rebuild with no work, or None if there may be work."""
         await report("compare", 0, 1)
         started = time.perf_counter()
         pointer = await self._catalogue.communities.pointer(tenant)
@@ -211,7 +211,7 @@ class Rebuilder:
         return summaries
 
     async def _cached(self, tenant: TenantId, options: RebuildOptions, reading: _Reading) -> dict[str, CommunitySummary]:
-        """Return the summaries that need no writing: the best writer's; the extractive one's where no model would write."""
+        """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
         best, plain = self._summariser.keys[0], self._summariser.keys[-1]
         found = await self._under(tenant, [each.fingerprint for each in reading.planned], best)
         others = [each.fingerprint for each in reading.planned if not self._by_model(options, each)]

@@ -22,7 +22,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 MOST_DELAYS = 10
 """A tenant that never is quiet is served after this many delays."""
 ASKED_AGAIN_AFTER = timedelta(hours=1)
-"""An index that is stale although a rebuild was asked for: it failed, or was cancelled."""
+"""Pause before a second request for an index that is still stale: its rebuild failed, or was cancelled."""
 LITTLE_AFTER = ASKED_AGAIN_AFTER
 """Age of a generation from which changes below the threshold have it rebuilt, too.
 
@@ -75,7 +75,7 @@ class ThemeSchedule(ABC):
         while True:
             due = await self.due(now, limit=_PAGE)
             for tenant in due:
-                # First: should this process end in between, it is asked for again, but later.
+                # First: if this process ends before the request, the tenant is due again, but later.
                 await self.asked(tenant)
                 if self._wanted(await self._catalogue.tenants.flags(tenant)) and await self.worth_it(tenant, now):
                     await self._request(tenant)
@@ -85,11 +85,11 @@ class ThemeSchedule(ABC):
 
     @abstractmethod
     async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
-        """Return tenants whose documents changed and then were quiet, and that were not asked for since."""
+        """Return tenants whose documents changed and then were quiet, without a request since."""
 
     @abstractmethod
     async def asked(self, tenant: TenantId) -> None:
-        """Note that a rebuild was asked for now, by itself."""
+        """Record that a rebuild was requested now, automatically."""
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
         """Return whether to request a rebuild that is due."""

@@ -1,4 +1,4 @@
-"""Wait for documents that are on their way, so that a rebuild asked for right after handing them in finds them."""
+"""Wait for documents in processing, so that a rebuild requested right after an upload includes them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Say = Callable[[int, int], Awaitable[None]]
 async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> int:
     """Wait until the documents that are queued or processed now have ended; return how many are left out.
 
-    Documents that are handed in later are not waited for.
+    Later uploads are not waited for.
     """
     loop = asyncio.get_running_loop()
     asked, began = datetime.now(UTC), loop.time()

@@ -101,8 +101,7 @@ def telling_facts(
     """Return up to ``limit`` facts, best first: each names central entities that the earlier facts omit.
 
     Greedy maximum coverage: an entity that is covered already counts a quarter. Sentences that depend on context ("He …"), are
-    cut
-    off, very short or very long count less, and near repetitions are left out.
+    cut off, very short or very long count less, and near repetitions are left out.
 
     Args:
         forms_of: the words of a fact that carry meaning, if they are known already.

@@ -1,4 +1,4 @@
-"""Write a community's summary without a model: central entities name it, its most telling sentences describe it."""
+"""Write a community's summary without a model: central entities name it, its most informative sentences describe it."""
 
 from __future__ import annotations
 

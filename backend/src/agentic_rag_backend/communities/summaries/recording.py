@@ -87,7 +87,7 @@ async def write_recorded(
 
 
 def _model_away(written: Written) -> bool:
-    """Return whether the model may write the summary later. An invalid reply is not asked for again: each one costs."""
+    """Return whether the model may write the summary later. An invalid reply is not repeated: each one costs."""
     failure = written.failure
     return failure is not None and is_transient(failure) and not isinstance(failure, ModelReplyInvalid)
 

@@ -1,4 +1,4 @@
-"""Have a language model write a community's summary, and fall back to the extractive one where it fails."""
+"""Write a community's summary with a language model, and fall back to the extractive one if the model fails."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ class Written:
 
 
 class Summariser:
-    """Writes summaries: by the model where it is generative, else extractive.
+    """Writes summaries: with the model if it is generative, otherwise extractive ones.
 
     Args:
         model: the model; an extractive one is never called.
-        model_name: the model asked; None: the model's own default.
+        model_name: the name of the model to call; None: the model's own default.
         budget_tokens: most prompt tokens of one summary, estimated at four characters each.
-        prompt: the built-in prompt that it is asked by.
+        prompt: the built-in prompt.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class Summariser:
         return await self.instead_of(extractive_summary(evidence, term_weights), evidence, by_model=by_model)
 
     async def instead_of(self, plain: CommunitySummary, evidence: Evidence, *, by_model: bool) -> Written:
-        """As `write`, where the extractive summary is there already."""
+        """As `write`, with an existing extractive summary."""
         if not (by_model and self.generative):
             return Written(plain)
         facts = self._within_budget(evidence)

@@ -62,7 +62,7 @@ class Embedder(Protocol):
 
 
 class Tokenizer(Protocol):
-    """Where a model's word pieces lie in a text; chunk sizes are counted with it."""
+    """Positions of a model's word pieces in a text; chunk sizes are counted with it."""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the [start, end) character offsets of each word piece, in order, special tokens left out."""

@@ -142,7 +142,7 @@ class BundledEmbedder:
         return vector
 
     def query_characters(self, text: str) -> int:
-        """Return where the word piece ends that fills the last of `QUERY_WINDOWS`."""
+        """Return the end of the word piece that fills the last of `QUERY_WINDOWS`."""
         most = QUERY_WINDOWS * WINDOW
         if len(text) <= most:  # no word piece is shorter than a character
             return len(text)
@@ -202,7 +202,7 @@ def _cores() -> int:
 
 
 def _sessions(path: Path, cores: int) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession]:
-    """Return a session of one thread and one of all cores; the same where there is one core."""
+    """Return a session of one thread and one of all cores; on a single core both are the same."""
     stored = path.read_bytes()
     rearranged = looked_up_first(stored)
     # A model given as bytes cannot have weights in separate files, so the runtime reads a model from its path if it is not

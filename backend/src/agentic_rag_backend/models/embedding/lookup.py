@@ -32,7 +32,7 @@ class _Field(NamedTuple):
     value: Any
     """An int, or a memoryview of bytes."""
     whole: memoryview
-    """The field as it was written."""
+    """The unchanged bytes of the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class _Node:
 
 
 def looked_up_first(model: bytes) -> bytes:
-    """Return the model with its tables looked up first; the same object where it has none, or cannot be read.
+    """Return the model with its tables looked up first; the same object if it has none, or cannot be read.
 
     Args:
         model: a serialised ``ModelProto``.
@@ -176,7 +176,7 @@ def _fields(message: memoryview) -> Iterator[_Field]:
 
 
 def _varint(message: memoryview, at: int) -> tuple[int, int]:
-    """Return the number that begins at ``at``, and where it ends: seven bits a byte, the lowest first."""
+    """Return the number that begins at ``at``, and the position of its end: seven bits a byte, the lowest first."""
     value = shift = 0
     while True:
         byte = message[at]

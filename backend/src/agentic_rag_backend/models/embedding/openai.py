@@ -1,7 +1,7 @@
 """An embedder behind any OpenAI-compatible endpoint, through the `openai` SDK.
 
 As with the language model, the SDK's own retries are off and one `asyncio.timeout` bounds a whole call (see
-`models.llm.retries`). Floats are asked for as JSON numbers: many compatible servers lack the SDK's base64 default.
+`models.llm.retries`). Requests ask for floats as JSON numbers: many compatible servers lack the SDK's base64 default.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Window:
 
 
 def windows_of(owner: int, text: str) -> list[Window]:
-    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space where there is any; one for an empty text."""
+    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space if there is any; one for an empty text."""
     rest, found = text, []
     while len(rest.encode()) > WINDOW_BYTES:
         head = rest.encode()[:WINDOW_BYTES].decode(errors="ignore")
@@ -100,7 +100,7 @@ class OpenAIEmbedder:
         self._model = model
         self._endpoint = Endpoint("embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
         self._slots = FairSlots(max_concurrency)
-        # One slot, where there are several, is left to requests: they never queue behind passages of jobs.
+        # If there are several slots, one is reserved for requests: they never queue behind passages of jobs.
         self._job_slots = FairSlots(max(1, max_concurrency - 1))
         self._clock = BusyClock()
 
@@ -232,7 +232,7 @@ class OpenAIEmbedder:
 
 
 def _tokens_of(reply: Any) -> int:
-    """Return the tokens that the service counted; 0 where it counts none."""
+    """Return the tokens that the service counted; 0 if it counts none."""
     usage = reply.get("usage") if isinstance(reply, dict) else None
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return count if isinstance(count, int) and count >= 0 else 0

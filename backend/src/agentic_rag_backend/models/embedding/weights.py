@@ -1,4 +1,4 @@
-"""Where the embedding model's files are: in installed wheels that are never imported, or in a folder the operator names."""
+"""Locates the embedding model's files: in installed wheels that are never imported, or in a folder the operator names."""
 
 from __future__ import annotations
 

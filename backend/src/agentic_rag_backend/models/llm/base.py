@@ -54,7 +54,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """The whole reply; ``parsed`` is the JSON object where a schema was asked for."""
+    """The whole reply; ``parsed`` is the JSON object if the request had a schema."""
 
     text: str
     usage: Usage
@@ -79,7 +79,7 @@ class LanguageModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The model used where a request names none."""
+        """The model used if a request names none."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply.
@@ -93,7 +93,7 @@ class LanguageModel(Protocol):
         """
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the reply as it is written; closing the generator stops the model. Errors as in `complete`."""
+        """Yield the reply while the model writes it; closing the generator stops the model. Errors as in `complete`."""
 
     async def close(self) -> None:
         """Release connections."""

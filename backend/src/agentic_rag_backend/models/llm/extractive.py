@@ -43,7 +43,7 @@ class ExtractiveModel:
         """Return the chosen sentences.
 
         Raises:
-            ModelReplyInvalid: a structured reply was asked for.
+            ModelReplyInvalid: the request had a schema.
         """
         pieces = await self._pieces(request)
         return ModelReply(" ".join(pieces), Usage(), self.name)

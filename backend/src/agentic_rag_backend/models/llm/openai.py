@@ -25,9 +25,9 @@ from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply,
 from agentic_rag_backend.models.llm.structured import read_object
 
 _CHARACTERS_A_TOKEN = 4
-"""Estimate used where a server counts no tokens."""
+"""Estimate for servers that count no tokens."""
 MOST_CHARACTERS_A_TOKEN = 32
-"""A reply that is longer than this for each token asked for is broken off: the server does not keep to the limit."""
+"""Characters for each requested token after which a reply is cancelled: the server ignores the limit."""
 _LEAST_BOUND = 64 * 1024
 
 
@@ -50,7 +50,7 @@ class OpenAIModel:
 
     @property
     def name(self) -> str:
-        """The model used where a request names none."""
+        """The model used if a request names none."""
         return self._model
 
     @property
@@ -68,7 +68,7 @@ class OpenAIModel:
             return ModelReply(text, call.account.usage, call.model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the reply as it is written. A failure before the first piece is retried, one after it is not."""
+        """Yield the reply while the model writes it. A failure before the first piece is retried, a later one is not."""
         call = self._call(request)
         async with self._endpoint.admitted(call, self._slots.taken()), aclosing(self._streamed(call, request)) as deltas:
             async for delta in deltas:

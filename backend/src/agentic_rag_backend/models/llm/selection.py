@@ -34,7 +34,7 @@ SIMILARITY_SHARE = 0.5
 LEXICAL_SHARE = 0.35
 PASSAGE_SHARE = 0.10
 ANSWER_SHARE = 0.10
-"""For holding an answer of the kind asked for."""
+"""Weight of holding an answer of the requested kind."""
 THEME_NAME_WEIGHT = 0.5
 """Weight of names for an account, where names set the scene and the other words carry the question."""
 FRAGMENT = 0.6
@@ -254,7 +254,7 @@ def _score(reading: Reading, candidate: Candidate, cosine: float) -> float:
 
 
 def _spread(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """Return the best statements, few of each passage; fragments only where there is no statement."""
+    """Return the best statements, few of each passage; fragments only if there is no statement."""
     taken: Counter[int] = Counter()
     chosen: list[Candidate] = []
     for candidate in [each for each in ranked if each.statement] or ranked:

@@ -1,4 +1,4 @@
-"""Structured replies: read the JSON object a model wrote, and check it against the schema that was asked for.
+"""Structured replies: read the JSON object in a model's reply, and check it against the requested schema.
 
 Covers the part of JSON Schema that OpenAI's structured outputs allow: types, properties, required,
 additionalProperties, items, enum, const, anyOf, $ref into $defs, and bounds on lengths and numbers.

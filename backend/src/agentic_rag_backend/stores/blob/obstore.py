@@ -213,7 +213,7 @@ async def _answering(key: str | None = None) -> AsyncIterator[None]:
 
 
 def _path(tenant: TenantId, key: str) -> str:
-    """Return where a blob lies: letters, digits and dashes of the key as they are, other bytes as ``_`` and two hex digits.
+    """Return the path of a blob: letters, digits and dashes of the key unchanged, other bytes as ``_`` and two hex digits.
 
     No store then has to escape anything, and no key leaves its tenant's folder: dots are escaped too.
     """

@@ -115,7 +115,7 @@ class ScoredId:
 
 @dataclass(frozen=True, slots=True)
 class Legs:
-    """The two lists, best first; a leg that was not asked for is empty."""
+    """The two lists, best first; a leg that was not requested is empty."""
 
     dense: tuple[ScoredId, ...] = ()
     sparse: tuple[ScoredId, ...] = ()

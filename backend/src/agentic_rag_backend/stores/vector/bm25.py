@@ -102,11 +102,11 @@ class Bm25Encoder:
         )
 
     def document(self, text: str | None) -> TermWeights | None:
-        """Return the saturated term frequencies of ``text``, or None where it has no term."""
+        """Return the saturated term frequencies of ``text``, or None if it has no term."""
         return _weights(self._model.embed_document(_valid(text))) if text else None
 
     def query(self, text: str | None) -> TermWeights | None:
-        """Return the distinct terms of ``text`` with weight 1 each, or None where it has none."""
+        """Return the distinct terms of ``text`` with weight 1 each, or None if it has none."""
         return _weights(self._model.embed_query(_valid(text))) if text else None
 
 

@@ -2,9 +2,8 @@
 
 Equality, membership and presence are tags (`tags`) that an engine's index answers. An index of tags cannot compare strings by
 order or find case-folded substrings. `domain.filters.matches` decides those comparisons on the distinct values of the one
-field,
-and the tags of the matching values select the points. The result is exact, also for lists: each of these operators matches a
-list if it matches one item of the list.
+field, and the tags of the matching values select the points. The result is exact, also for lists: each of these operators
+matches a list if it matches one item of the list.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class Ranked(Protocol):
 
 
 class Hit(Protocol):
-    """A point as an engine returns it; its payload holds ``id``, unless only its score was asked for."""
+    """A point as an engine returns it; its payload holds ``id``, unless the query requested only scores."""
 
     @property
     def id(self) -> Any: ...

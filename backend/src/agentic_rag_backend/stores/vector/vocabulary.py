@@ -19,7 +19,7 @@ FieldValues = Mapping[str, Mapping[str, Any]]
 
 
 class Vocabulary:
-    """Values of one collection, per tenant, loaded when first asked for and kept while they fit.
+    """Values of one collection, per tenant, loaded at first use and kept while they fit.
 
     Args:
         max_values: values held over all tenants; beyond it the least recently used tenants are dropped and load again.

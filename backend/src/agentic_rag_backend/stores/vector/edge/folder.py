@@ -191,9 +191,9 @@ def read_pointer(home: Path) -> dict[Collection, InUse]:
 
 
 def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
-    """Put ``places`` into effect at once: before it returns, or not at all where it raises OSError.
+    """Put ``places`` into effect at once: before it returns, or not at all if it raises OSError.
 
-    Against a power loss it is durable after `sync` of ``home``.
+    It survives a power loss after `sync` of ``home``.
     """
     told = {collection.value: asdict(place) for collection, place in places.items()}
     unfinished = home / f"{_POINTER}.new"

@@ -2,8 +2,7 @@
 
 The new store is in ``<hash>.building``, where an interrupted rebuild continues; no other code opens it. `take_over` records in
 it which folders it replaces and renames it to ``<hash>``. From then on it is in use. The replaced folders are removed at once
-or
-at the next opening.
+or at the next opening.
 """
 
 from __future__ import annotations

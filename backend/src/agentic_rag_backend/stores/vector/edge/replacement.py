@@ -240,7 +240,7 @@ async def _copied(source: Path, target: Path) -> None:
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    """Copy a file, leaving holes where it is zero."""
+    """Copy a file and leave holes for its zero blocks."""
     with source.open("rb", buffering=0) as origin, target.open("wb", buffering=0) as copy:
         while block := origin.read(len(_ZEROS)):
             if block == _ZEROS[: len(block)]:

@@ -97,8 +97,7 @@ class Shard:
         """Make earlier writes durable against a power loss, at least in the engine's log, which is read again at opening.
 
         A thread writes the log to the disk. A flush writes every file and blocks the process for 10 to 250 ms, so it happens
-        only
-        after many writes. Files may then hold a part of later points; that does no harm, because the log repeats them.
+        only after many writes. Files may then hold a part of later points; that does no harm, because the log repeats them.
         """
         if self._unflushed >= FLUSHED_AFTER:
             self.flush()

@@ -1,12 +1,10 @@
 """Index upkeep: builds a search graph for tenants too big to be scanned, after enough writes (`replacement`).
 
 It also moves points out of memory: the engine holds points outside the index in memory, 2 to 3 kB each, and reads indexed
-points
-from files.
+points from files.
 
 Upkeep checks after writes, at most every few seconds, and once after opening. A failed run changes nothing; the pause before
-the
-next run doubles each time.
+the next run doubles each time.
 """
 
 from __future__ import annotations

@@ -254,7 +254,7 @@ async def take_place(server: QdrantServer, prefix: str, fingerprint: str) -> Non
 
 
 async def require_supported(server: QdrantServer) -> None:
-    """Raise `ConfigurationError` where the server is too old."""
+    """Raise `ConfigurationError` if the server is too old."""
     told = (await server.call("telling its version", server.client.info)).version
     found = re.match(r"(\d+)\.(\d+)", told)
     if found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
