@@ -1,4 +1,4 @@
-"""Knowledge: entities, relationships, where each was said, and communities of them."""
+"""Knowledge: entities, relationships, the passages that support them, and communities of entities."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ _ASCII_WORD = re.compile(r"[a-z0-9+#_]+")
 def name_words(text: str) -> list[str]:
     """Return the words of ``text`` in the form of `normalise_name`, articles included."""
     if text.isascii():
-        # The same in a third of the time: all names of a tenant come by here when its graph is loaded.
+        # The same result in a third of the time: loading a tenant's graph calls this for every name.
         text = text.replace(".", "").lower()
         return _ASCII_WORD.findall(_POSSESSIVE.sub("", text) if "'s" in text else text)
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    # Dots go first, so that the ending of "I.B.M.'s" follows a letter.
+    # Dots are removed first, so that the ending of "I.B.M.'s" follows a letter.
     text = _POSSESSIVE.sub("", text.replace(".", ""))
     return "".join(character if character.isalnum() or character in "+#_" else " " for character in text).split()
 
 
 def normalise_name(name: str) -> str:
-    """Return the form under which names are compared: NFKC, case-folded, punctuation and runs of spaces as one space.
+    """Return the form that names are compared in: NFKC, case-folded, punctuation and runs of spaces as one space.
 
-    Possessive endings and a leading article are dropped, dots inside acronyms too: "The I.B.M.'s" → "ibm".
+    Possessive endings, a leading article and dots in acronyms are dropped: "The I.B.M.'s" → "ibm".
     """
     words = name_words(name)
     first = next((index for index, word in enumerate(words) if word not in {"the", "a", "an"}), len(words) - 1)
@@ -39,12 +39,12 @@ def normalise_name(name: str) -> str:
 
 
 def spoken(text: str) -> str:
-    """Return the words of ``text`` in the form of `normalise_name`, a space around each."""
+    """Return the words of ``text`` in the form of `normalise_name`, with a space around each."""
     return f" {' '.join(name_words(text))} "
 
 
 def says(text: str, name: str) -> bool:
-    """Tell whether ``text`` holds ``name`` word for word, in the form of `normalise_name` if not as it is written."""
+    """Return whether ``text`` contains ``name`` word for word, as written or in the form of `normalise_name`."""
     start = text.find(name) if name else -1
     end = start + len(name)
     if start >= 0 and not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
@@ -59,9 +59,9 @@ def relationship_id(tenant: TenantId, source_id: str, relation: str, target_id: 
 
 
 def community_point_id(community_id: str, generation: int) -> str:
-    """Return the id of a community's vector in ``generation``; applied to such an id, it returns the community's.
+    """Return the id of a community's vector in ``generation``. Applied to a vector id, it returns the community's id.
 
-    A community keeps its id from one generation to the next while both have a vector until the pointer flips.
+    A community keeps its id across generations. Until the pointer changes, both generations have a vector for it.
     """
     mask = uuid.UUID(stable_id("community-point", generation)).int
     return str(uuid.UUID(int=uuid.UUID(community_id).int ^ mask))
@@ -69,10 +69,10 @@ def community_point_id(community_id: str, generation: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntityMention:
-    """A name found in a chunk, before resolution. ``start_char``/``end_char`` are offsets within the chunk's text.
+    """A name found in a chunk, before entity resolution. ``start_char`` and ``end_char`` are offsets in the chunk's text.
 
-    ``about`` marks a name taken from the document's title or a heading above the chunk: the chunk is *about* it
-    (offsets are then 0, 0).
+    ``about`` marks a name from the document's title or from a heading above the chunk: the chunk is *about* it. The offsets
+    are then 0, 0.
     """
 
     name: str
@@ -84,7 +84,7 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractedRelationship:
-    """A relationship said in one chunk, between two names of it. ``fact`` is the sentence that says so, verbatim."""
+    """A relationship between two names of one chunk. ``fact`` is the sentence that states it, verbatim."""
 
     source: str
     source_type: str
@@ -108,19 +108,19 @@ class Alias:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extraction:
-    """What one chunk says."""
+    """Knowledge extracted from one chunk."""
 
     chunk_id: str
     mentions: tuple[EntityMention, ...] = ()
     relationships: tuple[ExtractedRelationship, ...] = ()
     aliases: tuple[Alias, ...] = ()
     failure: Failure | None = None
-    """Why the chunk says nothing although it might: it is listed with the document, which is then ``partial``."""
+    """Reason why the extraction failed. It is listed with the document, and the document becomes ``partial``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entity:
-    """A thing with a name. ``aliases`` are the other names, as written; ``type`` is lower-case, such as "person"."""
+    """A named object. ``aliases`` are its other names as written; ``type`` is in lower case, such as "person"."""
 
     id: str
     name: str
@@ -140,7 +140,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relationship:
-    """A directed, typed edge with the sentences that say it; shown only while one of ``supports`` is visible."""
+    """A directed, typed edge with a sentence that states it. Shown only while one of ``supports`` is visible."""
 
     id: str
     source_id: str
@@ -155,7 +155,8 @@ class Relationship:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """An edge of the chunk–entity graph: ``count`` times in the chunk; ``about`` if the chunk's title or heading names it."""
+    """An edge of the chunk–entity graph: ``count`` occurrences in the chunk. ``about`` if its title or heading names the
+    entity."""
 
     entity_id: str
     support: Support
@@ -165,7 +166,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Naming:
-    """One version of a document calls an entity by ``name``; ``entity_name`` and ``entity_type`` are what it is filed under."""
+    """A name that a document version uses for an entity. ``entity_name`` and ``entity_type`` are the entity's label."""
 
     document_id: str
     version: int
@@ -177,7 +178,7 @@ class Naming:
 
 @dataclass(frozen=True, slots=True)
 class ChunkMentions:
-    """The mentions of one chunk of a version: places of both lists belong together."""
+    """The mentions of one chunk of a version, as two parallel lists."""
 
     support: Support
     entity_ids: Sequence[str]
@@ -186,7 +187,7 @@ class ChunkMentions:
 
 @dataclass(frozen=True, slots=True)
 class DocumentNames:
-    """By which names one version of a document calls which entities: places of both lists belong together."""
+    """The names that one document version uses for entities, as two parallel lists."""
 
     document_id: str
     version: int
@@ -196,7 +197,7 @@ class DocumentNames:
 
 @dataclass(frozen=True, slots=True)
 class Filed:
-    """The name and type that an entity is filed under."""
+    """The name and type that label an entity."""
 
     entity_id: str
     name: str
@@ -205,7 +206,7 @@ class Filed:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A part of what versions of documents say: the same as mentions and namings, in as few objects as reading it takes."""
+    """A batch of mentions and names of document versions. It holds the same as `Mention` and `Naming`, in fewer objects."""
 
     mentions: Sequence[ChunkMentions] = ()
     names: Sequence[DocumentNames] = ()
@@ -214,7 +215,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelationshipSupport:
-    """One sentence that says a relationship; offsets are within the chunk's text."""
+    """One sentence that states a relationship. Offsets are positions in the chunk's text."""
 
     relationship_id: str
     support: Support
@@ -225,7 +226,7 @@ class RelationshipSupport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentKnowledge:
-    """Everything one version of a document says, after resolution: written in one step, repeatable without effect."""
+    """The resolved knowledge of one document version. It is written in one step, and writing it again has no effect."""
 
     document_id: str
     version: int
@@ -248,7 +249,7 @@ class WeightedEdge:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One statement of a summary with the chunks it rests on."""
+    """One statement of a summary, with the chunks that support it."""
 
     statement: str
     sources: tuple[Support, ...]
@@ -256,9 +257,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A name or a word that a community goes by, and passages that say it: it is shown while a visible one does.
+    """A name or keyword of a community, with the passages that contain it. It is shown while one of these is visible.
 
-    Without passages of its own it goes with the prose.
+    A label without passages is shown and withheld together with the prose.
     """
 
     text: str
@@ -267,7 +268,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Community:
-    """A cluster of entities in one generation; level 0 is the coarsest. ``entity_ids`` are its members at any depth."""
+    """A cluster of entities in one generation. Level 0 is the coarsest. ``entity_ids`` are its members at any depth."""
 
     id: str
     generation: int
@@ -280,9 +281,9 @@ class Community:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunitySummary:
-    """What a community is about; found by ``fingerprint``, so that an unchanged community keeps it.
+    """Summary of a community, identified by ``fingerprint``. An unchanged community keeps its summary.
 
-    ``names`` are of its central entities; they make its name unless a model gave it a ``title``.
+    ``names`` are the names of its central entities. They form its name unless a model wrote a ``title``.
     """
 
     fingerprint: str
@@ -295,12 +296,12 @@ class CommunitySummary:
     prompt_version: str
     tokens: int = 0
     sources: tuple[Support, ...] = ()
-    """Every passage the prose of ``summary`` rests on: once one of them is not visible, the prose is withheld."""
+    """All passages that support the prose of ``summary``. If one of them is not visible, the prose is withheld."""
     title: Label | None = None
 
     @property
     def name(self) -> str:
-        """The title, else the names, such as "Halden Institute, Mira Voss and Tidal Array"; empty where there are none."""
+        """The title, or the names, such as "Halden Institute, Mira Voss and Tidal Array". Empty without either."""
         if self.title is not None:
             return self.title.text
         *others, last = [label.text for label in self.names] or [""]
@@ -321,11 +322,11 @@ class GraphDeletion:
     mentions: int = 0
     supports: int = 0
     entity_ids: tuple[str, ...] = ()
-    """The entities that went, so that what was derived from them (vectors) can go too."""
+    """The removed entities. Stores use them to remove derived data such as vectors."""
     relationship_ids: tuple[str, ...] = ()
 
     def as_counts(self) -> Mapping[str, int]:
-        """Return the figures by name, for a receipt."""
+        """Return the counts by name, for a deletion receipt."""
         return {
             "entities": self.entities,
             "relationships": self.relationships,

@@ -1,4 +1,4 @@
-"""Whether a process works on its database alone or beside others, and how it takes up what a killed one left."""
+"""Membership of a process among the workers of a database, alone or with other processes, and recovery of killed jobs."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Others:
-    """How a process finds the others that work on its database.
+    """Services through which a process finds the other processes of its database.
 
     Args:
-        silent_after_s: seconds without a beat after which a worker is taken for dead; the same in every process.
+        silent_after_s: seconds without a heartbeat after which a worker counts as dead; equal in every process.
     """
 
     directory: WorkerDirectory
@@ -34,41 +34,42 @@ class Others:
 
 
 LOOK_S = 30.0
-"""Seconds between two looks of a process that is alone, which finds what it cannot run itself."""
+"""Seconds between two checks of a sole process for workflows that it cannot run."""
 
 End = Callable[[Claimed, AgenticRagError], Awaitable[None]]
-"""Records that a workflow's job has failed, and takes the workflow out."""
+"""Records that a workflow's job has failed, and removes the workflow."""
 Return = Callable[[Iterable[Claimed]], Awaitable[None]]
-"""Records that the jobs of workflows wait again, and queues the workflows."""
+"""Records that the jobs of workflows are waiting again, and enqueues the workflows."""
 
 
 class Membership(Protocol):
-    """A process's place among those that work on the database. All methods raise `StoreUnavailable`."""
+    """Membership of a process among the workers of the database. All methods raise `StoreUnavailable`."""
 
     interval_s: float
     executor_id: str
     sure_until: float
-    """By `time.monotonic`: until then no other process can have taken this one for dead."""
+    """Time by `time.monotonic` until which no other process can have declared this process dead."""
     blame: Blame
 
     async def enter(self, workflows: Collection[str]) -> None:
-        """Begin, before anything is claimed."""
+        """Join the workers. Call this before claiming jobs."""
 
     async def look(self) -> bool:
-        """See to what nobody works on; return False if this process was taken for dead and is to begin anew."""
+        """Recover workflows that no live worker runs. Return False if this process was declared dead and must restart its
+        work."""
 
     async def tidy(self) -> None:
-        """Forget what has ended."""
+        """Remove records of workflows that have ended."""
 
     async def leave(self) -> None:
-        """Give back what this process claimed and did not end, and be gone."""
+        """Give back the workflows that this process claimed and did not end, and leave the workers."""
 
     def close(self) -> None:
-        """Close what is open."""
+        """Close open resources."""
 
 
 class Alone:
-    """No other process works on the database: what is claimed when this one begins was left by one that was killed."""
+    """Membership for a sole process. Workflows that are claimed at its start belonged to a process that was killed."""
 
     def __init__(self, executor_id: str, backlog: Backlog, note: RunningNote, end: End, give_back: Return) -> None:
         self.executor_id = executor_id
@@ -82,13 +83,13 @@ class Alone:
         self._known: frozenset[str] = frozenset()
 
     async def enter(self, workflows: Collection[str]) -> None:
-        """Queue again what the process before this one left, and give up what killed it too often."""
+        """Enqueue the workflows of the previous process again. Fail workflows that killed the process too often."""
         self._known = frozenset(workflows)
         for killer in await asyncio.to_thread(self._take_up):
             await self._end(killer, killed_too_often(killer))
 
     async def look(self) -> bool:
-        """End what this release does not know: it would hold its tenant's place for ever."""
+        """End workflows that this release does not know. They would otherwise occupy their tenant's slot for ever."""
         with as_unavailable():
             claimed = await asyncio.to_thread(self._backlog.claimed)
         for workflow in claimed:
@@ -97,10 +98,10 @@ class Alone:
         return True
 
     async def tidy(self) -> None:
-        """Do nothing: the note is written anew at every start."""
+        """Do nothing: the note is rewritten at every start."""
 
     async def leave(self) -> None:
-        """Give back what this process claimed and did not end."""
+        """Give back the workflows that this process claimed and did not end."""
         await self._give_back(await _claimed_by(self._backlog, self.executor_id))
 
     def close(self) -> None:
@@ -108,7 +109,7 @@ class Alone:
         self._note.close()
 
     def _take_up(self) -> list[Claimed]:
-        """Return what is not run again."""
+        """Hand back the workflows to run again, and return the workflows to fail."""
         with as_unavailable():
             left = by_id(self._backlog.claimed())
             running = self._note.left()
@@ -120,9 +121,9 @@ class Alone:
 
 
 class Beside:
-    """Several processes work on the database: each joins the workers, beats, and watches the others.
+    """Membership for several processes. Each process joins the workers, sends heartbeats and watches the others.
 
-    A killer takes its own process only, so being alone in a process is enough to be blamed.
+    A workflow that kills a process affects this process only. It is therefore blamed if it ran alone in its process.
     """
 
     def __init__(self, executor_id: str, backlog: Backlog, others: Others, end: End, give_back: Return) -> None:
@@ -141,7 +142,8 @@ class Beside:
         self._watch = Watch(directory, (), silent_after_s=silent_after_s)
 
     async def enter(self, workflows: Collection[str]) -> None:
-        """Join the workers, under a new name each time: nothing that an earlier life still does can pass for this one's."""
+        """Join the workers under a new id each time, so that actions of an earlier membership are not taken for current
+        ones."""
         self._lives += 1
         self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
         self.blame = SharedBlame(self._directory, self.executor_id)
@@ -151,7 +153,7 @@ class Beside:
         self._beaten(begun)
 
     async def look(self) -> bool:
-        """Beat; bury who is silent; hand back, or give up, what nobody who is alive works on."""
+        """Send a heartbeat, bury silent workers, and hand back or fail the workflows that no live worker runs."""
         now_s = time.monotonic()
         if not await self._directory.beat(self.executor_id):
             self.sure_until = -math.inf
@@ -169,14 +171,14 @@ class Beside:
         return True
 
     async def tidy(self) -> None:
-        """Forget the kills of what has ended."""
+        """Remove the kill counts of workflows that have ended."""
         kills = await self._directory.kills()
         with as_unavailable():
             unended = await asyncio.to_thread(self._backlog.unended, kills)
         await self._directory.forget(kills.keys() - unended)
 
     async def leave(self) -> None:
-        """Give back what this process claimed and did not end, and leave the workers."""
+        """Give back the workflows that this process claimed and did not end, and leave the workers."""
         await self._give_back(await _claimed_by(self._backlog, self.executor_id))
         await self._directory.leave(self.executor_id)
 
@@ -184,7 +186,7 @@ class Beside:
         """Do nothing."""
 
     def _beaten(self, begun: float) -> None:
-        """Count on half of the time that others wait: their clocks need not run exactly as ours."""
+        """Use half of the silence limit only, because clocks of other processes may run at another speed."""
         self.sure_until = begun + self._silent_after_s / 2
 
 
@@ -195,11 +197,11 @@ async def _claimed_by(backlog: Backlog, executor_id: str) -> list[Claimed]:
 
 
 def killed_too_often(workflow: Claimed) -> AgenticRagError:
-    """Return why a workflow is given up."""
+    """Return the error of a workflow that is not run again because it killed its process too often."""
     problem = f"was running {GIVEN_UP_AFTER} times when the process was killed, the last time with nothing else running"
     return ResourceLimit(f"workflow {workflow.name!r} {problem}")
 
 
 def not_known(workflow: Claimed) -> AgenticRagError:
-    """Return why a workflow is not run."""
+    """Return the error of a workflow that this release does not know."""
     return ConfigurationError(f"workflow {workflow.name!r} is not known to this release")

@@ -4,10 +4,11 @@ Contract, which `testing.graph_store` checks on every adapter:
 
 - every method's first argument is the tenant; anything but a `TenantId` raises `InvalidScope`; another tenant's nodes
   and edges are never read, joined to or removed;
-- ``write_document`` is one transaction and repeatable: the same knowledge again changes nothing, entities already there
-  keep their id and gain aliases;
-- an entity or relationship lives as long as one mention or support of any (document, version) is left;
-- returned relationships and mentions carry supports of *all* versions; the caller keeps those that the catalogue shows.
+- ``write_document`` is one transaction and idempotent: writing the same knowledge again changes nothing, and existing
+  entities keep their id and gain aliases;
+- an entity or relationship exists as long as one mention or support of any (document, version) is left;
+- returned relationships and mentions carry supports of *all* versions; the caller keeps the supports that the catalogue
+  shows.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from agentic_rag_backend.stores.vector.base import ScoredId, Vector
 
 @dataclass(frozen=True, slots=True)
 class GraphCounts:
-    """How much a tenant's graph holds."""
+    """Counts of the items in a tenant's graph."""
 
     entities: int = 0
     relationships: int = 0
@@ -44,7 +45,7 @@ class GraphCounts:
 
 @dataclass(frozen=True, slots=True)
 class HeldVersion:
-    """A version that something in the graph rests on; ``whole`` if it is as much as `write_document` left of it."""
+    """A version that the graph holds knowledge of. ``whole`` if everything that `write_document` wrote is still there."""
 
     document_id: str
     version: int
@@ -52,19 +53,20 @@ class HeldVersion:
 
 
 class KnowledgeStore(Protocol):
-    """Entities, relationships and where they were said."""
+    """Entities, relationships, and the passages that state them."""
 
     async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
-        """Add one version's knowledge: entities, relationships, mentions and supports, whole or not at all."""
+        """Add one version's entities, relationships, mentions and supports, all or nothing."""
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
-        """Remove the supports and mentions of versions > ``above`` and ≤ ``up_to_version``, and what is left without any.
+        """Remove supports and mentions of versions > ``above`` and ≤ ``up_to_version``, then entities and relationships
+        without any.
 
-        The result names the entities and relationships that went, for the stores that hold something derived from them.
+        The result lists the removed entities and relationships, so that other stores can remove derived data.
         """
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
-        """Return, for each normalised name (see `normalise_name`), the entities that have it as name or alias."""
+        """Return the entities by normalised name (see `normalise_name`). A name matches an entity's name or an alias."""
 
     async def entities(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, Entity]:
         """Return the entities among ``ids`` that exist."""
@@ -76,53 +78,57 @@ class KnowledgeStore(Protocol):
         """Return the relationships with both ends among ``entity_ids``, supports included."""
 
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
-        """Return the sentences that say the relationships, with their offsets in the chunk."""
+        """Return the sentences that state the relationships, with their offsets in the chunk."""
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
         """Stream every entity, in batches, ordered by id."""
 
     def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
-        """Stream every mention, in batches; of some documents if given."""
+        """Stream every mention in batches. ``document_ids`` limits the stream to these documents."""
 
     def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
-        """Stream every name with the version that uses it, in batches; of some documents if given.
+        """Stream every name with the version that uses it, in batches. ``document_ids`` limits the stream to these
+        documents.
 
-        An entity's present name and type are those at the time of the batch.
+        The entity's current name and type are read at the time of the batch.
         """
 
     def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
-        """Stream what `all_mentions` and `all_names` do, in batches of fewer objects; of some documents if given.
+        """Stream the content of `all_mentions` and `all_names` in batches of fewer objects, optionally of some documents.
 
-        What entities are filed under comes after the names that it belongs to, and may be told of other entities too.
+        The labels of entities come after the names that belong to them. They may include other entities.
         """
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
-        """Stream every relationship with its supports, in batches; those that some documents support if given."""
+        """Stream every relationship with its supports, in batches. ``document_ids`` limits the stream to what these
+        support."""
 
     def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
-        """Stream every version that was written, or that anything rests on, in batches ordered by document and version.
+        """Stream every version that was written, or that has knowledge, in batches ordered by document and version.
 
-        Of some documents if given. Versions that say nothing are among those written.
+        ``document_ids`` limits the stream to these documents. Written versions without knowledge are included.
         """
 
     async def revision(self, tenant: TenantId) -> str:
-        """Return what `write_document` and `delete_document` replace by a value that never was, in their transaction.
+        """Return the revision of the tenant's knowledge. `write_document` and `delete_document` set a new, unique value
+        each time.
 
-        Where it is equal at two moments, the tenant's knowledge was not written between them. Empty where none is held.
+        They set it in their transaction. Two equal values mean that no knowledge was written in between. Empty if there is
+        none.
         """
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
-        """Count what the tenant has."""
+        """Count the tenant's entities, relationships and mentions."""
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
-        """Return in how many chunks each entity is mentioned, over all versions."""
+        """Return the number of chunks that mention each entity, over all versions."""
 
 
 class CommunityStore(Protocol):
     """Generations of communities and their members."""
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
-        """Replace what ``generation`` holds, in one transaction; other generations stay."""
+        """Replace the communities of ``generation``, in one transaction. Other generations stay."""
 
     async def communities(
         self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
@@ -133,17 +139,17 @@ class CommunityStore(Protocol):
         """Return the generations that have communities, ascending."""
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
-        """Remove generations < ``below`` and return how many communities went."""
+        """Remove generations < ``below`` and return the number of removed communities."""
 
 
 class GraphStore(KnowledgeStore, CommunityStore, Protocol):
-    """One engine answers both ports."""
+    """A store that implements both ports in one engine."""
 
     async def delete_tenant(self, tenant: TenantId) -> int:
-        """Remove everything of the tenant and return how many rows went."""
+        """Remove all data of the tenant and return the number of removed rows."""
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant of whom anything is held: for the operator's housekeeping alone."""
+        """Return every tenant that has data. For the operator's housekeeping only."""
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the store answers."""
@@ -154,9 +160,10 @@ class GraphStore(KnowledgeStore, CommunityStore, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQuestion:
-    """What to look for in a tenant's graph. ``vector`` is that of ``text``; ``limit`` counts entities and facts each.
+    """A search in a tenant's graph. ``vector`` is the embedding of ``text``; ``limit`` applies to entities and to facts
+    separately.
 
-    Facts that do not hold at ``moment`` (None: now) are left out; ``filter`` is for the passages that lead to anything.
+    Facts that do not hold at ``moment`` (None: now) are left out. ``filter`` applies to the passages that support a result.
     """
 
     text: str
@@ -168,22 +175,22 @@ class GraphQuestion:
 
 @dataclass(frozen=True, slots=True)
 class GraphFindings:
-    """Ids, best first, with scores > 0 that compare within one list only. Of all versions: the caller keeps what is visible."""
+    """Ids, best first. Scores are > 0 and comparable within one list only. All versions are included: the caller filters."""
 
     entities: tuple[ScoredId, ...] = ()
     relationships: tuple[ScoredId, ...] = ()
 
 
 class GraphSearch(Protocol):
-    """A search engine's own way into a tenant's graph, beside the store; retrieval does without where it fails."""
+    """Search of a tenant's graph by a separate engine. Retrieval continues without it if it fails."""
 
     @property
     def name(self) -> str:
-        """What traces call it."""
+        """The name in traces."""
 
     async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
-        """Return what the question is about.
+        """Return the entities and facts that match the question.
 
         Raises:
-            StoreUnavailable: a store that it asks does not answer.
+            StoreUnavailable: a store that the engine uses does not answer.
         """

@@ -40,7 +40,7 @@ _RELATIONSHIPS_PER_BATCH = 500
 _DOCUMENTS_PER_BATCH = 200
 _DELETED_PER_BATCH = 10_000
 _HUB_DEGREE = 1_000
-"""An entity with more edges is not expanded."""
+"""Entities with more edges are not expanded."""
 
 _OF_TENANTS = (
     "statements",
@@ -54,15 +54,16 @@ _OF_TENANTS = (
     "versions",
     "documents",
 )
-"""What `delete_tenant` removes; relationships before the nodes that would take them along all at once."""
+"""Statements of `delete_tenant`, in order. Relationships precede nodes: deleting a node first would delete all of its edges
+in one step."""
 
 
 class Neo4jGraphStore:
     """`GraphStore` on Neo4j; see `stores.graph.base` for the contract.
 
-    An entity keeps the name first seen for as long as some document uses it; ``aliases`` are its other names, sorted.
-    A relationship's ``fact`` is that of its first support by (document, version, chunk, start), its weight the largest.
-    Streams read each batch in a transaction of its own.
+    An entity keeps its first name as long as a document uses that name. ``aliases`` are its other names, sorted. A
+    relationship's ``fact`` comes from its first support by (document, version, chunk, start); its weight is the largest
+    weight. Each batch of a stream is read in its own transaction.
     """
 
     def __init__(self, connections: Neo4jConnections, deployment: str | None = None) -> None:
@@ -71,15 +72,15 @@ class Neo4jGraphStore:
 
     @classmethod
     async def open(cls, address: Neo4jAddress, *, migrating: bool = True, owner: Owner | None = None) -> Neo4jGraphStore:
-        """Connect and bring the schema up to date, or without ``migrating`` find that it is.
+        """Connect, and migrate the schema. Without ``migrating``, only check that the schema is current.
 
         Args:
-            owner: the deployment whose tenants are listed and marked; None: all there are.
+            owner: the deployment whose tenants are listed and marked. None: all tenants.
 
         Raises:
             StoreUnavailable: the server does not answer.
-            ConfigurationError: it refuses the credentials, a newer release wrote the database, or another deployment has the
-                name of this one.
+            ConfigurationError: the server refuses the credentials, a newer release wrote the database, or another deployment has
+                the same name.
         """
         connections = Neo4jConnections.open(address)
         try:
@@ -93,15 +94,15 @@ class Neo4jGraphStore:
 
     @property
     def connections(self) -> Neo4jConnections:
-        """The process's one pool, for what else reads this graph."""
+        """The connection pool of the process, for other readers of this graph."""
         return self._connections
 
     async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
-        """Add one version's knowledge in one transaction of a fixed number of statements; the same again changes nothing.
+        """Add one version's knowledge in one transaction with a fixed number of statements. Idempotent.
 
         Raises:
-            InvalidRequest: it names an entity or relationship that neither it nor the tenant's graph has, a passage of
-                another document or version, or something by a name that is too long.
+            InvalidRequest: the knowledge names an entity or relationship that neither it nor the tenant's graph has, a passage of
+                another document or version, or a name that is too long.
         """
         require_tenant(tenant)
         rows.check_scope(knowledge)
@@ -135,7 +136,8 @@ class Neo4jGraphStore:
         await self._connections.write(work)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
-        """Remove what versions > ``above`` and ≤ ``up_to_version`` say, in one transaction of a fixed number of statements."""
+        """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``, in one transaction with a fixed number of
+        statements."""
         key = {
             "tenant": require_tenant(tenant).value,
             "document": document_id,
@@ -152,7 +154,7 @@ class Neo4jGraphStore:
         return await self._connections.write(work)
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
-        """Return, by normalised name, the entities that have it as name or alias; names nobody has are absent."""
+        """Return the entities by normalised name. A name matches an entity's name or an alias. Unknown names are absent."""
         wanted = sorted({normalise_name(name) for name in names} - {""})
         result: dict[str, list[Entity]] = {}
         for name, *entity in await self._list("entities_by_name", tenant, names=wanted):
@@ -203,43 +205,44 @@ class Neo4jGraphStore:
         return _mapped(pages, read)
 
     def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
-        """Stream what is said, from the streams of mentions and names."""
+        """Stream mentions and names, merged from their two streams."""
         return said_by(self.all_mentions(tenant, document_ids), self.all_names(tenant, document_ids))
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
-        """Stream every relationship, or those that some documents support, ordered by id, with all their supports."""
+        """Stream every relationship with all its supports, ordered by id. ``document_ids`` limits the stream to what these
+        support."""
         require_tenant(tenant)
         if document_ids is None:
             return self._all_relationships(tenant)
         return self._relationships_of_documents(tenant, document_ids)
 
     def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
-        """Stream the versions, ordered by document and version; what they hold is counted by the indexes alone."""
+        """Stream the versions, ordered by document and version. Only indexes are read to count their knowledge."""
         require_tenant(tenant)
         if document_ids is None:
             return self._every_version(tenant)
         return self._versions_of(tenant, sorted(set(document_ids)))
 
     async def revision(self, tenant: TenantId) -> str:
-        """Return a value that every write of knowledge replaces; empty where there was none."""
+        """Return a value that every write of knowledge replaces. Empty if nothing was written."""
         found = await self._rows("revision", tenant)
         return (found[0]["revision"] or "") if found else ""
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
-        """Count what the tenant has."""
+        """Count the tenant's entities, relationships and mentions."""
         (row,) = await self._rows("counts", tenant)
         return GraphCounts(**row)
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
-        """Return in how many chunks each entity is mentioned, over all versions; entities without mentions are absent."""
+        """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
         found = await self._list("mention_counts", tenant, uuids=_uuids(tenant, entity_ids))
         return {identifier: chunks for identifier, chunks in found}  # noqa: C416 - rows are lists, of which dict wants pairs
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
-        """Replace what ``generation`` holds, in one transaction; other generations stay.
+        """Replace the communities of ``generation``, in one transaction. Other generations stay.
 
         Raises:
-            InvalidRequest: a community is of another generation, or two have one id.
+            InvalidRequest: a community belongs to another generation, or two communities have the same id.
         """
         key = {"tenant": require_tenant(tenant).value, "deployment": self._deployment, "generation": generation}
         found, members = nodes.community_rows(tenant, generation, communities)
@@ -255,7 +258,7 @@ class Neo4jGraphStore:
     async def communities(
         self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
     ) -> list[Community]:
-        """Return a generation's communities, ordered by level, falling size, id; members in the order written."""
+        """Return a generation's communities, ordered by level, descending size, id. Members are in the order written."""
         wanted = list(ids) if ids is not None else None
         found = await self._rows("communities_of_generation", tenant, generation=generation, level=level, ids=wanted)
         return [
@@ -276,7 +279,7 @@ class Neo4jGraphStore:
         return [row["generation"] for row in await self._rows("generations", tenant)]
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
-        """Remove generations < ``below`` and return how many communities went."""
+        """Remove generations < ``below`` and return the number of removed communities."""
         key = {"tenant": require_tenant(tenant).value, "generation": below}
 
         async def work(transaction: Transaction) -> int:
@@ -285,10 +288,10 @@ class Neo4jGraphStore:
         return await self._connections.write(work)
 
     async def delete_tenant(self, tenant: TenantId) -> int:
-        """Remove everything of the tenant and return how many nodes and relationships went.
+        """Remove all data of the tenant, and return the number of removed nodes and relationships.
 
-        In transactions of a bounded size, the last of which removes the tenant's own node: what an interruption leaves, the
-        next call removes.
+        Each transaction has a bounded size, and the last one removes the tenant's own node. If the removal is interrupted,
+        the next call removes the rest.
         """
         key = {"tenant": require_tenant(tenant).value, "limit": _DELETED_PER_BATCH}
         total = 0
@@ -299,7 +302,7 @@ class Neo4jGraphStore:
         return total
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant of whom anything is held."""
+        """Return every tenant that has data."""
         of = {"deployment": self._deployment}
         found = await self._connections.read(lambda transaction: transaction.rows(_CYPHER["list_tenants"], of))
         return [TenantId(row["tenant"]) for row in found]
@@ -333,7 +336,7 @@ class Neo4jGraphStore:
     async def _positions(
         self, what: str, tenant: TenantId, document_ids: Sequence[str] | None, limit: int
     ) -> AsyncIterator[list[Row]]:
-        """Page through what has a position, a fixed number of rows at a time."""
+        """Page through items with a position, a fixed number of rows at a time."""
         for some in [None] if document_ids is None else _batches(sorted(set(document_ids)), _DOCUMENTS_PER_BATCH):
             name = f"{what}_page" if some is None else f"{what}_of_documents_page"
             prefixes = [nodes.version_prefix(document) for document in some or ()]
@@ -378,10 +381,10 @@ class Neo4jGraphStore:
 
 
 async def _add(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
-    """Run a statement that writes one thing a row, and see that none was left out for want of what it refers to.
+    """Run a statement that writes one item a row, and check that no row was dropped because its references are missing.
 
     Raises:
-        InvalidRequest: the tenant's graph has no such entity or relationship.
+        InvalidRequest: the tenant's graph lacks an entity or relationship that a row refers to.
     """
     if not values["rows"]:
         return

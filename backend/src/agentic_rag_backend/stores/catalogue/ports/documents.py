@@ -28,21 +28,21 @@ from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.ports.pages import Page
 
 Expected = frozenset[str] | None
-"""Revisions (`Document.revision`) one of which the document must have; `ANY_REVISION` for whichever; None: no matter.
+"""Revisions (`Document.revision`) that a write accepts. `ANY_REVISION` accepts any existing document. None skips the check.
 
-Compared in the transaction that changes the document, so that of two writers who read the same revision one wins.
+The check runs in the transaction that changes the document. Of two writers that read the same revision, only one succeeds.
 """
 ANY_REVISION = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submission:
-    """A document as it was handed in; its original is already in the blob store under ``blob_key``."""
+    """A submitted document. Its original is already in the blob store under ``blob_key``."""
 
     document_id: str
-    """Proposed id, fresh and random; used if the key is new. For a known key the existing document's id is kept."""
+    """Proposed random id, used if the key is new. A document that already has the key keeps its id."""
     key: str
-    """The caller's key, or the content's SHA-256 where none was given."""
+    """The caller's key. Defaults to the SHA-256 of the content."""
     title: str
     content_hash: str
     media_type: str
@@ -59,11 +59,11 @@ class Change:
 
     title: str | None = None
     metadata: Mapping[str, Any] | None = None
-    """Merged by key into what there is; None as a value removes the key, also one that the file itself sets."""
+    """Keys to merge into the existing metadata. A value of None removes the key, even if the file itself sets it."""
     chunking: ChunkingOptions | None = None
     expected: Expected = None
     check: Callable[[Mapping[str, Any]], object] = lambda merged: None
-    """Given the merged metadata before it is written; what it raises leaves everything as it was."""
+    """Validates the merged metadata before it is written. If it raises, nothing is changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,32 +78,32 @@ class Submitted:
     job: Job | None
     unchanged: bool
     in_search: bool = False
-    """Whether search has title and metadata by now, filters included; set by who delivers them."""
+    """Whether search already uses the new title and metadata, filters included. The caller that delivers them sets this."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedChunk:
-    """A chunk with everything that was computed for it at a price."""
+    """A chunk with its computed vector and extraction, which are expensive to make."""
 
     chunk: Chunk
     vector: NDArray[np.float32] | None
-    """None where the embedder refused the chunk: it is found by its words alone, and ``failure`` says why."""
+    """None if the embedder refused the chunk. Only lexical search finds it then, and ``failure`` gives the reason."""
     extraction: Extraction
     recipe: str | None = None
-    """What vector and extraction were made from and with, as a hash: equal recipes have equal results. None: do not reuse."""
+    """Hash of the inputs and models of vector and extraction. Equal recipes give equal results. None: do not reuse."""
     failure: Failure | None = None
     reused: bool = False
     """Copied from another version instead of computed."""
 
     @property
     def failures(self) -> tuple[Failure, ...]:
-        """What went wrong with this chunk."""
+        """The failures of this chunk's embedding and extraction."""
         return tuple(failure for failure in (self.failure, self.extraction.failure) if failure is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class HandOn:
-    """What queues a job's next workflow, inside the transaction that makes it ready for it."""
+    """Enqueues a job's next workflow, in the transaction that makes the job ready for it."""
 
     job: Job
     enqueue: Enqueue
@@ -111,18 +111,18 @@ class HandOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How a job ends: see `JobCatalogue.finish`."""
+    """The final state of a job: see `JobCatalogue.finish`."""
 
     job_id: str
     state: JobState
     result: Mapping[str, Any]
     progress: tuple[str, int, int]
-    """Its last stage, done and total."""
+    """The last stage, the number of items done, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A version as a commit finds it: with its document, and everything that was prepared of it."""
+    """A version at commit time, with its document and all its prepared chunks."""
 
     document: Document
     version: DocumentVersion
@@ -131,9 +131,10 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """What is visible at ``state_version``: every visible document's version if ``whole``, else what changed, last state only.
+    """The visible versions at ``state_version``, by document id. If not ``whole``, only the latest change of each changed
+    document.
 
-    Among changes, version 0 says that nothing of the document is visible any more.
+    In a list of changes, version 0 means that the document is no longer visible.
     """
 
     state_version: int
@@ -143,35 +144,37 @@ class Visibility:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Where a document stands, a tombstoned one too: what the other stores are compared with."""
+    """State of a document, tombstoned documents included. Reconciliation compares the other stores with it."""
 
     document: Document
     deleted: bool
     in_flight: bool
-    """One of its jobs has not ended, so what the other stores hold of it may be about to change."""
+    """True if a job of the document has not ended. The contents of the other stores may then change."""
     unfinished: bool
-    """Its newest version waits to be processed, or for the end of it."""
+    """The newest version is waiting to be processed, or is being processed."""
     blob_key: str | None
-    """Of the visible version; None where there is none, or its original was not kept."""
+    """Blob key of the visible version. None if there is no visible version, or if its original was not kept."""
 
 
 class DocumentCatalogue(Protocol):
     """Documents, their versions and their chunks."""
 
     async def submit(self, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
-        """Record a document or a new version of it, with its job, in one transaction that also enqueues the job.
+        """Record a new document, or a new version of a document, and enqueue its job in the same transaction.
 
-        The content is processed again where content, media type or options differ from the latest version, or that one
-        failed. A tombstoned document does not count: its key is free, and the upload becomes another document.
-        `PreconditionFailed` if the document under the key has none of the expected revisions, or there is none.
+        The content is processed again if content, media type or options differ from the latest version, or if that version
+        failed. A tombstoned document no longer owns its key: an upload under that key creates another document.
+        `PreconditionFailed` if the document under the key has none of the expected revisions, or if no document has the
+        key.
         """
 
     async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
-        """Change title and metadata in place, or make a version of the same original with other chunking and its job.
+        """Change title and metadata in place. With other chunking options, add a version of the same original, with its
+        job.
 
-        A version on its way is superseded by one with the other title or metadata: its job may have read the old ones.
-        `NotFound` if there is no such document, `PreconditionFailed` if it has none of the expected revisions,
-        `Conflict` if it is to be cut again and no version of it was ever readable.
+        A version in processing is superseded by a version with the new title or metadata, because its job may have read the
+        old ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
+        `Conflict` if the chunking changes and no version of the document was ever readable.
         """
 
     async def document(self, tenant: TenantId, document_id: str) -> Document:
@@ -193,18 +196,18 @@ class DocumentCatalogue(Protocol):
         """Return one version, text included, or raise `NotFound`."""
 
     async def begin_processing(self, tenant: TenantId, document_id: str, version: int) -> DocumentVersion | None:
-        """Move a version that is not visible to ``processing`` (repeatable) and return it; None if overtaken or deleted.
+        """Move a version that is not visible to ``processing`` and return it. Idempotent. None if superseded or deleted.
 
-        A version that is visible already stays as it is, and is returned.
+        A version that is already visible is returned unchanged.
         """
 
     async def save_parsed(
         self, tenant: TenantId, document_id: str, version: int, *, text: str, title: str, metadata: Mapping[str, Any]
     ) -> None:
-        """Record a version's parsed text, its title and merged metadata; repeatable.
+        """Record a version's parsed text, its title and its merged metadata. Idempotent.
 
-        Another text than last time drops what was prepared from that one. A version that is visible, or overtaken by a
-        visible one, keeps what it has. `NotFound` if the document was deleted.
+        If the text differs from the recorded text, chunks prepared from the old text are dropped. A version that is
+        visible, or older than a visible one, is not changed. `NotFound` if the document was deleted.
         """
 
     async def save_prepared(
@@ -216,26 +219,28 @@ class DocumentCatalogue(Protocol):
         *,
         hand_on: HandOn | None = None,
     ) -> None:
-        """Record chunks of a version that is not visible yet, with their vectors and extractions; repeatable, in any batches.
+        """Record chunks of a version that is not visible yet, with vectors and extractions. Idempotent, in batches of any
+        size.
 
-        A version that is visible, or overtaken by a visible one, keeps what it has. With ``hand_on`` the version is whole
-        now, and its job goes on its next queue in the same transaction. `NotFound` if the document was deleted.
+        A version that is visible, or older than a visible one, is not changed. ``hand_on`` marks the version as complete
+        and enqueues the job's next workflow in the same transaction. `NotFound` if the document was deleted.
         """
 
     async def reuse(
         self, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
     ) -> frozenset[str]:
-        """Stage those of ``wanted``, (chunk, recipe), whose results are on record; return their chunk ids.
+        """Stage the chunks of ``wanted``, (chunk, recipe), that have recorded results. Return their chunk ids.
 
-        On record is what was prepared by the same recipe, without a failure, for this version or, then copied, for another
-        one of the document. `NotFound` if the document was deleted.
+        A result counts if it has the same recipe and no failure. It may belong to this version, or to another version of
+        the document; then it is copied. `NotFound` if the document was deleted.
         """
 
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
-        """Return what was prepared, in the chunks' order: also of the visible version, and of newer ones that have ended."""
+        """Return the prepared chunks in chunk order. Works for the visible version and for newer versions that have ended."""
 
     async def ready(self, tenant: TenantId, document_id: str, version: int) -> Ready:
-        """Return a version with its document and what was prepared of it, of one snapshot; `NotFound` as `version`."""
+        """Return a version with its document and prepared chunks, read in one snapshot. Raises `NotFound` as `version`
+        does."""
 
     async def publish(
         self,
@@ -248,49 +253,51 @@ class DocumentCatalogue(Protocol):
         ending: Ending | None = None,
         keep_original: bool = True,
     ) -> bool:
-        """Make the version the visible one by compare-and-set; drop what older ones had prepared; raise ``state_version``.
+        """Make the version visible by compare-and-set, drop the prepared chunks of older versions, and raise
+        ``state_version``.
 
-        With a ``fence``, `StoreUnavailable` unless that is still the newest of its lease. With an ``ending``, the job ends
-        in the same transaction, where the answer is True; asked to stop before, it keeps the version from becoming visible.
+        With a ``fence``, raise `StoreUnavailable` unless the fence is the newest of its lease. With an ``ending``, the job
+        ends in the same transaction if the result is True; a job that was asked to stop does not make its version visible.
 
-        False, with nothing changed, if the document was deleted, a newer version is visible, this one has failed or its job
-        was asked to stop.
-        Repeating it is True.
+        Return False and change nothing if the document was deleted, a newer version is visible, this version has failed, or
+        its job was asked to stop. A repeated call returns True.
 
-        Unless ``keep_original``, the version names no original any more, and the outbox says which one to remove. Later versions
-        of the same content are made from its text.
+        Without ``keep_original``, the version no longer names an original, and the outbox has an entry to remove the blob.
+        Later versions of the same content are made from its text.
         """
 
     async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:
-        """End a version that could not be made visible, as ``failed`` or ``unreadable``; the first ending stands.
+        """End a version that could not be made visible, as ``failed`` or ``unreadable``. Later calls do not change the
+        ending.
 
-        An older visible version stays visible, in its own state (``ready`` or ``partial``), with the failure listed.
+        An older visible version stays visible in its own state (``ready`` or ``partial``), with the failure listed.
         """
 
     async def tombstone(self, tenant: TenantId, document_id: str, enqueue: Enqueue, *, expected: Expected = None) -> Job:
-        """Hide a document at once and record its delete job, in one transaction that also enqueues the job.
+        """Hide a document and record its delete job, in one transaction that also enqueues the job.
 
-        The document's open jobs are asked to stop. The job's ``version`` is the newest one there was, for `purge`.
-        `NotFound` if there is none, or it was deleted before; `PreconditionFailed` if it has none of the expected revisions.
+        The document's open jobs are asked to stop. The job's ``version`` is the newest version, for `purge`. `NotFound` if
+        the document does not exist or was deleted before. `PreconditionFailed` if it has none of the expected revisions.
         """
 
     async def blob_keys(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Sequence[str]:
-        """Return the blob keys of versions ≤ ``up_to_version``, a tombstoned document's too; read them before `purge`."""
+        """Return the blob keys of versions ≤ ``up_to_version``, also of a tombstoned document. Call this before `purge`."""
 
     async def unknown_blobs(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
-        """Return those of ``keys`` that no version names, tombstoned documents included."""
+        """Return the ``keys`` that no version names. Tombstoned documents count."""
 
     async def purge(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Mapping[str, int]:
-        """Remove a tombstoned document's rows for versions ≤ ``up_to_version``; return the counts by table.
+        """Remove the rows of a tombstoned document for versions ≤ ``up_to_version``. Return the counts by table.
 
-        A document that is not tombstoned keeps everything.
+        A document that is not tombstoned is not changed.
         """
 
     async def remains(self, tenant: TenantId, document_id: str) -> Mapping[str, int]:
-        """Count the rows there are of a document, by table, tombstoned or not: all 0 after its last `purge`."""
+        """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
 
     async def drop_versions(self, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
-        """Remove versions < ``below`` that a visible one superseded; return the blob keys no version needs any more."""
+        """Remove versions < ``below`` that a visible version superseded. Return the blob keys that no version needs any
+        more."""
 
     async def visible_versions(self, tenant: TenantId) -> dict[str, int]:
         """Return the visible version of every visible document."""

@@ -1,7 +1,7 @@
-"""The port that moves a tenant's whole record: read as it stands for an archive, staged out of sight from one, shown at once.
+"""The port that exports and imports a tenant: it reads a snapshot for an archive, stages an archive unseen, and opens it.
 
-A tenant that is being filled is in the state ``importing``. Its documents are staged with version 0 visible, so that no
-reader finds them, and `TransferCatalogue.open` shows all of them in one transaction.
+A tenant during an import is in the state ``importing``. Its documents are staged with version 0 visible, so that readers do
+not find them. `TransferCatalogue.open` makes all of them visible in one transaction.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPoi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSnapshot:
-    """What a tenant is at ``tenant.state_version``, beside its documents."""
+    """A tenant at ``tenant.state_version``, without its documents."""
 
     tenant: Tenant
     flags: Mapping[str, Any]
     pointer: GenerationPointer
     last_generation: int
-    """Of those that were ever handed out."""
+    """The highest generation number that was ever allocated."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentHeader:
-    """By what a visible document that was read is known to be the one that is there now."""
+    """Identifies the state of a visible document, to detect a change since it was read."""
 
     version: int
     updated_at: datetime
@@ -39,10 +39,10 @@ class DocumentHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentRecord:
-    """A document with its visible version, whole.
+    """A document with its complete visible version.
 
-    ``state`` is the version's, ``ready`` or ``partial``. ``key`` is the caller's, or the content's SHA-256. ``title`` and
-    ``metadata`` are what is shown, ``submitted_title`` and ``submitted_metadata`` what was handed in.
+    ``state`` is the state of the version, ``ready`` or ``partial``. ``key`` is the caller's key, or the content's SHA-256.
+    ``title`` and ``metadata`` are shown to readers; ``submitted_title`` and ``submitted_metadata`` come from the caller.
     """
 
     id: str
@@ -65,17 +65,17 @@ class DocumentRecord:
     failures: tuple[Failure, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     prepared: tuple[PreparedChunk, ...] = ()
-    """Of those chunks whose results are on record; of all of them when it is staged."""
+    """The chunks with recorded results. A record to stage has results for all its chunks."""
 
     @property
     def header(self) -> DocumentHeader:
-        """By what it is known."""
+        """The header of this document."""
         return DocumentHeader(self.version, self.updated_at)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What a tenant becomes beside its documents; ``state_version`` is that of the archive."""
+    """The state of a tenant after an import, without its documents. ``state_version`` comes from the archive."""
 
     state_version: int
     flags: Mapping[str, Any] = field(default_factory=dict)
@@ -85,50 +85,52 @@ class Opening:
     built_at: datetime | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     tree_stale: bool = False
-    """Whether documents changed since the tree over passages was built, where there is one."""
+    """Whether documents changed since the passage tree was built. False without a tree."""
 
 
 class TransferCatalogue(Protocol):
-    """What leaves with a tenant, and what arrives with one."""
+    """Export and import of a tenant's record."""
 
     async def snapshot(self, tenant: TenantId) -> TenantSnapshot:
         """Return the tenant without its documents, or raise `NotFound`."""
 
     async def headers(self, tenant: TenantId) -> dict[str, DocumentHeader]:
-        """Return the visible documents by id, in the order in which they were handed in."""
+        """Return the headers of visible documents by id, in order of submission."""
 
     async def record(self, tenant: TenantId, document_id: str) -> DocumentRecord | None:
-        """Return a document with its visible version; None where it has none, or is deleted."""
+        """Return a document with its visible version. None if it has no visible version or is deleted."""
 
     async def revector(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
-        """Replace the vectors of chunks of a visible version, with recipe and failure; what is no more stays away."""
+        """Replace the vectors, recipes and failures of chunks of a visible version. Chunks that no longer exist are not
+        recreated."""
 
     async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
-        """Return every community summary on record, under whichever prompt and model, the last written last."""
+        """Return every recorded community summary, of every prompt and model, in the order in which they were written."""
 
     async def reserve(self, tenant: TenantId) -> None:
-        """Make an active, empty tenant one that is being filled; one that is that already must have no job.
+        """Put an active, empty tenant into the state ``importing``. A tenant already in that state must have no job.
 
         Raises:
-            NotFound: there is no such tenant.
-            Conflict: it has documents or work under way, or is not active.
+            NotFound: the tenant does not exist.
+            Conflict: it has documents or open jobs, or is not active.
         """
 
     async def staged(self, tenant: TenantId) -> frozenset[str]:
-        """Return the ids of the documents that are staged."""
+        """Return the ids of the staged documents."""
 
     async def stage(self, tenant: TenantId, record: DocumentRecord) -> None:
-        """Record a document of a tenant that is being filled, out of sight; one that is staged already stays as it is.
+        """Record a document of a tenant in the state ``importing``, unseen by readers. A staged document is not changed.
 
         Raises:
-            Conflict: the tenant is not being filled, or another document has the key.
+            Conflict: the tenant is not being imported, or another document has the key.
         """
 
     async def open(self, tenant: TenantId, opening: Opening) -> None:
-        """Show everything that is staged, and make the tenant active, in one transaction; repeatable.
+        """Make all staged documents visible and the tenant active, in one transaction. Idempotent.
 
-        Every reader finds its ``state_version`` so much higher that nothing read before is taken for current.
+        ``state_version`` rises so far that readers discard everything they cached before.
         """
 
     async def abandon(self, tenant: TenantId) -> None:
-        """Remove everything that is staged and make the tenant active, and empty; one that was opened keeps all it has."""
+        """Remove all staged documents, and make the tenant active and empty. A tenant that was already opened is not
+        changed."""
