@@ -1,4 +1,4 @@
-"""A question to the index, and what retrieval found."""
+"""A retrieval request and its results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class LevelWeights:
 
 
 BALANCED = LevelWeights(0.6, 0.4)
-"""Weights where nothing says otherwise."""
+"""Default weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ def _now() -> datetime:
 
 
 class SeenVersions:
-    """Which version of each document a question has been shown.
+    """The document versions that a query has read.
 
-    A question is answered by several reads, and a commit may come between two of them. The first read of a document decides
-    its version, so that no answer mixes an old text with a new one.
+    A query runs several reads, and a commit may happen between two of them. The first read of a document fixes its version,
+    so that no answer mixes old and new text.
     """
 
     def __init__(self) -> None:
         self._by_document: dict[str, int] = {}
 
     def agree(self, document_id: str, version: int) -> bool:
-        """Tell whether this is the version that was read first; if the document was not read yet, it is from now on."""
+        """Return whether this is the version that was read first. The first call for a document fixes its version."""
         return self._by_document.setdefault(document_id, version) == version
 
 
@@ -61,8 +61,8 @@ class SeenVersions:
 class Query:
     """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
 
-    ``leg_weights`` is None where the deployment's apply. ``as_of`` is None where the request names no time;
-    results are then those that are valid at ``asked_at``.
+    ``leg_weights`` None: the deployment's weights apply. ``as_of`` None: the request names no time, and results must be
+    valid at ``asked_at``.
     """
 
     tenant: Tenant
@@ -75,27 +75,27 @@ class Query:
     as_of: datetime | None = None
     asked_at: datetime = field(default_factory=_now)
     timeout_s: float | None = None
-    """Seconds that the request asks to be answered within, where it does."""
+    """Time limit of the request in seconds, if it sets one."""
     options: Mapping[str, Any] = field(default_factory=dict)
     dual_level: bool = False
-    """Whether dual-level retrieval is switched on for the tenant at this request."""
+    """Whether dual-level retrieval is enabled for the tenant at this request."""
     seen: SeenVersions = field(default_factory=SeenVersions, compare=False, repr=False)
-    """Shared by all that is made of this query with `dataclasses.replace`; ask again with a new query."""
+    """Shared by all copies made with `dataclasses.replace`. A new request needs a new query."""
 
     @property
     def tenant_id(self) -> TenantId:
-        """The scope of every store call made for this query."""
+        """The tenant of every store call made for this query."""
         return self.tenant.id
 
     @property
     def moment(self) -> datetime:
-        """The time at which every result must be valid: ``as_of``, otherwise the time of the request."""
+        """The time at which every result must be valid: ``as_of`` or, by default, the time of the request."""
         return self.as_of or self.asked_at
 
 
 @dataclass(frozen=True, slots=True)
 class EntityRef:
-    """An entity as a result shows it."""
+    """An entity in a result."""
 
     id: str
     name: str
@@ -104,7 +104,7 @@ class EntityRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphStep:
-    """One step of the path that led to a chunk; ``chunk_id`` says it, where a chunk does."""
+    """One step of the path to a chunk. ``chunk_id`` is the chunk that states it, if there is one."""
 
     source: str
     relation: str
@@ -115,7 +115,7 @@ class GraphStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """A chunk found. ``score`` in [0, 1] orders the list; ``scores`` holds what it was made of."""
+    """A chunk found. ``score`` in [0, 1] orders the list; ``scores`` holds its components."""
 
     visible: VisibleChunk
     score: float
@@ -131,7 +131,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactHit:
-    """A relationship found, with one visible chunk that says it."""
+    """A relationship found, with one visible chunk that states it."""
 
     id: str
     source: EntityRef
@@ -145,10 +145,10 @@ class FactHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeHit:
-    """A community found, or a node of the tree over passages. ``findings`` hold only statements whose chunks are visible now;
-    ``rating`` in [0, 10] says how well documented it is, or what a model thought of it.
+    """A community or a tree node found. ``findings`` hold only statements whose chunks are visible now.
 
-    Of a node, ``passage_count`` are the passages below it and ``representatives`` those nearest to the question.
+    ``rating`` in [0, 10] is a measure of how well documented it is, or a model's rating. For a tree node, ``passage_count``
+    is the number of passages below it, and ``representatives`` are the passages nearest to the question.
     """
 
     id: str
@@ -168,12 +168,12 @@ class ThemeHit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """How the results came about; ``meta`` and ``trace`` of a response are made from it.
+    """How the results were found; ``meta`` and ``trace`` of a response are made from it.
 
     Attributes:
-        fallbacks: why the strategy took another way although nothing failed, such as an empty level.
-        failures: which parts failed. A strategy made of others passes them on.
-        hidden: the failures that may have hidden evidence, such as a store that did not answer. A refusal would be wrong then.
+        fallbacks: reasons why the strategy used a fallback although nothing failed, such as an empty level.
+        failures: the parts that failed. A strategy passes on the failures of its inner strategies.
+        hidden: failures that may have hidden evidence, such as a store that did not answer. A refusal to answer would be wrong.
         processing_time_ms: milliseconds by stage.
     """
 
@@ -189,18 +189,18 @@ class Trace:
 
     @property
     def fallback_used(self) -> bool:
-        """Whether the results came about in another way than the strategy's own."""
+        """Whether the strategy used a fallback."""
         return bool(self.fallbacks or self.failures)
 
     @property
     def fallback_reason(self) -> str | None:
-        """Why they did; None if they did not."""
+        """Reason for the fallback; None if there was none."""
         return "; ".join((*self.fallbacks, *self.failures)) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backing:
-    """Passages behind themes, the nearest to the question first, and how well they answer it; see `Retrieval.relevance`."""
+    """Passages behind themes, nearest to the question first, and how well they answer it; see `Retrieval.relevance`."""
 
     hits: tuple[Hit, ...]
     relevance: float
@@ -208,9 +208,9 @@ class Backing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retrieval:
-    """What a retriever returns: chunks, facts and themes, each best first, and how they were found.
+    """The result of a retriever: chunks, facts and themes, each best first, and a trace.
 
-    ``backing`` is given where themes alone were found: an answer rests on it, and it is not among the results.
+    ``backing`` is set if only themes were found. An answer uses it as evidence, but it is not part of the results.
     """
 
     hits: tuple[Hit, ...] = ()
@@ -219,13 +219,13 @@ class Retrieval:
     weights: LevelWeights | None = None
     backing: Backing | None = None
     relevance: float = 0.0
-    """How well the best evidence answers the question, in [0, 1]; comparable between questions, unlike a hit's score."""
+    """How well the best evidence answers the question, in [0, 1]. Comparable between questions, unlike a hit's score."""
     usage: Usage = field(default_factory=Usage)
-    """Of the language model, where a strategy asks one to retrieve."""
+    """Language model usage of the retrieval itself."""
     trace: Trace
 
     def with_warnings(self, warnings: tuple[str, ...]) -> Retrieval:
-        """Return the same with warnings about the request, which come first."""
+        """Return a copy with warnings about the request placed first."""
         if not warnings:
             return self
         return replace(self, trace=replace(self.trace, warnings=(*warnings, *self.trace.warnings)))

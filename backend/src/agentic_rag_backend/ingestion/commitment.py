@@ -1,4 +1,4 @@
-"""The second half of an ingestion: what was prepared becomes knowledge, vectors and, in one statement, visible."""
+"""The second half of an ingestion: writes the prepared version to graph and vector store, then makes it visible."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ class Written:
     failures: tuple[Failure, ...] = ()
     result: dict[str, Any] = field(default_factory=dict)
     published: bool = False
-    """Already visible: the process ended between that and the end of the job."""
+    """True if the version is already visible: the process ended before the job did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What documents that are written beside each other do in turn, so that each finds what those before it left.
+    """Locks for documents that are written concurrently, so that each document sees the writes of earlier ones.
 
     Args:
-        graph: held from resolving a document's names to its being in the graph, which stands still meanwhile.
-        facts: held from reading the sentence that the graph shows of a fact to the fact's being found by it. It is asked for
-            with or without ``graph``, never before it.
+        graph: held from resolving a document's names until they are in the graph, which does not change meanwhile.
+        facts: held from reading the sentence that the graph shows of a fact until the fact can be found by it. It may be
+            acquired with or without ``graph``, but never before it.
     """
 
     graph: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -57,19 +57,19 @@ class Order:
     _documents: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def document(self, document_id: str) -> asyncio.Lock:
-        """Return what two versions of one document are written in turn by; asked for before the others."""
+        """Return the lock between versions of one document. Acquire it before the other locks."""
         return self._documents.setdefault(document_id, asyncio.Lock())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commitment:
-    """The steps of ``commit_v1``. One of a tenant runs at a time; the documents that it takes along keep an `Order`.
+    """The steps of ``commit_v1``. A tenant has one commit at a time; the documents in it follow an `Order`.
 
-    Before it writes, each step makes sure that it still has the tenant's turn: a process that was stopped for a while may
-    have lost it, and what it would write is then another one's to write.
+    Before each write, a step confirms that it still has the tenant's turn. A process that was paused for a while may have
+    lost it. Another process then writes instead.
 
     Args:
-        recorded: told when the outbox has an entry that may be delivered.
+        recorded: called when the outbox has a new entry to deliver.
     """
 
     documents: DocumentCatalogue
@@ -81,10 +81,10 @@ class Commitment:
     recorded: Callable[[], None] = lambda: None
 
     async def write(self, run: Run, order: Order) -> Written:
-        """Write the prepared version to graph and vectors."""
+        """Write the prepared version to the graph and the vector store."""
         try:
-            # Names may mean something else by now than when an earlier try wrote them: those before this attempt, and those
-            # of this one, which leave their stage behind.
+            # Names may resolve differently than in an earlier try. That is an earlier attempt, or an earlier run of this
+            # attempt that got past the start stage.
             again = run.job.attempt > 1 or run.stage != START
             ready = await self.documents.ready(run.tenant, run.document_id, run.version)
             document = ready.document
@@ -100,12 +100,12 @@ class Commitment:
             raise superseded(run) from None
 
     async def publish(self, written: Written) -> None:
-        """Make a version visible whose vectors are flushed, remove what it supersedes, and finish the job."""
+        """Make a version with flushed vectors visible, remove superseded versions, and finish the job."""
         run = written.run
         chunks = written.result["chunks"]
-        first = run.version == 1  # then nothing older is to be removed, and the job ends with its document's becoming visible
+        first = run.version == 1  # then there are no older versions to remove, and the job ends with the publication
         if first and chunks <= FEW_CHUNKS:
-            # It is over before anybody reads how far it is; its end says it, and whether it is still wanted is asked there.
+            # The job ends before anybody could read its progress. `publish` records the end and checks for cancellation.
             run.stage = "publish"
         else:
             await run.progress("publish", chunks, chunks, at_once=True)
@@ -137,9 +137,9 @@ class Commitment:
             await run.jobs.finish(run.tenant, ending.job_id, ending.state, result=ending.result, progress=ending.progress)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped, order: Order | None = None) -> None:
-        """Note the error with the document, and take back what was written of a version that nobody will see.
+        """Record the error with the document, and remove what was written for the version, which will not become visible.
 
-        What was computed stays on record. A store that does not answer now is cleaned by the relay of the outbox.
+        Computed results stay recorded. If a store does not answer now, the outbox relay cleans it later.
         """
         await fail_version(self.documents, run, error)
         order = order or Order()
@@ -151,12 +151,12 @@ class Commitment:
             await self.outbox.add(run.tenant, Topic.LEFTOVERS, f"{run.document_id}@{run.version}")
 
     async def sweep(self, tenant: TenantId, subject: str) -> None:
-        """Do what `failed` could not: remove what a version left; ``subject`` is ``document_id@version``."""
+        """Finish the cleanup that `failed` could not do. ``subject`` is ``document_id@version``."""
         document_id, _, version = subject.rpartition("@")
         await self._settle(tenant, document_id, int(version))
 
     async def _settle(self, tenant: TenantId, document_id: str, version: int) -> None:
-        """Remove what stores hold of a version that is not visible, or of those that it superseded where it is."""
+        """Remove the data of a version that is not visible. If it is visible, remove the versions that it superseded."""
         try:
             document = await self.documents.document(tenant, document_id)
             if document.current_version < version:
@@ -172,7 +172,7 @@ class Commitment:
         vectors = self.nodes.vectors
         await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
         await self.nodes.remove(tenant, document.id, up_to_version=version, above=document.current_version)
-        if shown:  # chunks that both versions have may carry the newer one's title and metadata
+        if shown:  # chunks of both versions may carry the newer version's title and metadata
             await vectors.update_metadata(tenant, document.id, document.metadata, title=document.title, key=document.key)
 
     async def _write(self, run: Run, ready: Ready, order: Order) -> Written:
@@ -203,7 +203,7 @@ class Commitment:
         return Written(run, failures, result)
 
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
-        """Remove from every store what only versions before the visible one, ``current``, say."""
+        """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
         await confirm_turn()
         shown = await self._chunk_ids(tenant, document_id)
         await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)

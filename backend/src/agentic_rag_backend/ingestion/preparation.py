@@ -1,4 +1,4 @@
-"""The first half of an ingestion: parse, chunk, embed, extract; staged in the catalogue, invisible to everyone."""
+"""The first half of an ingestion: parse, chunk, embed, extract. Results are staged in the catalogue, invisible to readers."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Enqueue, HandOn, PreparedChunk
 
 _PAGE_GROUPS = 8
-"""Groups whose results are looked for on record at once."""
+"""Number of groups whose recorded results are looked up together."""
 
 
 def superseded(run: Run) -> Stopped:
-    """Return what ends the job of a version that nobody will see."""
+    """Return the exception that ends the job of a superseded version."""
     return Stopped("superseded", f"version {run.version} was overtaken by a newer version, or its document was deleted")
 
 
 async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | Stopped) -> None:
-    """Note with the document why its version will not be visible."""
+    """Record with the document why its version will not be visible."""
     state = DocumentState.FAILED
     if isinstance(error, UnreadableDocument | UnsupportedMediaType):
         state = DocumentState.UNREADABLE
@@ -43,11 +43,11 @@ async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preparation:
-    """The work of ``ingest_v1``; its last write also hands the job on to its commit.
+    """The work of ``ingest_v1``. Its last write also enqueues the commit of the job.
 
     Args:
-        enqueue_commit: returns what queues a job's commit.
-        handed_on: told of each job that was.
+        enqueue_commit: returns the function that enqueues a job's commit.
+        handed_on: called with each job whose commit was enqueued.
     """
 
     documents: DocumentCatalogue
@@ -60,11 +60,11 @@ class Preparation:
     _turns: WeakValueDictionary[tuple[TenantId, str], asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def run(self, run: Run) -> None:
-        """Prepare the job's version; what is on record, of this version or another one, is not computed again."""
+        """Prepare the job's version. Results recorded for any version of the document are reused."""
         await run.until_cancelled(self._run(run))
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
-        """Note the error with the document; what was computed stays on record."""
+        """Record the error with the document. Computed results stay recorded."""
         await fail_version(self.documents, run, error)
 
     async def _run(self, run: Run) -> None:
@@ -79,11 +79,11 @@ class Preparation:
 
     async def _prepare(self, run: Run, version: DocumentVersion) -> None:
         await run.progress("parse", 0, 0)
-        # Without an original, from the text of the version that it was made from.
+        # Without an original, use the text that an earlier version was parsed to.
         content = await self._original(run, version) if version.blob_key else version.text
         parsed, chunks = await self.reader.read(run.tenant, version, content)
         del content
-        # Only then may anything be on record: a text that is there was parsed by an attempt that was interrupted.
+        # Only then can results be recorded: a text is present if an interrupted attempt parsed it.
         known = bool(version.text) or run.version > 1
         await self.documents.save_parsed(
             run.tenant,
@@ -91,12 +91,12 @@ class Preparation:
             run.version,
             text=parsed.text,
             title=version.title,
-            # A null is how the document's owner removes what the file itself says.
+            # The owner of a document uses null to remove a value that the file itself sets.
             metadata={name: value for name, value in {**parsed.metadata, **version.metadata}.items() if value is not None},
         )
         await run.progress("chunk", 0, 0)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
-            # What another version of the document computes meanwhile is found on record a moment later.
+            # Waiting for the turn lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
                 await self._prepare_page(run, version.title, chunks, start, known=known)
         if not chunks:
@@ -109,7 +109,7 @@ class Preparation:
         page = chunks[start : start + self.group_size * _PAGE_GROUPS]
         recipes = {chunk.id: self.computation.recipe(title, chunk) for chunk in page}
         held = await self._on_record(run, page, recipes) if known else frozenset()
-        # A group is the same at every attempt, since a chunk may be read in the light of those beside it.
+        # Groups are equal at every attempt, because the result of a chunk may depend on its neighbours.
         for first in range(0, len(page), self.group_size):
             group = page[first : first + self.group_size]
             missing = [chunk for chunk in group if chunk.id not in held]
@@ -118,7 +118,7 @@ class Preparation:
             if missing or last:
                 prepared = await self._computed(title, missing, recipes) if missing else ()
                 await self._save(run, prepared, last=last)
-            if not last:  # from then on it is the commit that tells how far the job is
+            if not last:  # after the last write, the commit reports the progress
                 await run.progress("embed", done, len(chunks))
 
     async def _original(self, run: Run, version: DocumentVersion) -> bytes:

@@ -1,4 +1,4 @@
-"""What waits and what was claimed, in DBOS's own tables: enqueue, hand back, end, delete."""
+"""Waiting and claimed workflows in the tables of DBOS: enqueue, hand back, end, delete."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from agentic_rag_backend.stores.catalogue.database import after_commit
 
 APPLICATION = "agentic-rag"
 APPLICATION_VERSION = "1"
-"""A constant: workflows carry their version in their names, and every release takes up what an older one left."""
+"""A constant: workflows carry their version in their names, and every release continues the workflows of older releases."""
 
 CLAIMED_AHEAD = 64
-"""Jobs of one tenant that a process which is alone claims at a look at the queue; slots then bound how many of them run."""
+"""Jobs of one tenant that a sole process claims per poll of the queue. Slots limit how many of them run."""
 RETENTION = timedelta(days=7)
 _PAGE = 500
 _UNENDED = ["ENQUEUED", "PENDING"]
 
 
 class JsonSerializer(Serializer):
-    """Arguments are plain strings and numbers; nothing read from the database is ever unpickled."""
+    """Serializes arguments as JSON: they are plain strings and numbers. Data from the database is never unpickled."""
 
     def serialize(self, data: Any) -> str:
         return json.dumps(data, default=_shown)
@@ -45,7 +45,7 @@ class JsonSerializer(Serializer):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claimed:
-    """A workflow that some process claimed and did not end."""
+    """A workflow that a process claimed and did not end."""
 
     id: str
     name: str
@@ -55,26 +55,26 @@ class Claimed:
 
     @property
     def job_id(self) -> str:
-        """The job that it works for."""
+        """Id of the workflow's job."""
         return self.id.rsplit(":", 2)[1]
 
     @property
     def attempt(self) -> int:
-        """Which attempt at the job."""
+        """Number of the attempt at the job."""
         return int(self.id.rsplit(":", 2)[2])
 
 
 def workflow_id(name: str, job_id: str, attempt: int) -> str:
-    """Return the id that makes a workflow of an attempt of a job the same one however often it is enqueued."""
+    """Return the workflow id for an attempt of a job. Enqueueing the same id again has no effect."""
     return f"{name}:{job_id}:{attempt}"
 
 
 class Backlog:
-    """Every method blocks; errors are the database's own.
+    """Client of the DBOS tables. Every method blocks, and raises the database's own errors.
 
     Args:
-        on_enqueued: called each time that something was enqueued, once that is committed.
-        notifications: wake the queue workers of other processes; None where the database has none.
+        on_enqueued: called after each committed enqueue.
+        notifications: wakes the queue workers of other processes. None if the database has no notifications.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class Backlog:
             serializer=JsonSerializer(),
             application_name=APPLICATION,
             lazy=True,
-            # It would wait in here until the database is back, and after long outages for another minute and a half.
+            # DBOS would block here until the database is back, and after long outages for another 90 seconds.
             retry_connection_errors=False,
         )
 
     def declare(self, *, polling_interval_s: float, claimed_beside: int | None) -> None:
-        """Declare both queues, with this process's polling interval.
+        """Declare both queues with this process's polling interval.
 
         Args:
-            claimed_beside: where others claim as well, how many of a tenant's jobs a process has claimed at once. None: it
-                is alone, and claims far ahead.
+            claimed_beside: limit of claimed jobs per tenant and process, with several processes. None: this process is alone and
+                claims far ahead.
         """
         for queue in QueueName:
             if claimed_beside is None:
@@ -108,14 +108,14 @@ class Backlog:
                     queue.value, partition_concurrency=CLAIMED_AHEAD, polling_interval_sec=polling_interval_s
                 )
             else:
-                # Counted in each process: a count over all of them makes their claims conflict, and one process would claim
-                # what others have room for.
+                # The limit applies per process. A limit over all processes would make their claims conflict, and one
+                # process could claim jobs that others have slots for.
                 self._client.register_queue(
                     queue.value, partition_worker_concurrency=claimed_beside, polling_interval_sec=polling_interval_s
                 )
 
     def enqueue(self, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Enqueue a workflow; an id that is there already changes nothing."""
+        """Enqueue a workflow. An existing id changes nothing."""
         with self._engine.begin() as connection:
             self._enqueue(connection, options, tenant, job_id, attempt)
         self._on_enqueued()
@@ -133,7 +133,7 @@ class Backlog:
             self._notifications.send(connection)
 
     def unended(self, workflow_ids: Collection[str]) -> frozenset[str]:
-        """Return those of the ids that are enqueued or claimed."""
+        """Return the ids that are enqueued or claimed."""
         found: set[str] = set()
         for page in _pages(list(workflow_ids)):
             held = self._client.list_workflows(workflow_ids=page, status=_UNENDED, load_input=False, load_output=False)
@@ -141,7 +141,7 @@ class Backlog:
         return frozenset(found)
 
     def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
-        """Return, by queue, for how many seconds the oldest workflow has waited that no process has claimed; 0: none waits."""
+        """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
         waiting = {queue: self._oldest(queue) for queue in QueueName}
         now_ms = time.time() * 1000
         return {queue: 0.0 if since_ms is None else max(0.0, (now_ms - since_ms) / 1000) for queue, since_ms in waiting.items()}
@@ -153,7 +153,7 @@ class Backlog:
         return found[0].created_at if found else None
 
     def claimed(self) -> list[Claimed]:
-        """Return what some process claimed and did not end; what is only enqueued is not among it."""
+        """Return the workflows that are claimed and have not ended. Workflows that are only enqueued are not included."""
         pending = self._client.list_workflows(status="PENDING", load_input=False, load_output=False)
         return [
             Claimed(
@@ -167,10 +167,10 @@ class Backlog:
         ]
 
     def hand_back(self, workflows: Iterable[Claimed]) -> int:
-        """Queue again what is still claimed by the process that it was seen with; return how many that were.
+        """Enqueue again the workflows that still have the same claimant. Return their number.
 
-        The comparison is DBOS's own, for recovery: `resume_workflows` would also take a workflow away from who has claimed
-        it meanwhile, when two processes look at what a third one left.
+        The comparison is DBOS's own, made for recovery. `resume_workflows` would also take a workflow from a new claimant,
+        if two processes recover the work of a third one.
         """
         handed_back = sum(
             self._client._sys_db.reenqueue_for_recovery(workflow.id, [workflow.executor_id], workflow.queue)
@@ -181,16 +181,16 @@ class Backlog:
         return handed_back
 
     def run_again(self, workflow: str, queue: QueueName) -> None:
-        """Queue a workflow again that did not end, whoever has claimed it."""
+        """Enqueue an unfinished workflow again, regardless of its claimant."""
         self._client.resume_workflows([workflow], queue_name=queue.value)
         self._queued_again()
 
     def end(self, workflow: Claimed) -> None:
-        """Take a workflow out, for good."""
+        """Cancel a workflow for good."""
         self._client.cancel_workflows([workflow.id])
 
     def delete_old(self) -> None:
-        """Delete what ended long ago."""
+        """Delete workflows that ended before the retention period."""
         before = (datetime.now(UTC) - RETENTION).isoformat()
         while True:
             old = self._client.list_workflows(completed_before=before, limit=_PAGE, load_input=False, load_output=False)
@@ -199,19 +199,19 @@ class Backlog:
             self._client.delete_workflows([workflow.workflow_id for workflow in old])
 
     def _queued_again(self) -> None:
-        """Wake the workers for what DBOS has queued in a transaction of its own."""
+        """Wake the workers for workflows that DBOS enqueued in its own transaction."""
         self._on_enqueued()
         if self._notifications is not None:
-            with contextlib.suppress(SQLAlchemyError):  # it is queued; others find it when they look of their own accord
+            with contextlib.suppress(SQLAlchemyError):  # it is enqueued; other processes find it at their next poll
                 self._notifications.send_now()
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection to the database."""
         self._client.destroy()
 
 
 def options_of(name: str, queue: QueueName, tenant: TenantId, job_id: str, attempt: int) -> EnqueueOptions:
-    """Return how a workflow is enqueued."""
+    """Return the options to enqueue a workflow."""
     return {
         "workflow_name": name,
         "queue_name": queue.value,

@@ -1,7 +1,7 @@
-"""What this process has claimed, as it knows it and as the database does: where the two differ, it is queued again.
+"""Claims of this process, in memory and in the database. Workflows on which the two differ are enqueued again.
 
-A claim is one transaction and what it claimed is told after it: a connection that breaks in between leaves workflows that are
-this process's in the database and that nobody here has heard of.
+The database commits a claim before it returns it. If the connection breaks in between, workflows are claimed for this
+process that it does not know about.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Unheard:
-    """Measures for how long claimed workflows have not begun.
+    """Measures how long claimed workflows have not started.
 
     Args:
-        lost_after_s: seconds after which nobody is going to begin them.
+        lost_after_s: seconds after which a workflow that has not started counts as lost.
     """
 
     def __init__(self, *, lost_after_s: float) -> None:
@@ -30,17 +30,17 @@ class Unheard:
         self._since: dict[str, float] = {}
 
     def lost(self, claimed: Iterable[Claimed], begun: Container[str], now_s: float) -> list[Claimed]:
-        """Return those of ``claimed`` that have not begun for too long at ``now_s``, of a clock that only grows."""
+        """Return the workflows of ``claimed`` that have waited too long at ``now_s``, a monotonic time in seconds."""
         waiting = [workflow for workflow in claimed if workflow.id not in begun]
         self._since = {workflow.id: self._since.get(workflow.id, now_s) for workflow in waiting}
         return [workflow for workflow in waiting if now_s - self._since[workflow.id] >= self._lost_after_s]
 
 
 class OwnClaims:
-    """Told what begins here and what is to be run again.
+    """Records which workflows started here, and which must run again.
 
     Args:
-        lost_after_s: see `Unheard`; much longer than it takes to begin what was claimed.
+        lost_after_s: see `Unheard`; much longer than the start of a claimed workflow takes.
     """
 
     def __init__(self, backlog: Backlog, *, lost_after_s: float) -> None:
@@ -50,27 +50,27 @@ class OwnClaims:
         self._again: set[str] = set()
 
     def begun(self, workflow_id: str) -> None:
-        """Note that a workflow was heard of here; it may have ended before its end is in the database."""
+        """Note that a workflow started here. It may end here before the database records its end."""
         self._begun[workflow_id] = time.monotonic()
 
     def run_again(self, workflow_id: str) -> None:
-        """Have a workflow queued again that stopped without an end."""
+        """Mark a workflow that stopped without an end, to be enqueued again."""
         self._again.add(workflow_id)
 
     def forget(self) -> None:
-        """Forget everything: by now it is other processes'."""
+        """Forget all claims: they belong to other processes now."""
         self._begun.clear()
         self._again.clear()
 
     async def queue_again(self, executor_id: str, known: Container[str]) -> None:
-        """Queue what is to be run again, and what was claimed by this process and lost on the way here.
+        """Enqueue the workflows that are marked to run again, and claims of this process that were lost.
 
         Args:
             executor_id: this process.
-            known: names of the workflows that can begin here.
+            known: names of the workflows that can run here.
 
         Raises:
-            StoreUnavailable: the database does not answer; nothing is forgotten.
+            StoreUnavailable: the database does not answer; no mark is lost.
         """
         asked = time.monotonic()
         with as_unavailable():
@@ -84,7 +84,7 @@ class OwnClaims:
         again = set(self._again)
         stopped = [workflow for workflow in own if workflow.id in again]
         for workflow in stopped:
-            self._begun.pop(workflow.id, None)  # first: it may begin here again before this goes on
+            self._begun.pop(workflow.id, None)  # first: the workflow may start here again before the next line
         with as_unavailable():
             await asyncio.to_thread(self._backlog.hand_back, [*stopped, *lost])
         self._again -= again

@@ -1,8 +1,8 @@
-"""The relay: delivers what the catalogue's outbox says to the stores that it is for, in order, until it is there.
+"""The relay: delivers the entries of the catalogue's outbox to other stores, in order, with retries.
 
-A request that wrote an entry delivers it itself and waits for that briefly, so that in quiet times an answer says that search
-has the change. Whatever prevents it leaves the entry, which the process that does the housekeeping delivers: at its start, and
-again and again with growing pauses.
+A request that writes an entry delivers it immediately and waits briefly, so that its response can usually confirm that
+search has the change. If the delivery fails, the entry stays in the outbox. The process that does the housekeeping delivers
+it later: at its start, and then repeatedly with growing pauses.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Top
 
 Counts = Mapping[str, int]
 Handler = Callable[[TenantId, str], Awaitable[Counts | None]]
-"""Brings another store up to date for a tenant and a subject; repeatable. Counts that it returns are added up."""
+"""Updates another store for a tenant and a subject. Idempotent. Returned counts are summed."""
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 LOOK_S = 10.0
-"""Seconds between two looks for entries that other processes could not deliver."""
+"""Seconds between two checks for entries that other processes could not deliver."""
 _PAGE = 100
 _IN_TURN = frozenset({Topic.LABELS, Topic.LEFTOVERS})
-"""Topics that concern what commits write: delivered while none of the tenant's commits runs."""
+"""Topics of data that commits write. They are delivered while no commit of the tenant runs."""
 
 _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
 class Delivery:
-    """What became of a tenant's entries: ``done`` where none is left, and what the handlers counted."""
+    """Result of a delivery: ``done`` if no entry is left, and the sums of the handlers' counts."""
 
     done: bool = False
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
 
 
 class Relay:
-    """Delivers entries.
+    """Delivers outbox entries.
 
     Args:
-        flush: makes durable what handlers wrote; called before entries are removed.
+        flush: makes the handlers' writes durable; called before entries are removed.
     """
 
     def __init__(self, outbox: Outbox, queue: JobQueue, *, flush: Callable[[], Awaitable[None]]) -> None:
@@ -62,18 +62,18 @@ class Relay:
         self._left = asyncio.Event()
 
     def register(self, handlers: Mapping[Topic, Handler]) -> None:
-        """Add what delivers the entries of some topics."""
+        """Add handlers by topic."""
         self._handlers |= handlers
 
     def wake(self) -> None:
-        """Have `run` look for entries now."""
+        """Make `run` check for entries immediately."""
         self._left.set()
 
     async def deliver(self, tenant: TenantId, *, within_s: float) -> Delivery:
-        """Deliver what is recorded for a tenant by now.
+        """Deliver all entries that are recorded for a tenant.
 
         Args:
-            within_s: seconds after which the answer is that it is not done; the delivery goes on.
+            within_s: seconds to wait. After that, the result is not ``done``, and the delivery continues in the background.
         """
         task = asyncio.create_task(self._deliver(tenant), name="outbox-delivery")
         self._delivering.add(task)
@@ -85,7 +85,7 @@ class Relay:
         return delivery
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
-        """Deliver what was left, in the process that ``leads``, again and again until cancelled."""
+        """Deliver remaining entries until cancelled, in the process for which ``leads`` returns True."""
         failures = 0
         while True:
             self._left.clear()
@@ -98,13 +98,13 @@ class Relay:
                     await self._left.wait()
 
     async def close(self) -> None:
-        """Stop delivering; what is left is delivered by the next process."""
+        """Stop delivering. The next process delivers the remaining entries."""
         for task in tuple(self._delivering):
             task.cancel()
         await asyncio.gather(*self._delivering, return_exceptions=True)
 
     async def _deliver_all(self, leads: Callable[[], Awaitable[bool]]) -> bool:
-        """Deliver every tenant's entries; return whether nothing is left that this process is to deliver."""
+        """Deliver the entries of every tenant. Return whether this process has no entries left to deliver."""
         try:
             if not await leads():
                 return True
@@ -130,7 +130,7 @@ class Relay:
         return delivery
 
     async def _handle_all(self, tenant: TenantId, entries: list[Entry], delivery: Delivery) -> bool:
-        """Deliver some entries; return False where one could not be for a reason that trying again at once does not mend."""
+        """Deliver some entries. Return False if an entry failed for a reason that an immediate retry does not fix."""
         handled = [entry for entry in entries if await self._handled(tenant, entry, delivery)]
         if handled:
             await self._flush()

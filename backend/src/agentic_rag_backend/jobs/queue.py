@@ -43,17 +43,17 @@ from agentic_rag_backend.jobs.workers import BEATS
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
-"""Told ``(tenant, job_id, attempt, error)`` of a job that ended without its workflow having recorded how; maybe twice."""
+"""Called with ``(tenant, job_id, attempt, error)`` when a workflow ended without recording its result. May be called twice."""
 
 Returned = Callable[[TenantId, str, int], Awaitable[None]]
-"""Told ``(tenant, job_id, attempt)`` of a job that waits again, since the process that ran it has ended."""
+"""Called with ``(tenant, job_id, attempt)`` when a job waits again because its process has ended."""
 
 _HOUSEKEEPING = "housekeeping"
-"""The name of the lease of what is done once, whatever the number of processes."""
+"""Name of the lease for housekeeping, which runs in one process only."""
 _CLAIMED_A_PLACE = 2
-"""Beside others, jobs of a tenant claimed for each that is prepared at once: so that a place is not empty until the next look."""
+"""Claimed jobs per tenant and preparation slot, with several processes. The surplus fills a free slot before the next poll."""
 _RUNNING_AT_ONCE = 32
-"""Workflows of one queue running in this process, over all tenants."""
+"""Limit of running workflows per queue in this process, over all tenants."""
 _DRAIN_S = 3.0
 _CANCEL_S = 1.0
 _HOUSEKEEPING_S = 30.0
@@ -70,15 +70,15 @@ class _Declared:
 class DbosQueue:
     """`JobQueue` on DBOS; see `jobs.base` for the contract.
 
-    DBOS claims jobs in batches (a claim a job would bound a tenant to one commit a polling interval); how many of a
-    tenant run at once is bound by slots in this process, in the order of claiming. DBOS is one per process: a second
-    queue can be launched when the first was shut down.
+    DBOS claims jobs in batches: claiming one job at a time would limit a tenant to one commit per polling interval. Slots
+    in this process limit how many jobs of a tenant run at once, in claim order. Each process has one DBOS instance. A
+    second queue can be launched after the first was shut down.
 
     Args:
         executor_id: unique among all processes that ever work on the database.
-        others: where other processes work on the database as well, how they find each other. None: there is no other, and
-            what is found claimed at the launch was left by a process that was killed.
-        drain_s: seconds that what runs gets to end at a shutdown; None: 3.
+        others: services to find other processes of the database. None: there are none, and workflows that are claimed at
+            launch belonged to a killed process.
+        drain_s: seconds that running jobs get to end at a shutdown; None: 3.
     """
 
     _launched: DbosQueue | None = None
@@ -131,7 +131,7 @@ class DbosQueue:
         """Declare a workflow before `launch`.
 
         Raises:
-            ConfigurationError: the name is taken, or the queue was launched already.
+            ConfigurationError: the name is already registered, or the queue is already launched.
         """
         if name in self._declared:
             raise ConfigurationError(f"a workflow named {name!r} is registered already")
@@ -140,7 +140,7 @@ class DbosQueue:
         self._declared[name] = _Declared(queue, workflow)
 
     def enqueuer(self, name: str) -> Enqueue:
-        """Return what puts a job on ``name``'s queue inside an open catalogue transaction.
+        """Return a function that enqueues a job for ``name`` inside an open catalogue transaction.
 
         Raises:
             ConfigurationError: no workflow of that name is registered.
@@ -154,13 +154,13 @@ class DbosQueue:
         return enqueue
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Put a job on ``name``'s queue; the same name, job and attempt again changes nothing."""
+        """Enqueue a job for ``name``. Idempotent for equal name, job and attempt."""
         options: EnqueueOptions = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
         with as_unavailable():
             await asyncio.to_thread(self._backlog.enqueue, options, tenant, job_id, attempt)
 
     async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
-        """Return the ids of those jobs that some workflow of their present attempt still works on, or will."""
+        """Return the ids of the jobs that have an unfinished workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
             found = await asyncio.to_thread(self._backlog.unended, ids)
@@ -171,25 +171,25 @@ class DbosQueue:
         return self._workflow(name).queue
 
     async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
-        """Return, by queue, for how long its oldest workflow has waited that no process has claimed."""
+        """Return, by queue, the seconds that the oldest unclaimed workflow has waited."""
         with as_unavailable():
             return await asyncio.to_thread(self._backlog.oldest_enqueued_s)
 
     def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
-        """Hold a tenant's turn, in the order in which this process's were asked for."""
+        """Hold a tenant's turn. Requests of this process are served in order."""
         return self._turn(turn, require_tenant(tenant))
 
     @contextlib.asynccontextmanager
     async def _turn(self, turn: Turn, tenant: TenantId) -> AsyncIterator[None]:
         if self._others is not None and not self._entered and self._only_enqueues:
-            # Who runs no jobs has to be known to the others, too, to hold what they wait for.
+            # A process that runs no jobs must also be registered, so that it can hold leases.
             await self._enter(())
             self._keeping.append(asyncio.create_task(self._keep_watch(), name="job-queue-watch"))
         async with self._turns.held(turn, tenant):
             yield
 
     async def leads(self) -> bool:
-        """Tell whether this process does what is to be done once; asked of the database once a beat."""
+        """Return whether this process does the housekeeping. The answer is cached for one heartbeat."""
         if self._others is None:
             return True
         now = time.monotonic()
@@ -199,13 +199,13 @@ class DbosQueue:
         return self._leading
 
     async def migrate(self) -> None:
-        """Bring the queue's tables to this release's version; a process that only enqueues calls it instead of `launch`."""
+        """Migrate the queue's tables to this release. A process that only enqueues calls this instead of `launch`."""
         with as_unavailable():
             await asyncio.to_thread(DBOS.migrate, self._engine.url.render_as_string(hide_password=False))
         self._only_enqueues = DbosQueue._launched is not self
 
     async def launch(self) -> None:
-        """Start working in the running loop, and take up what an earlier process left.
+        """Start to work in the running loop, and recover the jobs of a previous process.
 
         Raises:
             ConfigurationError: another queue of this process is launched.
@@ -233,10 +233,10 @@ class DbosQueue:
             self._keeping.append(asyncio.create_task(self._notifications.listen(), name="job-queue-notifications"))
 
     async def shutdown(self, *, drain: bool = True) -> None:
-        """Stop taking work, give what runs a few seconds to end, hand back the rest, release the queue.
+        """Stop claiming jobs, give running jobs a few seconds to end, hand back the rest, and release the queue.
 
-        What is handed back is cancelled (`asyncio.CancelledError` inside the workflow) and begins anew, in another process
-        or at the next start.
+        A handed-back workflow is cancelled (it sees `asyncio.CancelledError`) and starts again in another process or at the
+        next start.
         """
         self._stopping = True
         logging.getLogger("dbos").setLevel(logging.ERROR)  # it warns of each workflow that is handed back
@@ -248,7 +248,7 @@ class DbosQueue:
         await self._destroy()
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the queue is running, or was made for enqueueing alone, and its database answers."""
+        """Raise `StoreUnavailable` unless the queue runs, or was opened for enqueueing only, and its database answers."""
         if self._stopping or not (DbosQueue._launched is self or self._only_enqueues):
             raise StoreUnavailable("the job queue is not running")
         with as_unavailable():
@@ -275,7 +275,7 @@ class DbosQueue:
         }
 
     async def _begin(self) -> None:
-        """Enter, and claim from then on."""
+        """Join the workers, then start to claim jobs."""
         self._loop = asyncio.get_running_loop()
         await self._enter(self._declared)
         with as_unavailable():
@@ -292,13 +292,13 @@ class DbosQueue:
         self._entered = True
 
     async def _begin_anew(self) -> None:
-        """Let go of everything that others have taken up, and come back as another worker."""
+        """Release everything that other processes took over, and rejoin as a new worker."""
         if DbosQueue._launched is not self:
             await self._enter(())
             return
         if not self._is_to_begin:
             _log.error("worker_was_silent", consequence="other workers took its jobs; it starts again as a new worker")
-        self._is_to_begin = True  # until it has: the database may go away in the middle
+        self._is_to_begin = True  # until done: the database may become unavailable meanwhile
         self._stopping = True
         await self._stop_work(0)
         await asyncio.to_thread(self._workers.stop)
@@ -324,14 +324,15 @@ class DbosQueue:
             if asyncio.get_running_loop() is self._loop:
                 await work
             else:
-                # DBOS takes a loop of its own while ours pauses, as between two tests; what jobs share belongs to ours.
+                # DBOS uses its own loop while ours pauses, for example between two tests. Shared objects of jobs belong to
+                # ours.
                 await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
         run.__qualname__ = run.__name__ = name
         return run
 
     async def _run(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Run a workflow when its tenant and the process have room; cancelled, it stays to be taken up again."""
+        """Run a workflow when its tenant and the process have a free slot. A cancelled workflow remains to be run again."""
         task = asyncio.current_task()
         if task is None or self._stopping:
             raise asyncio.CancelledError
@@ -364,7 +365,7 @@ class DbosQueue:
         except Exception as error:
             (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
             if problem is not None:
-                # Ended now, the workflow would leave a job that is running for ever.
+                # If the workflow ended now, its job would stay in the state ``running`` for ever.
                 _log.error("job_failure_not_recorded", job=job_id, consequence="the job runs again", exc_info=problem)
                 self._claims.run_again(workflow_id(name, job_id, attempt))
                 raise asyncio.CancelledError from problem
@@ -372,7 +373,7 @@ class DbosQueue:
 
     @contextlib.contextmanager
     def _again_without_database(self, workflow: str) -> Iterator[None]:
-        """Have a workflow run again that has done nothing yet, where the database fails."""
+        """If the database fails, run a workflow again that has not done anything yet."""
         try:
             yield
         except AgenticRagError as error:
@@ -396,7 +397,7 @@ class DbosQueue:
             await asyncio.to_thread(self._backlog.end, workflow)
 
     async def _give_back(self, workflows: Iterable[Claimed]) -> None:
-        """Queue workflows again that no process works on; first their jobs' rows, which say so from then on."""
+        """Enqueue abandoned workflows again. The job rows are updated first, so that they show the new state."""
         given_back = list(workflows)
         for workflow in given_back:
             if self._on_returned is not None:
@@ -435,7 +436,7 @@ class DbosQueue:
             DbosQueue._launched = None
         if self._entered:
             self._entered = False
-            with contextlib.suppress(AgenticRagError):  # then it is taken up as if this process had been killed
+            with contextlib.suppress(AgenticRagError):  # on failure, it is recovered like the work of a killed process
                 await self._membership.leave()
         self._membership.close()
         self._backlog.close()
@@ -444,7 +445,7 @@ class DbosQueue:
 
 
 def _quieten_logging() -> None:
-    """Let DBOS log through the standard tree: with a handler present it adds none of its own."""
+    """Make DBOS log through the standard logging tree: it adds no handler if one exists."""
     logger = logging.getLogger("dbos")
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())

@@ -1,10 +1,9 @@
-"""Who is to blame when the process was killed, and how carefully it is tried again: decided here, done by the queue.
+"""Retry policy after a killed process: which workflows are suspects, and how they are isolated. The queue applies it.
 
-What kills a process (a parser that crashes the interpreter, a document that takes all the memory) leaves no word of it; all
-that is known is which workflows were running. One that was running several times when that happened is a suspect, and the
-more often it was there, the less runs beside it. Only a workflow that ran alone is given up, so a neighbour never is. Each
-kill counts against the one that did it, so ``k`` of them end the process at most ``k * GIVEN_UP_AFTER`` times, whatever ran
-beside them.
+A process that is killed (a parser crashes the interpreter, a document uses all the memory) leaves no error. Only the list
+of running workflows is known. A workflow that was running at several kills becomes a suspect. The more kills it was present
+at, the fewer workflows run at the same time. Only a workflow that ran alone is failed, so an innocent workflow never is.
+Each kill counts against its cause: ``k`` causes kill the process at most ``k * GIVEN_UP_AFTER`` times.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 SUSPECT_AFTER = 2
-"""Kills that a workflow was present at before it runs beside no other suspect."""
+"""Number of kills after which a workflow runs without other suspects."""
 ALONE_AFTER = 3
-"""Kills that it was present at before it runs beside nothing at all."""
+"""Number of kills after which a workflow runs alone in its process."""
 GIVEN_UP_AFTER = 4
-"""Kills, those alone included, after which it is not run again."""
+"""Number of kills, including kills while it ran alone, after which a workflow fails."""
 
 
 class Caution(IntEnum):
-    """What may run beside a workflow."""
+    """Isolation of a workflow from other workflows."""
 
     NONE = 0
     NO_OTHER_SUSPECT = 1
@@ -31,7 +30,7 @@ class Caution(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do with the workflows that a killed process left; ``kills`` is to be kept for the next time."""
+    """Decision about the workflows of a killed process. Keep ``kills`` for the next start."""
 
     resumed: frozenset[str]
     given_up: frozenset[str]
@@ -39,12 +38,12 @@ class Plan:
 
 
 def plan(left: Collection[str], running: Collection[str], kills: Mapping[str, int]) -> Plan:
-    """Decide what becomes of ``left``, the workflows that have begun or were to begin in the process that was killed.
+    """Decide about ``left``, the workflows that the killed process had claimed.
 
     Args:
-        left: ids of the workflows that the process had claimed and did not end.
-        running: ids of those that were running at its end; what is not among ``left`` had ended.
-        kills: by id, at how many earlier kills a workflow was present; 0 for those not named.
+        left: ids of the workflows that the process had claimed and not ended.
+        running: ids of the workflows that were running at the kill. Ids that are not in ``left`` had ended.
+        kills: number of earlier kills by workflow id; 0 for absent ids.
     """
     counted = dict(kills)
     for workflow in set(left).intersection(running):
@@ -54,7 +53,7 @@ def plan(left: Collection[str], running: Collection[str], kills: Mapping[str, in
 
 
 def caution(kills: int) -> Caution:
-    """Return how carefully a workflow is run that was present at so many kills."""
+    """Return the isolation of a workflow that was present at ``kills`` kills."""
     if kills >= ALONE_AFTER:
         return Caution.ALONE
     return Caution.NO_OTHER_SUSPECT if kills >= SUSPECT_AFTER else Caution.NONE

@@ -1,10 +1,11 @@
-"""What one of a tenant's workflows does at a time, over all processes: a place in this one, and a lease where there are others.
+"""Turns: mutual exclusion of a tenant's workflows over all processes, by a lock in this process and a lease in the
+database.
 
-A lease is kept from one user to the next while more of this process are waiting, so that a commit costs no statement for it;
-after `QUANTUM_S` it is given up, and where another process has asked meanwhile, this one lets it go first. A process that was
-stopped for long enough to be taken for dead has lost its leases. It learns of that when it asks (`Holding.confirm`), which it
-does before each write: for as long as its last beat is recent no other process can have buried it, and nothing is asked of
-the database. The write that makes a version visible is compared with the lease in its own transaction.
+A process keeps a lease while more of its own workflows wait, so that a commit needs no extra statement. After `QUANTUM_S`
+it gives the lease up; if another process has requested the lease, it pauses first. A process that was paused long enough to
+count as dead has lost its leases. `Holding.confirm`, called before each write, detects this. While the last heartbeat is
+recent, no other process can have declared this one dead, and no query is needed. The write that makes a version visible
+checks the lease in its own transaction.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
 
 QUANTUM_S = 1.0
-"""For so long a process goes on with a lease that another one may be waiting for."""
+"""Seconds that a process may reuse a lease that another process may be waiting for."""
 LOOK_S = 0.1
-"""Seconds between two looks at a lease that another process holds."""
+"""Seconds between two attempts to take a lease that another process holds."""
 YIELD_S = 2.5 * LOOK_S
-"""For so long a process that gave up a lease leaves it to who asked for it."""
+"""Seconds that a process waits after giving up a requested lease, so that the other process can take it."""
 RETRY_S = 1.0
 
 
 class Turn(StrEnum):
-    """``commit``: the tenant's commits, deletes and what mends its stores; ``rebuild``: rebuilds of its communities;
-    ``raptor``: builds of its tree."""
+    """``commit``: a tenant's commits, deletes and repairs; ``rebuild``: rebuilds of its communities; ``raptor``: builds of
+    its tree."""
 
     COMMIT = "commit"
     REBUILD = "rebuild"
@@ -45,11 +46,11 @@ class Lessee(Protocol):
 
     executor_id: str
     sure_until: float
-    """By `time.monotonic`: until then nobody can have taken it for dead."""
+    """Time by `time.monotonic` until which no other process can have declared this process dead."""
 
 
 class Holding:
-    """A turn that is held; it can only be lost where there are other processes."""
+    """A turn that is held. It can only be lost if there are other processes."""
 
     def __init__(self, fence: Fence | None, tenant: TenantId, leases: Leases | None, lessee: Lessee | None) -> None:
         self.fence = fence
@@ -60,11 +61,11 @@ class Holding:
         self._executor_id = lessee.executor_id if lessee is not None else ""
 
     async def confirm(self) -> None:
-        """Make sure that nobody else has the turn by now.
+        """Check that no other process has the turn.
 
         Raises:
-            asyncio.CancelledError: somebody may have: whatever was to follow is another process's.
-            StoreUnavailable: that could not be asked.
+            asyncio.CancelledError: another process may have the turn, and continues the work.
+            StoreUnavailable: the database could not be queried.
         """
         if self.fence is None or self._leases is None or self._lessee is None:
             return
@@ -80,26 +81,26 @@ _HELD: ContextVar[Holding | None] = ContextVar("turn", default=None)
 
 
 async def confirm_turn() -> None:
-    """Do what `Holding.confirm` does for the turn in which the caller runs, if it runs in one."""
+    """Call `Holding.confirm` for the caller's turn, if it runs in a turn."""
     held = _HELD.get()
     if held is not None:
         await held.confirm()
 
 
 def turn_lost() -> bool:
-    """Tell whether the turn in which the caller runs was found to be another process's."""
+    """Return whether the caller's turn was lost to another process."""
     held = _HELD.get()
     return held is not None and held.lost
 
 
 def fence_here() -> Fence | None:
-    """Return the fence of the turn in which the caller runs; None where nothing can take it away."""
+    """Return the fence of the caller's turn. None if the turn cannot be lost."""
     held = _HELD.get()
     return held.fence if held is not None else None
 
 
 class _Place:
-    """A turn in this process."""
+    """State of a turn in this process."""
 
     __slots__ = ("__weakref__", "asking", "executor_id", "fence", "lock", "since")
 
@@ -112,11 +113,11 @@ class _Place:
 
 
 class Turns:
-    """Hands out turns, in this process in the order in which they were asked for.
+    """Grants turns, in order of request within this process.
 
     Args:
-        leases: None where no other process works on the database.
-        lessee: this process; needed with ``leases``.
+        leases: None if no other process works on the database.
+        lessee: this process; required with ``leases``.
     """
 
     def __init__(self, leases: Leases | None = None, lessee: Lessee | None = None) -> None:
@@ -127,7 +128,7 @@ class Turns:
 
     @contextlib.asynccontextmanager
     async def held(self, turn: Turn, tenant: TenantId) -> AsyncIterator[Holding]:
-        """Hold a turn for the length of the context, however long it takes to get it."""
+        """Hold a turn for the duration of the context. Wait for it without a time limit."""
         place = self._places.get((turn, tenant))
         if place is None:
             place = self._places[turn, tenant] = _Place()
@@ -147,7 +148,7 @@ class Turns:
             self._release_unwanted(place, tenant)
 
     async def close(self) -> None:
-        """Stop trying to give leases up: they are free when this process is no worker any more."""
+        """Stop giving up leases: they become free when this process leaves the workers."""
         for task in tuple(self._giving_up):
             task.cancel()
         await asyncio.gather(*self._giving_up, return_exceptions=True)
@@ -176,7 +177,7 @@ class Turns:
         place.fence, place.executor_id, place.since = taken, self._lessee.executor_id, time.monotonic()
 
     async def _take(self, turn: Turn, tenant: TenantId) -> Fence | None:
-        """Try to take a lease; one that is taken for somebody who is cancelled meanwhile is given up again."""
+        """Try to take a lease. If the caller is cancelled meanwhile, the lease is given up again."""
         assert self._leases is not None and self._lessee is not None  # noqa: S101, PT018 - asked for only where there are
         taking = asyncio.ensure_future(self._leases.take(tenant, turn, self._lessee.executor_id))
         try:
@@ -193,19 +194,19 @@ class Turns:
             self._begin_giving_up(tenant, fence)
 
     def _release_unwanted(self, place: _Place, tenant: TenantId) -> None:
-        """Give up a lease that nobody of this process waits for; nobody waits for that, either."""
+        """Give up a lease that no caller in this process waits for, in the background."""
         if place.fence is not None and not place.asking and not place.lock.locked():
             self._begin_giving_up(tenant, place.fence)
             place.fence = None
 
     def _begin_giving_up(self, tenant: TenantId, fence: Fence) -> None:
-        # Should this process take the lease again before it is given up, the fence is another one, and nothing happens.
+        # If this process takes the lease again first, the fence has changed, and nothing happens.
         task = asyncio.create_task(self._give_up(tenant, fence))
         self._giving_up.add(task)
         task.add_done_callback(self._giving_up.discard)
 
     async def _give_up(self, tenant: TenantId, fence: Fence) -> bool:
-        """Give up a lease, however often that is to be tried; return whether another process asked for it."""
+        """Give up a lease, with retries. Return whether another process requested it."""
         while True:
             try:
                 return self._leases is not None and await self._leases.give_up(tenant, fence)

@@ -1,8 +1,8 @@
-"""Documents the catalogue has, against what vectors, graph and blobs hold of them; page by page, nothing read whole.
+"""Compares the documents of the catalogue with their vectors, knowledge and originals, one page at a time.
 
-A difference is looked at twice: with its page, beside whatever else runs, and again alone, in the tenant's turn, in which no
-commit or delete writes. What stands at the second look is a difference; mending it is then free of races, because jobs that
-are queued meanwhile come after it and would write or remove the same.
+Each difference is checked twice. The first check runs with its page, while other jobs run. The second check holds the
+tenant's turn, so that no commit or delete writes. A difference that both checks find is reported. Its repair has no races,
+because jobs enqueued meanwhile run later and would write or remove the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorP
 
 DOCUMENTS_A_PAGE = 100
 CHUNKS_A_PAGE = 5_000
-"""A page of documents ends where their chunks are more; a single one may have more."""
+"""Limit of the chunks of one page of documents. A single document may have more."""
 GROUP_CHUNKS = 64
 _VECTORS = (Kind.CHUNK_VECTOR_MISSING, Kind.CHUNK_VECTOR_VERSION)
 _KNOWLEDGE = (Kind.KNOWLEDGE_MISSING, Kind.KNOWLEDGE_DAMAGED)
@@ -36,12 +36,12 @@ _KNOWLEDGE = (Kind.KNOWLEDGE_MISSING, Kind.KNOWLEDGE_DAMAGED)
 
 @dataclass(frozen=True, slots=True)
 class DocumentsRound:
-    """Goes through a tenant's documents."""
+    """Compares all documents of a tenant."""
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for, every document by id."""
+        """Compare every document, ordered by id, and repair it if requested."""
         documents = self.round.stores.catalogue.documents
         total = (await documents.counts(self.round.tenant))["documents"]
         after = ""
@@ -71,7 +71,7 @@ class DocumentsRound:
                 await self._settle(standing, compared[standing.document.id])
 
     async def _compared(self, page: Sequence[Standing]) -> dict[str, Differences]:
-        """Return what is wrong with each of the documents, none of which is in flight."""
+        """Return the differences of each document. None of the documents may be in flight."""
         tenant, stores = self.round.tenant, self.round.stores
         ids = [standing.document.id for standing in page]
         expected = await stores.catalogue.documents.visible_chunk_ids(tenant, ids)
@@ -106,12 +106,12 @@ class DocumentsRound:
         report.queued(job.id)
 
     async def _settle(self, standing: Standing, suspected: Differences) -> None:
-        """Look at one document again, alone, and mend what still stands."""
+        """Check one document again in the tenant's turn, and repair the differences that remain."""
         results = _Results(self.round, standing)
         if self.round.repair:
-            await results.prepare(suspected)  # what a model computes is computed while others may write
+            await results.prepare(suspected)  # Outside the turn: model calls may be slow, and others may write meanwhile.
         async with self.round.turn():
-            # Kinds that came up meanwhile are the next round's: what mending them needs was not got ready.
+            # New kinds of difference are left to the next round: nothing was prepared to repair them.
             found = {kind: ids for kind, ids in (await self._still(standing)).items() if kind in suspected}
             for kind, ids in suspected.items():
                 self.round.report.skipped(kind, len(set(ids) - set(found.get(kind, ()))))
@@ -123,7 +123,7 @@ class DocumentsRound:
                 await self._mend(standing, found, results)
 
     async def _still(self, standing: Standing) -> Differences:
-        """Return the differences of the document as it is now; none where it is not what it was."""
+        """Return the current differences of the document. Empty if its state has changed since the first check."""
         again = await self.round.stores.catalogue.documents.standings(self.round.tenant, ids=[standing.document.id])
         if not again or again[0].in_flight or again[0].deleted or again[0].unfinished:
             return {}
@@ -132,7 +132,7 @@ class DocumentsRound:
         return (await self._compared(again))[standing.document.id]
 
     async def _mend(self, standing: Standing, found: Differences, results: _Results) -> None:
-        """Mend in the order of a commit: what goes, goes from the vectors first; what comes, comes to the graph first."""
+        """Repair in the order of a commit: removals start with the vectors, additions start with the graph."""
         tenant, stores, document = self.round.tenant, self.round.stores, standing.document
         report = self.round.report
         orphans = found.get(Kind.CHUNK_VECTOR_ORPHANED, ())
@@ -157,7 +157,7 @@ class DocumentsRound:
 
 
 class _Results:
-    """What was computed for the visible version of one document: kept ones, and those that had to be computed again."""
+    """Results of the visible version of one document, recorded or computed again."""
 
     def __init__(self, round: Round, standing: Standing) -> None:
         self._round = round
@@ -166,14 +166,14 @@ class _Results:
         self._order: list[str] = []
 
     async def prepare(self, suspected: Mapping[Kind, Sequence[str]]) -> None:
-        """Get ready what mending needs; the embedder and the extractor are asked for what is not on record."""
+        """Load the results that a repair needs. Missing results are computed by the embedder and the extractor."""
         if not any(kind in suspected for kind in (*_VECTORS, *_KNOWLEDGE)):
             return
         tenant, document = self._round.tenant, self._document
         documents = self._round.stores.catalogue.documents
         self._order = (await documents.visible_chunk_ids(tenant, [document.id])).get(document.id, [])
         held = await documents.prepared(tenant, document.id, document.current_version)
-        # A reindexing that was interrupted has put vectors of another embedder on record.
+        # An interrupted reindexing may have recorded vectors of another embedder.
         dimensions = self._round.stores.embedder.dimensions
         self._held = {item.chunk.id: item for item in held if item.vector is None or len(item.vector) == dimensions}
         whole = any(kind in suspected for kind in _KNOWLEDGE)
@@ -192,13 +192,13 @@ class _Results:
             self._held.update((item.chunk.id, item) for item in computed)
 
     async def write_knowledge(self) -> bool:
-        """Write the version's knowledge anew; False if not all of it is at hand."""
+        """Rewrite the version's knowledge. Return False if results are missing."""
         if not set(self._order) <= self._held.keys():
             return False
         tenant, stores, document = self._round.tenant, self._round.stores, self._document
         version = document.current_version
         said: list[Extraction] = [self._held[id].extraction for id in self._order]
-        # What is left of it goes first: names may be resolved to others than before, and half of each would be neither.
+        # Remove the old knowledge first: names may now resolve to other entities, which would leave parts of both states.
         await stores.nodes.remove(tenant, document.id, up_to_version=version, above=version - 1)
         knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, said)
         await stores.graph.write_document(tenant, knowledge)
@@ -206,12 +206,12 @@ class _Results:
         return True
 
     async def write_points(self, ids: Sequence[str]) -> int:
-        """Write the points of those chunks whose results are at hand, and return how many."""
+        """Write the points of the chunks that have results, and return their number."""
         document = self._document
         try:
             document = await self._round.stores.catalogue.documents.document(self._round.tenant, document.id)
         except NotFound:
-            return 0  # its deletion, which waits for this turn, removes what is there
+            return 0  # the pending deletion removes the points
         points = [
             VectorPoint(
                 id=id,
@@ -232,7 +232,7 @@ class _Results:
 
 
 def _bounded(page: Sequence[Standing]) -> list[list[Standing]]:
-    """Cut a page where its chunks get too many."""
+    """Split a page so that no part has more chunks than the limit, unless one document has."""
     parts: list[list[Standing]] = [[]]
     chunks = 0
     for standing in page:

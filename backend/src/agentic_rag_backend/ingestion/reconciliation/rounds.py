@@ -1,4 +1,4 @@
-"""What the parts of a round share: the stores, the report, and the tenant's turn, in which nothing else is written."""
+"""Shared parts of a reconciliation round: the stores, the report and the tenant's turn, in which nothing else writes."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 
 TURN_S = 60.0
-"""A commit takes seconds. What waits longer may wait for this very job to end."""
+"""A commit takes seconds. A longer wait may mean that the other job waits for this one."""
 
 Progress = Callable[[str, int, int], Awaitable[None]]
-"""Records stage, done and total; raises where the job was asked to stop."""
+"""Records stage, done and total. Raises if the job was asked to stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stores:
-    """What is compared, and what computes again what none of it holds."""
+    """The stores to compare, and the models that compute missing results."""
 
     catalogue: Catalogue
     graph: GraphStore
@@ -44,20 +44,20 @@ class Stores:
 
     @property
     def nodes(self) -> KnowledgeNodes:
-        """The points of facts, in step with the graph."""
+        """The points of facts, kept consistent with the graph."""
         return KnowledgeNodes(self.graph, self.vectors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What a round asks of the services whose data it mends.
+    """Services that a round uses to repair data.
 
     Args:
-        enqueue: what queues a document's job of a kind.
-        give_up: ends a job, and its document with it, that the queue will not run.
-        retry: queues an ended job again.
-        rebuild: queues a rebuild of the communities.
-        on_mended: told that what was read of a tenant's graph is not what there is now.
+        enqueue: returns a function that enqueues a document's job of a kind.
+        give_up: fails a job, and its document, that the queue will not run.
+        retry: enqueues an ended job again.
+        rebuild: enqueues a rebuild of the communities.
+        on_mended: called with a tenant whose cached graph is out of date.
     """
 
     queue: JobQueue
@@ -73,7 +73,7 @@ class Round:
     """One comparison of a tenant's stores.
 
     Args:
-        originals_before: originals stored later may belong to a document that is being recorded right now.
+        originals_before: originals stored later are ignored: their document may not be recorded yet.
     """
 
     tenant: TenantId
@@ -86,15 +86,15 @@ class Round:
 
     @property
     def repair(self) -> bool:
-        """Whether differences are mended, or only told."""
+        """Whether differences are repaired, or only reported."""
         return self.report.repair
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold the place of the tenant's commits and deletes: while it is held, none of them writes to any store.
+        """Hold the tenant's commit turn. No commit or delete writes to any store meanwhile.
 
         Raises:
-            Unfinished: it was not to be had.
+            Unfinished: the turn was not free in time.
         """
         async with AsyncExitStack() as held:
             try:
@@ -105,7 +105,7 @@ class Round:
             yield
 
     async def mended(self, document_id: str, *, knowledge: bool) -> None:
-        """Let readers see what was mended of a document."""
+        """Make a document's repair visible to readers."""
         self.changed = True
         await self.stores.catalogue.documents.mended(self.tenant, document_id, knowledge=knowledge)
         self.services.on_mended(self.tenant)

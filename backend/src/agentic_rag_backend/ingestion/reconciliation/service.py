@@ -1,4 +1,4 @@
-"""The reconciler: compares catalogue, graph, vectors and blobs of a tenant, and mends what differs."""
+"""The reconciler: compares catalogue, graph, vectors and blobs of a tenant, and repairs differences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentic_rag_backend.jobs.runner import Run, Runner
 
 WORKFLOW = "reconcile_v1"
 RECORDED_WITHIN = timedelta(hours=1)
-"""An original is stored right before its document is recorded, within one request."""
+"""An original is stored shortly before its document is recorded, within one request."""
 _PAGE = 200
 _log = structlog.get_logger(__name__)
 
@@ -31,9 +31,9 @@ class Reconciler:
     """Compares a tenant's stores, on request (`run`) or as a job (`request`, `reconcile_v1`).
 
     Args:
-        tenants: does the same for what belongs to no tenant.
+        tenants: compares data that belongs to no tenant.
         runner: begins and ends jobs.
-        started_at: when this process began: what was stored before that and never recorded is nobody's; aware.
+        started_at: start time of this process, aware. An original that was stored earlier and never recorded is an orphan.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Reconciler:
         self._started_at = started_at
 
     async def request(self, tenant: TenantId, *, repair: bool, confirmed: bool = False) -> Job:
-        """Queue a comparison, or join the one of the same kind that has not ended."""
+        """Enqueue a comparison, or return an unfinished one of the same kind."""
         enqueue = self._services.queue.enqueuer(WORKFLOW)
         jobs = self._stores.catalogue.jobs
         arguments = {"repair": repair, "confirm": confirmed}
@@ -60,14 +60,14 @@ class Reconciler:
         return await self._stores.catalogue.jobs.last(tenant, JobKind.RECONCILE)
 
     async def reconcile_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Workflow: compare, mend if the job asks for it, and finish with the report; repeatable."""
+        """Workflow: compare, repair if the job requests it, and finish with the report. Idempotent."""
         await self._runner.work_off(tenant, job_id, attempt, self._work)
 
     async def run(self, tenant: TenantId, *, repair: bool, confirmed: bool = False, progress: Progress | None = None) -> Report:
-        """Compare the tenant's stores and return what was found; with ``repair``, mend it.
+        """Compare the tenant's stores and return the differences. With ``repair``, repair them.
 
         Args:
-            confirmed: a person asked to remove what the catalogue does not have, however much it is.
+            confirmed: a person confirmed the removal of data that the catalogue does not have, whatever its amount.
         """
         report = Report(repair, confirmed)
         round = Round(
@@ -93,20 +93,21 @@ class Reconciler:
         return report
 
     async def run_tenants(self, *, repair: bool, confirmed: bool = False) -> Report:
-        """Compare what stores hold with the tenants there are."""
+        """Compare the tenants that have data in stores with the existing tenants."""
         return await self._tenants.run(repair=repair, confirmed=confirmed)
 
     async def sweep(self) -> int:
-        """Remove every tenant's originals that no document names, and return how many: what processes that were killed left.
+        """Remove originals that no document names, for every tenant, and return their number. Killed processes leave such
+        originals.
 
-        A tenant that has lost more than killed processes leave is passed over (`removals`).
+        A tenant with more orphans than killed processes can leave is skipped (`removals`).
         """
         removed, cursor = 0, None
         while True:
             page = await self._stores.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
             for tenant in page.items:
                 if tenant.state is TenantState.IMPORTING:
-                    continue  # what is stored of it is not on record yet
+                    continue  # the recorded documents are incomplete during an import
                 report = Report(repair=True)
                 round = Round(
                     tenant=tenant.id,
@@ -130,4 +131,4 @@ class Reconciler:
 
 
 async def _silent(stage: str, done: int, total: int) -> None:
-    """Tell nobody how far the comparison is."""
+    """Discard the progress."""

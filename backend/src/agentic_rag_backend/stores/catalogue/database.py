@@ -1,10 +1,9 @@
-"""The SQL engine under the catalogue's ports: whole transactions as plain functions, run on threads of its own.
+"""The SQL engine of the catalogue's ports. It runs whole transactions as plain functions on its own threads.
 
-A transaction is a synchronous function of a connection. It cannot await, so no model or store call can slip into it,
-and it costs one hop to a thread instead of one a statement. On SQLite a single thread writes, so writers of this
-process queue, one of each tenant in turn, instead of polling for the lock; ``BEGIN IMMEDIATE`` and ``busy_timeout`` order
-them with the writers of other processes. On PostgreSQL reads and writes share one bounded pool, and nothing is waited for
-longer than `Patience` says.
+A transaction is a synchronous function of a connection. It cannot await, so it cannot call a model or another store, and it
+costs one thread switch instead of one per statement. On SQLite a single thread writes: the writers of this process queue,
+one of each tenant in turn, instead of polling for the lock; ``BEGIN IMMEDIATE`` and ``busy_timeout`` order them with the
+writers of other processes. On PostgreSQL reads and writes share one bounded pool, and `Patience` limits every wait.
 """
 
 from __future__ import annotations
@@ -47,17 +46,17 @@ READER_THREADS = 4
 SERVER_THREADS = 16
 _LONGEST_DEFINING_S = 86_400.0
 ARRIVING_AT_ONCE = 2
-"""Transactions that take in new work: what is in hand must not wait behind everything that is handed in meanwhile."""
+"""Limit of concurrent transactions that accept new work, so that work in progress does not wait behind new submissions."""
 _OUTAGES = frozenset({"OperationalError", "InterfaceError", "DatabaseError"})
 QUEUE_CONNECTIONS = 8
-"""Kept for the durable queue, which may use as many more."""
+"""Connections reserved for the durable queue, which may open as many more."""
 
 
 def parse_url(url: str) -> URL:
-    """Return ``url`` with the synchronous driver of its database; ``sqlite+aiosqlite`` and the like are accepted.
+    """Return ``url`` with the synchronous driver of its database. Async drivers such as ``sqlite+aiosqlite`` are accepted.
 
     Raises:
-        ConfigurationError: it is no database URL, names another database, or an SQLite database without a file.
+        ConfigurationError: it is no database URL, names an unsupported database, or an SQLite database without a file.
     """
     try:
         parsed = make_url(url)
@@ -75,17 +74,17 @@ def parse_url(url: str) -> URL:
 
 def _pragmas(connection: Any, isolation_level: str | None) -> None:
     connection.isolation_level = isolation_level
-    # FULL: what a caller was told (accepted, visible, deleted) outlives a power loss. It costs 0.3 ms a transaction, some
-    # 2.5 of a document, and no measurable time of an ingestion, where it waits beside the embedder.
+    # FULL: a confirmed change (accepted, visible, deleted) survives a power loss. It costs 0.3 ms a transaction and about
+    # 2.5 ms a document, but no measurable ingestion time, because ingestion waits for the embedder.
     for pragma in (f"busy_timeout={BUSY_TIMEOUT_MS}", "journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}").close()
 
 
 class _Reading(CatalogueDialect):
-    """Begins a transaction with the first statement, whatever that is.
+    """Dialect that begins a transaction with the first statement, of any kind.
 
-    A dialect of its own does what a listener to "begin" would: with any listener, each statement asks eight times who
-    listens, which took a fifth of a transaction's time.
+    The dialect replaces a listener to "begin": with a listener, each statement checks for listeners eight times, which took
+    a fifth of a transaction's time.
     """
 
     supports_statement_cache = True
@@ -96,7 +95,7 @@ class _Reading(CatalogueDialect):
 
 
 class _Writing(_Reading):
-    """Begins a transaction as the database's only writer."""
+    """Dialect that begins a transaction as the database's only writer."""
 
     supports_statement_cache = True
     _begin = "BEGIN IMMEDIATE"
@@ -111,8 +110,8 @@ def _sqlite_engine(url: URL, drivername: str, threads: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        # The driver's own transaction control begins too late, at the first write, so that what was read before it
-        # may have changed since: concurrent increments get lost. None switches it off, and the dialect does it instead.
+        # The driver's own transaction control begins at the first write. Values read before may have changed by then, and
+        # concurrent increments are lost. None switches it off, and the dialect begins transactions instead.
         _pragmas(connection, None)
 
     return engine
@@ -123,7 +122,7 @@ def _sqlite_queue_engine(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        # The durable queue brings its own BEGIN where it needs one; this is the mode it sets on an engine it makes.
+        # The durable queue issues its own BEGIN where it needs one; this is the mode it sets on an engine it makes.
         _pragmas(connection, "IMMEDIATE")
 
     return engine
@@ -133,18 +132,18 @@ _AFTER_COMMIT = "after_commit"
 
 
 def after_commit(connection: Connection, call: Callable[[], None]) -> None:
-    """Have ``call`` made once the open transaction is committed, by who commits it; `Database` does."""
+    """Register ``call`` to run after the open transaction is committed. `Database` runs it."""
     connection.info.setdefault(_AFTER_COMMIT, []).append(call)
 
 
 def committed(connection: Connection) -> list[Callable[[], None]]:
-    """Return what is to be called when the open transaction has been committed, and forget it."""
+    """Return and remove the calls to make after the open transaction is committed."""
     calls: list[Callable[[], None]] = connection.info.pop(_AFTER_COMMIT, [])
     return calls
 
 
 class Database:
-    """Runs transactions on the database at ``url``; nothing is opened before the first."""
+    """Runs transactions on the database at ``url``. The first transaction opens it."""
 
     def __init__(self, url: str, patience: Patience | None = None) -> None:
         parsed = parse_url(url)
@@ -167,36 +166,36 @@ class Database:
         self._arriving = asyncio.Semaphore(ARRIVING_AT_ONCE if self.dialect == "sqlite" else SERVER_THREADS // 2)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``work(connection, …)`` on one snapshot of the database and return what it returns."""
+        """Run ``work(connection, …)`` on one snapshot of the database and return its result."""
         call = partial(self._read, lambda connection: work(connection, *args, **kwargs))
         limit_s = self._patience.read_s
         try:
-            # Also what waits for a thread: all of them may be held by a server that does not answer.
+            # The limit includes the wait for a thread: a server that does not answer may hold all threads.
             async with asyncio.timeout(limit_s if limit_s < math.inf else None):
                 return await self._run(self._readers, call, limit_s)
         except TimeoutError:
             raise StoreUnavailable(f"the catalogue's database did not answer within {limit_s:g} s") from None
 
     async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``work(connection, …)`` as one transaction, committed when it returns and rolled back when it raises.
+        """Run ``work(connection, …)`` as one transaction. Commit when it returns, roll back when it raises.
 
-        A caller that is cancelled meanwhile leaves the transaction to end by itself, whole.
+        If the caller is cancelled meanwhile, the transaction still runs to its end.
         """
         call = partial(self._write, lambda connection: work(connection, *args, **kwargs))
         return await self._run(self._writers, call, self._patience.write_s)
 
     async def write_arriving(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do as `write` does, but only a few at once: for new work, so that writes of work in hand come between."""
+        """Write like `write`, with a low concurrency limit, for new work. Writes of work in progress can run in between."""
         async with self._arriving:
             return await self.write(work, *args, **kwargs)
 
     async def write_soon(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do as `write` does, in the time of a read: for what is worth nothing later."""
+        """Write like `write`, with the time limit of a read, for writes that are worthless later."""
         call = partial(self._write, lambda connection: work(connection, *args, **kwargs))
         return await self._run(self._writers, call, self._patience.read_s)
 
     async def define(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Do as `write` does, however long it takes: for the schema, whose changes take time with what is there."""
+        """Write like `write`, without a time limit, for schema changes, whose duration depends on the amount of data."""
 
         def patiently(connection: Connection) -> T:
             if self.dialect != "sqlite":
@@ -211,7 +210,7 @@ class Database:
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         with self._write_engine.begin() as connection:
-            connection.info.pop(_AFTER_COMMIT, None)  # of a transaction that was rolled back
+            connection.info.pop(_AFTER_COMMIT, None)  # left by a transaction that was rolled back
             result = work(connection)
             calls = committed(connection)
         for call in calls:
@@ -238,7 +237,7 @@ class Database:
             raise StoreUnavailable("the catalogue has no free connection") from error
 
     def require_room(self) -> None:
-        """Raise `StorageFull` where the database is a file on a disk without room left."""
+        """Raise `StorageFull` if the database is a file on a full disk."""
         if self._file is not None:
             require_room(self._file, _CATALOGUE)
 
@@ -267,13 +266,13 @@ class Database:
 
 
 def is_outage(error: SQLAlchemyError) -> bool:
-    """Tell whether the database is not available, as opposed to refusing this one statement.
+    """Return whether the database is unavailable, as opposed to refusing this one statement.
 
-    Not available: connection refused or ended, no free connection, database locked, disk full, a file that is no database.
-    A statement is refused for a constraint, a value or a mistake in it: that is a fault of this program, and trying again
-    does not help.
+    Unavailable: connection refused or closed, no free connection, database locked, disk full, a file that is no database.
+    A statement is refused for a constraint, a value or a mistake in it: that is a fault of this program, and a retry does
+    not help.
     """
     if isinstance(error, DBAPIError):
-        # A session that the server ended has many names.
+        # A session that the server closed has many error names.
         return bool(error.connection_invalidated) or type(error).__name__ in _OUTAGES
     return isinstance(error, PoolTimeout | DisconnectionError)

@@ -1,7 +1,9 @@
-"""The catalogue's tables. Each one's primary key starts with ``tenant_id``, and foreign keys stay within the tenant; only
-`workers`, `places`, `deployments`, `removed_tenants`, and what of `leases` has no tenant, is nobody's.
+"""The catalogue's tables. Primary keys start with ``tenant_id``, and foreign keys stay within the tenant.
 
-The migrations are the schema's record; a test compares them with this module.
+The exceptions belong to no tenant: `workers`, `places`, `deployments`, `removed_tenants`, and the `leases` without a
+tenant.
+
+The migrations are the record of the schema. A test compares them with this module.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ def _summary_columns() -> tuple[Column[Any], ...]:
         Column("fingerprint", String, primary_key=True),
         Column("prompt_version", String, primary_key=True),
         Column("model", String, primary_key=True),
-        # Labels with the passages that say them; the name is the title, if a model gave one, or made of the names.
+        # Labels with the passages that contain them. The name is the model's title, if there is one, or a list of the
+        # names.
         Column("title", Json),
         Column("names", Json, nullable=False),
         Column("keywords", Json, nullable=False),
@@ -79,9 +82,10 @@ tenants = Table(
     Column("name", String, nullable=False, unique=True),
     Column("state", String, nullable=False),
     Column("state_version", Integer, nullable=False),
-    # The state_version that the last change of documents was given: what makes communities stale, unlike flags.
+    # The state_version of the last change of documents. It determines whether communities are stale; flags do not.
     Column("content_version", Integer, nullable=False),
-    # When documents last changed, since when communities are stale, and when their rebuild was last asked for by itself.
+    # Times of the last document change, of the first change that made communities stale, and of the last automatic rebuild
+    # request.
     Column("content_changed_at", UtcDateTime),
     Column("stale_since", UtcDateTime),
     Column("rebuild_asked_at", UtcDateTime),
@@ -101,7 +105,7 @@ api_keys = Table(
     Column("revoked_at", UtcDateTime),
 )
 
-# The visible face of a document; what is not visible yet is in its versions.
+# The visible state of a document. Versions that are not visible yet have their own rows.
 documents = Table(
     "documents",
     metadata,
@@ -123,7 +127,7 @@ documents = Table(
     Column("updated_at", UtcDateTime, nullable=False),
     Column("deleted_at", UtcDateTime),
 )
-# A tombstoned document keeps its key until it is purged, and must not be in the way of a new upload under it.
+# A tombstoned document keeps its key until it is purged, but does not block a new upload under this key.
 Index(
     "ix_documents_key",
     documents.c.tenant_id,
@@ -134,8 +138,8 @@ Index(
 )
 Index("ix_documents_created", documents.c.tenant_id, documents.c.created_at, documents.c.id)
 
-# Which version of a document became visible at which state_version (0: none any more): what keeps caches current at the
-# cost of what changed. It outlives the document, and is cut behind the last 10,000.
+# The version of a document that became visible at each state_version (0: no longer visible). Caches read only these
+# changes. Rows outlive their document; only the last 10,000 are kept.
 document_changes = Table(
     "document_changes",
     metadata,
@@ -163,7 +167,7 @@ document_versions = Table(
     Column("submitted_metadata", Json, nullable=False),
     Column("failures", Json, nullable=False),
     Column("created_at", UtcDateTime, nullable=False),
-    Column("text", Text),  # last: it may be megabytes, and most reads stop before it
+    Column("text", Text),  # last: it may have megabytes, and most reads do not need it
     ForeignKeyConstraint(["tenant_id", "document_id"], ["documents.tenant_id", "documents.id"]),
 )
 Index("ix_document_versions_blob", document_versions.c.tenant_id, document_versions.c.blob_key)
@@ -181,7 +185,7 @@ chunk_texts = Table(
 )
 Index("ix_chunk_texts_document", chunk_texts.c.tenant_id, chunk_texts.c.document_id)
 
-# Where a chunk stands in one version; an edit above it moves it without changing its text or id.
+# Position of a chunk in one version. An edit above a chunk moves it without changing its text or id.
 chunks = Table(
     "chunks",
     metadata,
@@ -203,7 +207,7 @@ chunks = Table(
     ForeignKeyConstraint(["tenant_id", "chunk_id"], ["chunk_texts.tenant_id", "chunk_texts.chunk_id"]),
 )
 
-# What was computed at a price, kept while its version is the visible one or newer, so that nothing is paid twice.
+# Expensive results, kept while their version is visible or newer, so that nothing is computed twice.
 prepared_chunks = Table(
     "prepared_chunks",
     metadata,
@@ -211,7 +215,7 @@ prepared_chunks = Table(
     Column("document_id", String, primary_key=True),
     Column("version", Integer, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
-    # What it was computed from and with (SHA-256, hex); null where something failed, which is never reused.
+    # SHA-256 (hex) of the inputs and models. Null after a failure: such a result is never reused.
     Column("recipe", String),
     Column("reused", Boolean, nullable=False),
     Column("failure", Json),
@@ -230,7 +234,7 @@ jobs = Table(
     Column("id", String, primary_key=True),
     Column("kind", String, nullable=False),
     Column("state", String, nullable=False),
-    # No foreign key: a delete job is the receipt of a document that is gone.
+    # No foreign key: a delete job remains as a receipt after its document is purged.
     Column("document_id", String),
     Column("version", Integer),
     Column("stage", String, nullable=False),
@@ -259,12 +263,12 @@ community_pointers = Table(
 
 community_summaries = Table("community_summaries", metadata, *_summary_columns())
 
-# The tree over a tenant's passages: generations beside one another, of which the pointer names one.
+# The tree over a tenant's passages. Several generations can exist; the pointer names the current one.
 raptor_pointers = Table(
     "raptor_pointers",
     metadata,
     *_pointer_columns(),
-    # When it was last asked by itself to take in what changed.
+    # Time of the last automatic request to update the tree.
     Column("asked_at", UtcDateTime),
 )
 
@@ -277,15 +281,15 @@ raptor_nodes = Table(
     Column("level", Integer, nullable=False),
     Column("fingerprint", String, nullable=False),
     Column("size", Integer, nullable=False),
-    # Which of the summaries of the fingerprint is the node's.
+    # Prompt and model identify the node's summary among the summaries of its fingerprint.
     Column("prompt_version", String, nullable=False),
     Column("model", String, nullable=False),
-    # Its vector's id; another one as soon as children or summary are.
+    # Id of the vector. It changes with the children and the summary.
     Column("point_id", String, nullable=False),
 )
 Index("ix_raptor_nodes_point", raptor_nodes.c.tenant_id, raptor_nodes.c.point_id)
 
-# A node's children: passages at level 1, with their documents, and nodes above.
+# A node's children: passages with their documents at level 1, nodes at higher levels.
 raptor_links = Table(
     "raptor_links",
     metadata,
@@ -301,7 +305,7 @@ Index("ix_raptor_links_document", raptor_links.c.tenant_id, raptor_links.c.docum
 
 raptor_summaries = Table("raptor_summaries", metadata, *_summary_columns())
 
-# Processes that work on jobs, where there may be several; silence is what another process observes of `beats`.
+# Processes that run jobs, if there may be several. Other processes detect a dead worker by its unchanged `beats`.
 workers = Table(
     "workers",
     metadata,
@@ -312,38 +316,38 @@ workers = Table(
     Column("beaten_at", UtcDateTime, nullable=False),  # by the database's clock
 )
 
-# What one worker does at a time: a tenant's commits, its rebuilds; under no tenant, what is done once for all of them.
+# Work that only one worker may do at a time: a tenant's commits and rebuilds, and housekeeping (without a tenant).
 leases = Table(
     "leases",
     metadata,
     Column("tenant_id", String, primary_key=True),
     Column("name", String, primary_key=True),
-    Column("holder", String),  # an executor; null, or no worker any more: it is free
-    Column("fence", Integer, nullable=False),  # grows with every holding
-    Column("wanted", Boolean, nullable=False),  # another worker has asked for it since it was taken
+    Column("holder", String),  # an executor; free if null or no longer a worker
+    Column("fence", Integer, nullable=False),  # rises with every acquisition
+    Column("wanted", Boolean, nullable=False),  # another worker has requested it since it was acquired
 )
 
-# What other stores still have to follow; see `stores.catalogue.ports.outbox`.
+# Changes that other stores still have to apply; see `stores.catalogue.ports.outbox`.
 outbox = Table(
     "outbox",
     metadata,
     _tenant(),
     Column("topic", String, primary_key=True),
     Column("subject", String, primary_key=True),
-    Column("token", String, nullable=False),  # another one each time that it is recorded
+    Column("token", String, nullable=False),  # new each time the entry is recorded
     Column("recorded_at", UtcDateTime, nullable=False),
 )
 
-# Where what belongs to this catalogue lies outside of databases: one folder each, by the setting that says so.
+# Folders outside of databases that belong to this catalogue: one row per setting that names a folder.
 places = Table(
     "places",
     metadata,
     Column("name", String, primary_key=True),
-    Column("place_id", String, nullable=False),  # as it is written in the folder
-    Column("described", String, nullable=False),  # to people: host and path
+    Column("place_id", String, nullable=False),  # as written in the folder
+    Column("described", String, nullable=False),  # host and path, for people
 )
 
-# This deployment: one row, in slot 1. What it has on servers that others may share carries its id.
+# This deployment: one row, in slot 1. Its data on shared servers carries its id.
 deployments = Table(
     "deployments",
     metadata,
@@ -353,7 +357,7 @@ deployments = Table(
     Column("created_at", UtcDateTime, nullable=False),
 )
 
-# Tenants that were removed. Only what stores still hold of these is certainly nobody's.
+# Removed tenants. Data that stores still hold of these tenants can safely be deleted.
 removed_tenants = Table(
     "removed_tenants",
     metadata,
@@ -361,8 +365,8 @@ removed_tenants = Table(
     Column("removed_at", UtcDateTime, nullable=False),
 )
 
-# Workflows that are running, and those that were running when a worker fell silent. No foreign key: a workflow may outlive
-# its tenant by a moment.
+# Workflows that are running, or were running when a worker died. No foreign key: a workflow may end shortly after its
+# tenant was removed.
 workflow_runs = Table(
     "workflow_runs",
     metadata,
@@ -372,14 +376,14 @@ workflow_runs = Table(
     Column("kills", Integer, nullable=False),
 )
 
-# What was answered under an Idempotency-Key. The tenant is `operator` for the operator's own routes, so no foreign key.
+# Responses by Idempotency-Key. The tenant is `operator` for the operator's own routes, so there is no foreign key.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
     Column("tenant_id", String, primary_key=True),
     Column("digest", String, primary_key=True),
     Column("fingerprint", String, nullable=False),
-    Column("claim", String),  # of the request that is being carried out; null once it has been
+    Column("claim", String),  # claim of the request in progress; null after it has ended
     Column("created_at", UtcDateTime, nullable=False),
     Column("expires_at", UtcDateTime, nullable=False),
     Column("status", Integer),

@@ -47,16 +47,17 @@ _TENANT_TABLES = (
     "entities",
     "written_versions",
 )
-"""In an order in which no foreign key is violated."""
+"""Ordered so that deletion violates no foreign key."""
 _OWNING_TABLES = ("entities", "communities", "written_versions")
-"""The tables without which no other one has a row of a tenant."""
+"""Tables that have a row of every tenant with any data."""
 
 
 class SqliteGraphStore:
     """`GraphStore` on SQLite; see `stores.graph.base` for the contract.
 
-    An entity keeps the name first seen for as long as some document uses it; ``aliases`` are its other names, sorted.
-    A relationship's ``fact`` is that of its first support by (document, version, chunk, start), its weight the largest.
+    An entity keeps its first name as long as a document uses that name. ``aliases`` are its other names, sorted. A
+    relationship's ``fact`` comes from its first support by (document, version, chunk, start); its weight is the largest
+    weight.
     """
 
     def __init__(self, connections: SqliteConnections) -> None:
@@ -64,7 +65,7 @@ class SqliteGraphStore:
 
     @classmethod
     async def open(cls, path: Path) -> SqliteGraphStore:
-        """Open or create the file at ``path`` and bring its schema up to date.
+        """Open or create the file at ``path`` and migrate its schema.
 
         Raises:
             StoreUnavailable: the file cannot be opened or is no SQLite database.
@@ -83,7 +84,7 @@ class SqliteGraphStore:
         return cls(connections)
 
     async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
-        """Add one version's knowledge in one transaction; the same again changes nothing.
+        """Add one version's knowledge in one transaction. Idempotent.
 
         Raises:
             InvalidRequest: it names an entity or relationship that neither it nor the tenant's graph has, or a passage
@@ -108,7 +109,8 @@ class SqliteGraphStore:
         await self._connections.write(work)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
-        """Remove what versions > ``above`` and ≤ ``up_to_version`` say, at a cost bound to what they touched."""
+        """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``. The cost depends only on what these
+        versions touch."""
         scope = require_tenant(tenant).value
         said = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
 
@@ -138,7 +140,7 @@ class SqliteGraphStore:
         return await self._connections.write(work)
 
     async def find_entities(self, tenant: TenantId, names: Sequence[str]) -> dict[str, list[Entity]]:
-        """Return, by normalised name, the entities that have it as name or alias; names nobody has are absent."""
+        """Return the entities by normalised name. A name matches an entity's name or an alias. Unknown names are absent."""
         scope = require_tenant(tenant).value
         wanted = json.dumps(sorted({normalise_name(name) for name in names} - {""}))
 
@@ -248,7 +250,7 @@ class SqliteGraphStore:
     async def communities(
         self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
     ) -> list[Community]:
-        """Return a generation's communities, ordered by level, falling size, id; members in the order written."""
+        """Return a generation's communities, ordered by level, descending size, id. Members are in the order written."""
         key = {"tenant": require_tenant(tenant).value, "generation": generation}
 
         def work(connection: sqlite3.Connection) -> list[Community]:
@@ -279,14 +281,14 @@ class SqliteGraphStore:
         return [row[0] for row in await self._rows("generations", {"tenant": require_tenant(tenant).value})]
 
     async def delete_generations(self, tenant: TenantId, *, below: int) -> int:
-        """Remove generations < ``below`` and return how many communities went."""
+        """Remove generations < ``below`` and return the number of removed communities."""
         key = {"tenant": require_tenant(tenant).value, "generation": below}
         return await self._connections.write(
             lambda connection: connection.execute(_SQL["delete_generations_below"], key).rowcount
         )
 
     async def delete_tenant(self, tenant: TenantId) -> int:
-        """Remove everything of the tenant and return how many rows went."""
+        """Remove all data of the tenant and return the number of removed rows."""
         key = {"tenant": require_tenant(tenant).value}
 
         def work(connection: sqlite3.Connection) -> int:
@@ -296,7 +298,7 @@ class SqliteGraphStore:
         return await self._connections.write(work)
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant of whom anything is held, one look at each index a tenant."""
+        """Return every tenant that has data, with one index lookup per tenant and table."""
 
         def work(connection: sqlite3.Connection) -> list[str]:
             found: list[str] = []

@@ -1,13 +1,13 @@
-"""Graphiti's searches answered by our vector store: what is near is found there, and read from the graph by uuid.
+"""Graphiti's searches on our vector store: it finds the nearest items, which are then read from the graph by uuid.
 
-Facts and passages have words in the vector store, and passages a vector; entity names have neither (ADR 10). So
+The vector store indexes the words of facts and passages, and the vectors of passages, but no entity names (ADR 10). So
 
-- *edge fulltext* is BM25 over facts; *edge similarity*: what the passages nearest to the question state;
-- *node fulltext*: entities that the query names, then the ends of the facts it finds; *node similarity*: what the nearest
-  passages name;
+- *edge fulltext* is BM25 over facts; *edge similarity* returns the facts that the passages nearest to the question state;
+- *node fulltext* returns entities that the query names, then the ends of the facts it finds; *node similarity* returns the
+  entities that the nearest passages name;
 - *episode fulltext* is BM25 over passages.
 
-Each is one search of the vector store and one statement, by index, whatever the tenant's size. No vector crosses Bolt.
+Each is one search of the vector store and one indexed statement, whatever the tenant's size. No vector crosses Bolt.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorS
 
 _NAME_WORDS = 10
 _QUERY_WORDS = 64
-"""Words of a query in which names are looked for."""
+"""Limit of query words in which names are searched."""
 _PASSAGES = 20
 _PER_PASSAGE = 20
 _MORE = 4
-"""How many times as many candidates are looked at where the filter left too few."""
+"""Factor of candidates to read in a second try if the filter left too few."""
 
 Read = Callable[[int], Awaitable[list[Record]]]
 
 
 class TenantSearch(SearchInterface):
-    """Answers for one tenant, at one moment. Group, validity and the filters that Graphiti hands on are applied here.
+    """Searches one tenant at one moment. It applies the group, the validity and Graphiti's own filters.
 
     Attributes:
         reader: reads the tenant's graph (`GraphReader`).
         vectors: holds its facts and passages (`VectorStore`).
-        moment: facts that do not hold then are never returned, whatever the search's own filter says.
-        passages: what a passage must be like for anything to be found through it (`Filter`), or None.
+        moment: facts that do not hold at this time are never returned, whatever the search's own filter allows.
+        passages: filter on the passages through which results are found (`Filter`), or None.
     """
 
     reader: GraphReader
@@ -76,7 +76,7 @@ class TenantSearch(SearchInterface):
         limit: int = 100,
         min_score: float = 0.7,
     ) -> list[EntityEdge]:
-        """Return what the nearest passages state, from one entity or to one if given."""
+        """Return the facts that the nearest passages state, optionally from or to given entities."""
         tenant = self._tenant(group_ids)
         ends = {"source": source_node_uuid, "target": target_node_uuid}
         near = await self._near(search_vector, min_score)
@@ -90,7 +90,7 @@ class TenantSearch(SearchInterface):
     async def node_fulltext_search(
         self, driver: Any, query: str, search_filter: SearchFilters, group_ids: list[str] | None = None, limit: int = 100
     ) -> list[EntityNode]:
-        """Return the entities that the query names, longest name first, then those that the facts it finds are about."""
+        """Return the entities that the query names, longest name first, then the ends of the facts it finds."""
         tenant = self._tenant(group_ids)
         names = named(query)
 
@@ -109,7 +109,7 @@ class TenantSearch(SearchInterface):
         limit: int = 100,
         min_score: float = 0.7,
     ) -> list[EntityNode]:
-        """Return what the nearest passages name."""
+        """Return the entities that the nearest passages name."""
         tenant = self._tenant(group_ids)
         near = await self._near(search_vector, min_score)
 
@@ -133,7 +133,7 @@ class TenantSearch(SearchInterface):
         return self.reader.tenant
 
     async def _rows(self, statement: str, **values: Any) -> list[Record]:
-        """Return a statement's rows; nothing is asked where there is nothing to look up."""
+        """Return a statement's rows. No query runs if there is nothing to look up."""
         if not any(values.get(name) for name in ("uuids", "names", "edges", "passages")):
             return []
         return await self.reader.rows(statement, **values)
@@ -159,7 +159,7 @@ class TenantSearch(SearchInterface):
 
 
 async def _enough(read: Read, passes: Callable[[Record], bool], limit: int) -> list[Record]:
-    """Return the first ``limit`` rows that pass, looking once at more of them where too few did."""
+    """Return the first ``limit`` rows that pass. If too few pass, read more rows and try a second time."""
     rows = await read(limit)
     found = [row for row in rows if passes(row)]
     if len(rows) >= limit > len(found):
@@ -168,7 +168,7 @@ async def _enough(read: Read, passes: Callable[[Record], bool], limit: int) -> l
 
 
 def named(query: str) -> list[str]:
-    """Return what may be a name in ``query``, normalised: runs of up to ten words, the longest first, each once."""
+    """Return the possible names in ``query``, normalised: runs of up to ten words, longest first, without duplicates."""
     words = [word for raw in query.split() for word in name_words(raw)][:_QUERY_WORDS]
     runs = [
         " ".join(words[start : start + length])
