@@ -1,6 +1,6 @@
-"""Every error that a user can meet: a stable ``code``, an HTTP ``status`` and a message naming the limit and the value.
+"""Errors that users can see. Each has a stable ``code``, an HTTP ``status``, and a message with the limit and the value.
 
-Raise the most specific one; the HTTP handler and the CLI translate them, nothing else does.
+Raise the most specific one. Only the HTTP handler and the CLI translate them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import ClassVar
 
 
 class AgenticRagError(Exception):
-    """Base of all errors that are meant for the user.
+    """Base of all errors that users can see.
 
-    ``message`` is safe to show: it never carries secrets, SQL, or text of another tenant.
+    ``message`` is safe to show: it never contains secrets, SQL, or text of another tenant.
     """
 
     code: ClassVar[str] = "internal_error"
@@ -53,7 +53,7 @@ class Forbidden(AgenticRagError):
 
 
 class NotFound(AgenticRagError):
-    """The id does not exist, or belongs to another tenant: the two are not told apart."""
+    """The id does not exist, or belongs to another tenant. The error does not distinguish the two."""
 
     code = "not_found"
     status = 404
@@ -80,7 +80,7 @@ class IdempotencyInProgress(Conflict):
 
 
 class IdempotencyKeyReused(InvalidRequest):
-    """An Idempotency-Key came with another request than the first time."""
+    """An Idempotency-Key was reused for a different request."""
 
     code = "idempotency_key_reused"
     title = "Idempotency-Key reused"
@@ -105,7 +105,7 @@ class UnsupportedMediaType(AgenticRagError):
 
 
 class UnreadableDocument(AgenticRagError):
-    """The bytes are not a document of the type they claim to be, or hold no text."""
+    """The bytes are not a document of the declared type, or contain no text."""
 
     code = "unreadable_document"
     status = 422
@@ -126,7 +126,7 @@ class StoreUnavailable(AgenticRagError):
 
 
 class StorageFull(StoreUnavailable):
-    """The disk of a store has no room left; what was written before stays readable."""
+    """The disk of a store is full. Existing data stays readable."""
 
     code = "storage_full"
     status = 507
@@ -134,7 +134,7 @@ class StorageFull(StoreUnavailable):
 
 
 class StoreDamaged(StoreUnavailable):
-    """A file of a store is not what was written; the message names it and what to do."""
+    """The content of a store's file was changed or damaged. The message names the file and the remedy."""
 
     code = "store_damaged"
     title = "Store damaged"
@@ -148,7 +148,7 @@ class StoreLocked(StoreUnavailable):
 
 
 class ReindexRequired(StoreUnavailable):
-    """The vectors were made by another embedder than the configured one; ``made_with`` is their fingerprint."""
+    """Another embedder than the configured one made the vectors. ``made_with`` is their fingerprint."""
 
     code = "reindex_required"
     title = "Reindex required"
@@ -180,14 +180,14 @@ class ModelRefused(ModelUnavailable):
 
 
 class ModelInputRefused(ModelRefused):
-    """The model refuses what it was given, such as a text that it cannot read; other texts may be welcome."""
+    """The model refuses this input, for example a text that it cannot read. Other inputs may succeed."""
 
     code = "model_input_refused"
     title = "Model refused the text"
 
 
 class ModelReplyInvalid(ModelUnavailable):
-    """The model answered something that is not what the schema asks for."""
+    """The model's reply does not match the schema."""
 
     code = "model_reply_invalid"
     status = 502
@@ -201,7 +201,7 @@ class RequestTimeout(AgenticRagError):
 
 
 class RequestIncomplete(AgenticRagError):
-    """The request's head or body did not arrive within its time."""
+    """The request's head or body did not arrive in time."""
 
     code = "request_incomplete"
     status = 408
@@ -209,7 +209,7 @@ class RequestIncomplete(AgenticRagError):
 
 
 class TooManyConnections(AgenticRagError):
-    """One address holds as many connections as it may."""
+    """One address has reached its limit of connections."""
 
     code = "too_many_connections"
     status = 429
@@ -217,7 +217,7 @@ class TooManyConnections(AgenticRagError):
 
 
 class Overloaded(AgenticRagError):
-    """The server holds as many connections as it may."""
+    """The server has reached its limit of connections."""
 
     code = "overloaded"
     status = 503
@@ -225,7 +225,7 @@ class Overloaded(AgenticRagError):
 
 
 class ConfigurationError(AgenticRagError):
-    """A setting is missing or contradicts another; raised at start, before anything is served."""
+    """A setting is missing or contradicts another. Raised at start, before requests are served."""
 
     code = "configuration_error"
     status = 500

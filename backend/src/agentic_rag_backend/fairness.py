@@ -1,8 +1,8 @@
-"""Fair shares: of N places that all tenants use, one tenant has at most k, and whoever waits is served in rotation.
+"""Fair sharing of N places between tenants: a tenant has at most k places, and waiting tenants are served in rotation.
 
-Everything that requests and jobs of several tenants compete for takes its places from here: threads from a `FairThreadPool`,
-requests to a model from `FairSlots`. Both read from the context who is acting, which a request's authentication and a job's
-start note with `act_for`; tasks and threads that are started from there inherit it.
+Resources that several tenants compete for take their places here: threads from a `FairThreadPool`, model requests from
+`FairSlots`. Both read the acting tenant from the context. A request's authentication and a job's start set it with `act_for`;
+tasks and threads started from there inherit it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """For whom something is done; ``tenant`` None: for the operator, or for nobody in particular."""
+    """The tenant for whom work is done. ``tenant`` None: the operator, or no tenant in particular."""
 
     tenant: TenantId | None = None
     job: bool = False
-    """A job does it, so no request waits for it."""
+    """True if a job does the work, so that no request waits for it."""
 
 
 _NOBODY = Actor()
@@ -38,24 +38,24 @@ _ACTOR: ContextVar[Actor] = ContextVar("actor", default=_NOBODY)
 
 
 def act_for(tenant: TenantId, *, job: bool = False) -> None:
-    """Note for whom the current task works from now on, and all that it starts."""
+    """Set the tenant for whom the current task, and everything it starts, works from now on."""
     _ACTOR.set(Actor(tenant, job))
 
 
 def actor() -> Actor:
-    """Return for whom the current task or thread works."""
+    """Return the actor of the current task or thread."""
     return _ACTOR.get()
 
 
 def share_of(places: int) -> int:
-    """Return how many of ``places`` one tenant has at most: three quarters of them, rounded up."""
+    """Return the maximum of ``places`` for one tenant: three quarters, rounded up."""
     return places - places // 4
 
 
 class Rotation(Generic[T]):
-    """What waits, by tenant: first come, first served within a tenant, and one of each tenant in turn.
+    """Waiting items by tenant: first in, first out within a tenant, and one item of each tenant in turn.
 
-    A tenant that has ``of_tenant`` running is passed over. What is done for no tenant has no such bound. Not thread-safe.
+    A tenant with ``of_tenant`` running items is skipped. Items without a tenant have no such limit. Not thread-safe.
     """
 
     def __init__(self, of_tenant: int) -> None:
@@ -64,11 +64,11 @@ class Rotation(Generic[T]):
         self._running: Counter[TenantId | None] = Counter()
 
     def add(self, tenant: TenantId | None, item: T) -> None:
-        """Let an item wait."""
+        """Add a waiting item."""
         self._waiting.setdefault(tenant, deque()).append(item)
 
     def take(self) -> tuple[TenantId | None, T] | None:
-        """Return the next item, which counts as running until `done`; None where none waits, or none may run."""
+        """Return the next item and count it as running until `done`. None if no item waits, or none may run."""
         for tenant, items in self._waiting.items():
             if tenant is None or self._running[tenant] < self._of_tenant:
                 item = items.popleft()
@@ -81,13 +81,13 @@ class Rotation(Generic[T]):
         return None
 
     def done(self, tenant: TenantId | None) -> None:
-        """Note that an item of the tenant has ended."""
+        """Record that an item of the tenant has ended."""
         self._running[tenant] -= 1
         if not self._running[tenant]:
             del self._running[tenant]
 
     def drain(self) -> list[T]:
-        """Return what waits, which then waits no longer."""
+        """Remove and return all waiting items."""
         items = [item for waiting in self._waiting.values() for item in waiting]
         self._waiting.clear()
         return items
@@ -97,12 +97,12 @@ _Call = tuple["Future[Any]", Callable[[], Any]]
 
 
 class FairThreadPool(ThreadPoolExecutor):
-    """A thread pool whose calls are begun in rotation of their tenants.
+    """A thread pool that starts calls in rotation of their tenants.
 
     Args:
-        threads: of the pool.
-        name: begins the threads' names.
-        of_tenant: calls of one tenant that run at once; None: `share_of` the threads.
+        threads: number of threads.
+        name: prefix of the threads' names.
+        of_tenant: limit of concurrent calls of one tenant; None: `share_of` the threads.
         initializer: called at the start of each thread.
     """
 
@@ -113,22 +113,22 @@ class FairThreadPool(ThreadPoolExecutor):
         self._rotation: Rotation[_Call] = Rotation(share_of(threads) if of_tenant is None else of_tenant)
         self._lock = threading.Lock()
         self._passed_over = 0
-        """Threads that came for a call while all that waited were of tenants with as many as they may have."""
+        """Threads that found only calls of tenants at their limit."""
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Have ``fn`` called on a thread for the tenant that the caller acts for."""
+        """Call ``fn`` on a thread, for the tenant of the current context."""
         future: Future[T] = Future()
         with self._lock:
             self._rotation.add(actor().tenant, (future, partial(fn, *args, **kwargs)))
         try:
-            super().submit(self._work)  # one for each call that waits, whichever it will find
+            super().submit(self._work)  # one per waiting call; it takes any of them
         except BaseException:
             future.cancel()
             raise
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more calls; ``cancel_futures``: cancel those that wait."""
+        """Accept no more calls. ``cancel_futures`` cancels waiting calls."""
         if cancel_futures:
             with self._lock:
                 waiting = self._rotation.drain()
@@ -143,7 +143,7 @@ class FairThreadPool(ThreadPoolExecutor):
         while taken is not None:
             tenant, (future, call) = taken
             _run(future, call)
-            del future, call, taken  # a thread that waits keeps nothing alive
+            del future, call, taken  # a waiting thread keeps no objects alive
             with self._lock:
                 self._rotation.done(tenant)
                 taken = self._rotation.take() if self._passed_over else None
@@ -155,18 +155,18 @@ def _run(future: Future[Any], call: Callable[[], Any]) -> None:
         return
     try:
         result = call()
-    except BaseException as error:  # noqa: BLE001 - it is the caller's, who finds it in the future
+    except BaseException as error:  # noqa: BLE001 - the future passes it to the caller
         future.set_exception(error)
     else:
         future.set_result(result)
 
 
 class FairSlots:
-    """Places for coroutines, taken in rotation of their tenants. It belongs to one event loop.
+    """Places for coroutines, granted in rotation of their tenants. An instance belongs to one event loop.
 
     Args:
-        places: taken at once.
-        of_tenant: of those, by one tenant; None: `share_of` the places.
+        places: limit of places taken at once.
+        of_tenant: limit for one tenant; None: `share_of` the places.
     """
 
     def __init__(self, places: int, *, of_tenant: int | None = None) -> None:
@@ -175,7 +175,7 @@ class FairSlots:
 
     @contextlib.asynccontextmanager
     async def taken(self, tenant: TenantId | None = None) -> AsyncIterator[None]:
-        """Wait for a place for ``tenant``, or else for the one that the caller acts for, and hold it."""
+        """Wait for a place for ``tenant`` (None: the tenant of the current context), and hold it."""
         tenant, given = tenant or actor().tenant, asyncio.get_running_loop().create_future()
         self._rotation.add(tenant, given)
         self._give()

@@ -1,6 +1,6 @@
-"""What is wrong with a value, in words: the one place that knows the validator's kinds of errors.
+"""Words for invalid values: the only module that knows the validator's kinds of errors.
 
-Pydantic checks settings, request bodies, parameters and lines of archives. What a person reads of its errors is made here.
+Pydantic validates settings, request bodies, parameters and lines of archives. This module writes the messages for people.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_SHOWN = 40
-"""Characters shown of a value that was refused."""
+"""Maximum characters shown of a refused value."""
 MAX_SAID = 400
-"""Characters of a sentence that a validator of ours wrote."""
+"""Maximum characters of a message that our own validator wrote."""
 
 _OBJECT, _LIST, _TEXT = "must be an object", "must be a list", "must be text"
 _WHOLE, _NUMBER, _SWITCH = "must be a whole number", "must be a number", "must be true or false"
@@ -59,11 +59,11 @@ _BY_TYPE: Mapping[str, str] = {
 }
 _BY_FAMILY: Mapping[str, str] = {"datetime_": _TIME, "date_": "must be a date, such as 2019-05-01", "uuid_": "must be a UUID"}
 _OWN = frozenset({"value_error", "assertion_error", "limit"})
-"""Errors whose message a validator of ours wrote; pydantic puts a prefix before some."""
+"""Error types whose message comes from our own validators. Pydantic adds a prefix to some."""
 
 
 def said(problem: Mapping[str, Any]) -> str:
-    """Return what an error of pydantic's says: a limit that was missed, as the end of a sentence about the field."""
+    """Return the message of a pydantic error: the limit that was missed, as the end of a sentence about the field."""
     kind = str(problem["type"])
     if kind in _OWN:
         message = str(problem["msg"])
@@ -78,7 +78,7 @@ def said(problem: Mapping[str, Any]) -> str:
 
 
 def given(value: Any) -> str:
-    """Return what was given instead, shortened: numbers and words as JSON, of anything larger the beginning or the size."""
+    """Return the given value, shortened. Numbers and strings as JSON; of larger values, the beginning or the size."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):
@@ -92,13 +92,13 @@ def given(value: Any) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the beginning of a text on one line; what cannot be printed, such as a control character, is escaped."""
+    """Return the beginning of a text on one line. Unprintable characters, such as control characters, are escaped."""
     shown = "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text[:most])
     return f"{shown}…" if len(text) > most else shown
 
 
 class _Context(dict[str, Any]):
-    """What an error says of its limit; a name that it lacks is a question mark, since a message must not fail."""
+    """Values of an error's limits. A missing name gives a question mark, because a message must not fail."""
 
     def __missing__(self, _: str) -> str:
         return "?"

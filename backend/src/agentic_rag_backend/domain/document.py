@@ -18,7 +18,7 @@ _NAMESPACE = uuid.UUID("5f0c2f0e-52f4-5b39-9d1c-6a3f3c1c7f11")
 
 
 def stable_id(*parts: object) -> str:
-    """Return the uuid5 of ``parts``; the same parts give the same id in every process, for ever."""
+    """Return the uuid5 of ``parts``. The same parts give the same id in every process and release."""
     return str(uuid.uuid5(_NAMESPACE, "\x1f".join(str(part) for part in parts)))
 
 
@@ -28,12 +28,12 @@ def content_hash(content: bytes | str) -> str:
 
 
 def chunk_id(tenant: TenantId, document_id: str, text_hash: str, occurrence: int) -> str:
-    """Return the id of the ``occurrence``-th (from 0) chunk of that text in that document; versions share it."""
+    """Return the id of the ``occurrence``-th (from 0) chunk with that text in the document. Versions share the id."""
     return stable_id("chunk", tenant, document_id, text_hash, occurrence)
 
 
 class DocumentState(StrEnum):
-    """``partial`` is visible and lists what failed; ``unreadable``, ``failed`` and ``cancelled`` were never visible."""
+    """A ``partial`` document is visible and lists its failures. ``unreadable``, ``failed``, ``cancelled`` were never visible."""
 
     PENDING = "pending"
     PROCESSING = "processing"
@@ -47,7 +47,7 @@ class DocumentState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One thing that went wrong inside a document, such as one chunk's extraction."""
+    """A failure inside a document, such as the extraction of one chunk."""
 
     stage: str
     code: str
@@ -57,9 +57,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A document as its owner sees it.
+    """A document as shown to its owner.
 
-    ``current_version`` is the visible version (0: none yet) and only grows; ``latest_version`` the newest submitted one.
+    ``current_version`` is the visible version (0: none yet) and only grows. ``latest_version`` is the newest submitted version.
     """
 
     id: str
@@ -80,9 +80,9 @@ class Document:
 
     @property
     def revision(self) -> str:
-        """What there is to overwrite, as 32 hex digits: another newest version, title or metadata is another revision.
+        """Revision for conditional writes, as 32 hex digits. It changes with the newest version, the title and the metadata.
 
-        State, numbers and failures do not count: processing makes another revision only by another title or metadata.
+        It does not depend on state, counts and failures. Processing changes it only by changing title or metadata.
         """
         owned = [self.id, self.latest_version, self.title, dict(self.metadata)]
         return content_hash(json.dumps(owned, sort_keys=True))[:32]
@@ -90,7 +90,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class ChunkingOptions:
-    """How text is cut. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces."""
+    """Options for cutting text. Sizes count ``unit``; the defaults fit the bundled encoder's 256 word pieces."""
 
     strategy: str = "recursive"
     chunk_size: int = 220
@@ -100,7 +100,7 @@ class ChunkingOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessingOptions:
-    """What the pipeline does to a document; part of what makes a version different from the last."""
+    """Options of the pipeline. A change of options makes a new version."""
 
     chunking: ChunkingOptions = field(default_factory=ChunkingOptions)
     extraction: str = "rules"
@@ -110,8 +110,8 @@ class ProcessingOptions:
 class DocumentVersion:
     """One version's input and parsed text.
 
-    ``text`` is what every chunk offset points into; empty until parsed. ``blob_key`` names the original; empty where it was not
-    kept, and then the text is there from the start.
+    All chunk offsets refer to ``text``, which is empty until parsed. ``blob_key`` names the original. It is empty if the
+    original was not kept; the text is then present from the start.
     """
 
     document_id: str
@@ -130,7 +130,7 @@ class Chunk:
     """A passage of one version's text: ``version.text[start_char:end_char] == text`` always holds.
 
     Offsets count Unicode characters; lines count from 1; ``headings`` is the path of headings above it, outermost first.
-    ``content_hash`` is of ``text`` alone, so that an unchanged passage is recognised in the next version.
+    ``content_hash`` depends on ``text`` only, so that an unchanged passage is recognised in the next version.
     """
 
     id: str

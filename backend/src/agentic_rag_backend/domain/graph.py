@@ -131,7 +131,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """The passage, in one version of one document, on which a piece of knowledge rests."""
+    """The passage of a document version that supports a piece of knowledge."""
 
     document_id: str
     version: int
@@ -155,8 +155,7 @@ class Relationship:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """An edge of the chunk–entity graph: ``count`` occurrences in the chunk. ``about`` if its title or heading names the
-    entity."""
+    """An edge of the chunk–entity graph: ``count`` occurrences in the chunk. ``about`` if its heading names the entity."""
 
     entity_id: str
     support: Support
@@ -315,7 +314,7 @@ class CommunitySummary:
 
 @dataclass(frozen=True, slots=True)
 class GraphDeletion:
-    """What a purge removed from the graph."""
+    """Counts and ids of the items that a deletion removed from the graph."""
 
     entities: int = 0
     relationships: int = 0

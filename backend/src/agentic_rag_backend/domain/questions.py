@@ -1,4 +1,4 @@
-"""What a question asks for, read from its own words; and when a text has a word of it in another form."""
+"""Analysis of a question's words: the kind of answer it asks for, and matches of word forms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Asked(Enum):
     TIME = "time"
     NUMBER = "number"
     THEME = "theme"
-    """An account of several sentences: how something came about, why, what part it plays."""
+    """An account of several sentences: a history, a reason, a role."""
     OTHER = "other"
 
 
@@ -25,8 +25,8 @@ _QUANTITIES = (
     "population|rate|age|budget|salary|wages?|fee|rent"
 )
 _TIME = re.compile(
-    # "When" asks in front of an auxiliary, at the beginning, after a verb of telling or at the end; else it opens a clause:
-    # "when the river rose", "when discussing trends".
+    # "When" is a question in front of an auxiliary, at the beginning, after a verb of telling or at the end. Otherwise it opens
+    # a clause: "when the river rose", "when discussing trends".
     r"\bwhen (?:did|do|does|was|were|is|are|will|would|had|has|have|can|could|should)\b|\bwhen\W*$|"
     r"(?:^\W*|\b(?:and|or|but|tell me|knows?|sa(?:y|ys|id)|since|until|exactly|of|find out) )when\b(?! \w+ing\b)|"
     r"\b(?:(?:what|which)(?: \w+)? (?:year|date|day|month|century|decade|time)|how (?:recently|late|early))\b",
@@ -89,10 +89,10 @@ _MOST_DIFFERENT = 4
 
 
 def asked_for(question: str) -> Asked:
-    """Return the kind of answer that ``question`` wants."""
+    """Return the kind of answer that ``question`` asks for."""
     if _THEME.match(question) and not _FAR_AWAY.match(question) and not _NUMBER.match(question.strip()):
         return Asked.THEME
-    # The first question word says what is asked; a second one belongs to a clause that describes it.
+    # The first question word determines the kind. A second one belongs to a clause that describes it.
     found = [(match.start(), kind) for pattern, kind in _KINDS if (match := pattern.search(question))]
     return min(found, key=lambda item: item[0])[1] if found else Asked.OTHER
 
@@ -101,7 +101,7 @@ _KINDS = ((_TIME, Asked.TIME), (_NUMBER, Asked.NUMBER), (_NAME, Asked.NAME))
 
 
 def may_answer(text: str, asked: Asked, question: str) -> bool:
-    """Tell whether ``text`` holds something of the asked kind that the question does not say itself."""
+    """Return whether ``text`` contains an item of the asked kind that is not in the question."""
     if asked is Asked.TIME:
         return bool({match[0].casefold() for match in _DATES.finditer(text)} - _dates(question))
     if asked is Asked.NUMBER:
@@ -113,9 +113,9 @@ def may_answer(text: str, asked: Asked, question: str) -> bool:
 
 
 def measured(question: str) -> frozenset[str]:
-    """Return the forms of what the question wants counted or measured: "passenger" of "How many passengers …", or nothing.
+    """Return the forms of the counted or measured noun: "passenger" for "How many passengers …". Empty without one.
 
-    A number answers such a question only where the text says what it counts.
+    A number answers such a question only if the text names the counted noun.
     """
     match = _COUNTED.search(question) or _ATTRIBUTE.search(question)
     return frozenset(list(_content(match[1]))[:1]) if match else frozenset()
@@ -130,7 +130,7 @@ def _dates(text: str) -> set[str]:
 
 
 def related(form: str, others: Iterable[str]) -> bool:
-    """Tell whether one of ``others`` is the form, or shares its stem ("doctorate" and "doctoral", "director" and "direct").
+    """Return whether ``form`` is in ``others`` or shares a stem ("doctorate" and "doctoral", "director" and "direct").
 
     Irregular verbs are known ("grow" and "grew"). A stem: the first five letters or more are the same and at most four differ
     on either side. Numbers must be equal.

@@ -1,7 +1,7 @@
-"""Committing several documents at once, so that they share what costs the same for one as for many: the flush.
+"""Commits several documents together, so that they share one flush of the vector store.
 
-Measured: a flush of the embedded vector store writes its log to the disk, some 10 ms whatever was written; now and then it
-takes 100 and more and holds the whole process. Documents written beside each other are written as fast as they are prepared.
+A flush costs the same for one document as for many. Measured: a flush of the embedded vector store writes its log to disk in
+about 10 ms; sometimes it takes more than 100 ms and blocks the whole process. Concurrent writes are as fast as preparation.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from agentic_rag_backend.jobs.slots import caution_here
 
 MOST_TOGETHER = 128
 FLUSH_SHARE = 0.05
-"""Share of the time that flushing may take while documents keep coming."""
+"""Share of the time that flushes may take while documents keep arriving."""
 LONGEST_PAUSE_S = 2.0
 WRITTEN_AT_ONCE = 3
-"""Documents: while one is written to the graph, the one before it gets its vectors and the one after it is read."""
+"""Documents written concurrently: one is written to the graph, the previous one to the vector store, the next one is read."""
 
 
 @dataclass(slots=True)
 class Batches:
-    """Takes the prepared jobs of a tenant together, when the durable queue begins the first of them.
+    """Commits the prepared jobs of a tenant together when the durable queue starts the first of them.
 
-    Each job is on the durable queue all the same: one whose process ended is begun again from there, and one that was
-    taken along is found ended. One that may have killed its process takes nobody along: it would be blamed for theirs.
+    Each job is also on the durable queue. If its process ends, it starts again from there. A job that another commit included
+    has ended by then. A job that may have killed its process includes no others: it would be blamed for their faults.
     """
 
     runner: Runner
     commitment: Commitment
     together: bool = True
-    """False where a flush costs nothing: then nothing is gathered for it."""
+    """False if a flush costs nothing. Then jobs are not committed together."""
     _prepared: dict[TenantId, dict[str, int]] = field(default_factory=dict)
     _in_preparation: int = 0
     _flushed_at: float = float("-inf")
@@ -48,7 +48,7 @@ class Batches:
     """Set when a job was prepared, or its preparation ended otherwise."""
 
     def add(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Note that a job is prepared and may be taken along."""
+        """Record that a job is prepared and may be committed with others."""
         if not self.together:
             return
         self._prepared.setdefault(tenant, {})[job_id] = attempt
@@ -56,7 +56,7 @@ class Batches:
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """Tell that a document is on its way here, whosever it is: one flush may then do for it as well."""
+        """Record that a document of any tenant is in preparation. One flush may then serve it, too."""
         self._in_preparation += 1
         try:
             yield
@@ -65,7 +65,7 @@ class Batches:
             self._changed.set()
 
     async def commit(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Commit the job and those of the tenant that are prepared by now."""
+        """Commit the job together with the prepared jobs of its tenant."""
         self._forget(tenant, job_id)
         together = _Together(self.runner, self.commitment)
         writing = [asyncio.create_task(together.write(tenant, job_id, attempt))]
@@ -81,7 +81,7 @@ class Batches:
         await self._publish_all(together)
 
     async def _publish_all(self, together: _Together) -> None:
-        """Publish first versions beside each other, the rest one by one: publishing those also removes what they supersede."""
+        """Publish first versions concurrently, the others one by one, because these also remove superseded versions."""
         flush = _Once(self._flush)
 
         def published(item: Written) -> Coroutine[Any, Any, bool]:
@@ -98,16 +98,16 @@ class Batches:
         await self.commitment.publish(item)
 
     async def _more(self, tenant: TenantId, most: int) -> list[tuple[str, int]]:
-        """Return other prepared jobs of the tenant, waiting for one while it is too early to flush; none: flush now.
+        """Return other prepared jobs of the tenant. Wait for one until a flush is due. Empty: flush now.
 
-        What is written meanwhile is written beside the preparation of what is still to come.
+        Documents are written while others are still in preparation.
         """
         if not self.together or caution_here() is not Caution.NONE:
             return []
         while True:
             if prepared := list(self._prepared.get(tenant, ()))[:most]:
                 return [(job_id, self._forget(tenant, job_id)) for job_id in prepared]
-            # A single document is never kept waiting: only while any is on its way may one flush do for more.
+            # A single document never waits: a flush is delayed only while other documents are in preparation.
             left_s = self._due_in_s() if self._in_preparation or self._prepared else 0.0
             if left_s <= 0:
                 return []
@@ -117,7 +117,7 @@ class Batches:
                     await self._changed.wait()
 
     def _forget(self, tenant: TenantId, job_id: str) -> int:
-        """Take a job out of those that are prepared; return its attempt, 0 if it was not among them."""
+        """Remove a job from the prepared jobs. Return its attempt, or 0 if it was not prepared."""
         prepared = self._prepared.get(tenant, {})
         attempt = prepared.pop(job_id, 0)
         if not prepared:
@@ -125,7 +125,7 @@ class Batches:
         return attempt
 
     def _due_in_s(self) -> float:
-        """Return the seconds until the next flush keeps to its share of the time."""
+        """Return the seconds until a flush stays within its share of the time."""
         since_s = asyncio.get_running_loop().time() - self._flushed_at
         return min(LONGEST_PAUSE_S, self._flush_s / FLUSH_SHARE) - since_s
 
@@ -139,7 +139,7 @@ class Batches:
 
 @dataclass(slots=True)
 class _Together:
-    """The documents that one commit takes along: written beside each other, in an order where that matters."""
+    """The documents of one commit. They are written concurrently, with locks where the order matters."""
 
     runner: Runner
     commitment: Commitment
@@ -163,7 +163,7 @@ class _Together:
 
 
 async def _all(work: Sequence[Awaitable[Any]]) -> None:
-    """Wait until all of it has ended, also where one finds that its turn was lost: the turn must not end before."""
+    """Wait until all work has ended, even if one part finds that its turn was lost: the turn must not end before."""
     for ended in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(ended, BaseException):
             raise ended
@@ -171,7 +171,7 @@ async def _all(work: Sequence[Awaitable[Any]]) -> None:
 
 @dataclass(slots=True)
 class _Once:
-    """Does something at the first call that succeeds."""
+    """Runs a function until its first success, then never again."""
 
     work: Callable[[], Awaitable[None]]
     done: bool = False

@@ -1,8 +1,8 @@
-"""Vectors of facts: what the graph's relationships are found by, kept in step with the graph.
+"""Points of facts in the vector store, kept consistent with the relationships of the graph.
 
-Facts are found by their words (BM25) and entities by name in the graph, so neither is embedded. Measured on MuSiQue and
-HotpotQA: links to the five entity names nearest to the question change R@5 by at most .005 either way, and cost .2 to .9
-more texts to embed for each chunk.
+Search finds facts by their words (BM25) and entities by name in the graph, so neither is embedded. Measured on MuSiQue and
+HotpotQA: links to the five entity names nearest to the question change R@5 by at most .005 either way, and cost .2 to .9 more
+texts to embed per chunk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorP
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What went with a document's knowledge."""
+    """The items removed with a document's knowledge."""
 
     entities: int
     relationships: int
@@ -30,15 +30,15 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeNodes:
-    """Writes and removes the points that stand for facts (id: the relationship's)."""
+    """Writes and removes the points of facts. A point has the id of its relationship."""
 
     graph: KnowledgeStore
     vectors: VectorStore
 
     async def write(self, tenant: TenantId, knowledge: DocumentKnowledge) -> int:
-        """Write the points of the facts of ``knowledge``, which is in the graph already; return how many.
+        """Write the points of the facts of ``knowledge``, which is already in the graph. Return their number.
 
-        A fact that several documents state is found by the sentence that the graph shows, whichever document came last.
+        If several documents state a fact, its point has the sentence that the graph shows, whatever document was written last.
         """
         shown = await self.graph.relationships(tenant, [each.id for each in knowledge.relationships])
         return await self._upsert(tenant, shown.values())
@@ -50,22 +50,22 @@ class KnowledgeNodes:
         return len(facts)
 
     async def remove(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> Removed:
-        """Remove what only versions > ``above`` and ≤ ``up_to_version`` say; repeatable.
+        """Remove the knowledge that only versions > ``above`` and ≤ ``up_to_version`` state. Idempotent.
 
-        The vectors go first: afterwards nothing would tell which they were, had the process ended in between.
+        Vectors are removed first: without the graph, their ids would be unknown if the process ended in between.
         """
         doomed, shared = await self._touched(tenant, document_id, range(above + 1, up_to_version + 1))
         nodes = await self.vectors.delete(tenant, Collection.NODES, sorted(doomed)) if doomed else 0
         gone = await self.graph.delete_document(tenant, document_id, up_to_version=up_to_version, above=above)
         late = set(gone.relationship_ids) - doomed
         nodes += await self.vectors.delete(tenant, Collection.NODES, sorted(late)) if late else 0
-        # What others say as well may have been found by the words of the document that goes: by theirs from now on.
+        # The point of a fact that other documents also state may have the removed document's words. Rewrite it with theirs.
         kept = await self.graph.relationships(tenant, sorted(shared - late)) if shared else {}
         await self._upsert(tenant, kept.values())
         return Removed(gone.entities, gone.relationships, gone.mentions, gone.supports, nodes)
 
     async def inventory(self, tenant: TenantId, document_id: str, *, up_to_version: int) -> Removed:
-        """Count what `remove` would remove; between the two nobody else may write to the tenant's graph."""
+        """Count the items that `remove` would remove. No one else may write to the tenant's graph between the two."""
         versions = range(up_to_version + 1)
         doomed, shared = await self._touched(tenant, document_id, versions)
         said = await self.graph.fact_sentences(tenant, sorted(doomed | shared))
@@ -77,13 +77,13 @@ class KnowledgeNodes:
                 if _of(mention.support, document_id, versions):
                     mentions += 1
                     chunks[mention.entity_id].add(mention.support.chunk_id)
-        # A chunk is one document's: an entity that as many chunks mention in all is mentioned by no other document.
+        # A chunk belongs to one document. If all mentions of an entity are in these chunks, no other document mentions it.
         counts = await self.graph.mention_counts(tenant, sorted(chunks))
         entities = sum(counts.get(entity, 0) == len(own) for entity, own in chunks.items())
         return Removed(entities, len(doomed), mentions, supports, len(doomed))
 
     async def _touched(self, tenant: TenantId, document_id: str, versions: range) -> tuple[set[str], set[str]]:
-        """Return the relationships that nothing but those versions supports, and those that something else does, too."""
+        """Return the relationships that only those versions support, and those that others support as well."""
 
         doomed: set[str] = set()
         shared: set[str] = set()

@@ -1,7 +1,7 @@
-"""Every vector written anew, from catalogue and graph: into a store of another fingerprint, or over what is there.
+"""Rewrites every vector from catalogue and graph, into a store of another fingerprint or over the existing vectors.
 
-No language model is asked. Where the embedder is the one that the results on record were made with, neither is that;
-otherwise each passage is embedded once and put on record, so that an interrupted run pays for nothing twice.
+No language model is called. The embedder is not called either if it made the recorded results. Otherwise each passage is
+embedded once and recorded, so that an interrupted run does not repeat any work.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Progress = Callable[[str, int, int], Awaitable[None]]
 _GROUP_CHUNKS = 64
 _PAGE = 200
 _LOOKS = 20
-"""Times that what changed meanwhile is written again; what changes later than that differs, and is the reconciler's."""
+"""Limit of passes over documents that changed meanwhile. The reconciler repairs later differences."""
 
 
 @dataclass(slots=True)
 class Reindexed:
-    """What was written, and how much of it was embedded for that."""
+    """Numbers of points written and texts embedded."""
 
     tenants: int = 0
     documents: int = 0
@@ -46,11 +46,11 @@ class Reindexed:
 
 @dataclass(slots=True, kw_only=True)
 class Reindexer:
-    """Writes every tenant's points.
+    """Rewrites every tenant's points.
 
     Args:
-        vectors: the store that is written.
-        embedder_before: the fingerprint of the embedder that made the vectors on record; None where it is this one.
+        vectors: the store to write.
+        embedder_before: fingerprint of the embedder of the recorded vectors; None if it is the current one.
     """
 
     catalogue: Catalogue
@@ -62,7 +62,7 @@ class Reindexer:
     done: Reindexed = field(default_factory=Reindexed)
 
     async def run(self, progress: Progress) -> Reindexed:
-        """Write everything; repeatable."""
+        """Rewrite all points. Idempotent."""
         cursor: str | None = None
         while True:
             page = await self.catalogue.tenants.tenants(limit=_PAGE, cursor=cursor)
@@ -105,7 +105,7 @@ class Reindexer:
         self.done.chunks += len(prepared)
 
     async def _current(self, tenant: TenantId, record: DocumentRecord) -> list[PreparedChunk]:
-        """Return the results of every chunk, with vectors of this embedder, which are on record then."""
+        """Return and record the results of every chunk, with vectors of this embedder."""
         held = {item.chunk.id: item for item in record.prepared}
         lacking = [chunk for chunk in record.chunks if chunk.id not in held]
         for first in range(0, len(lacking), _GROUP_CHUNKS):
@@ -138,7 +138,7 @@ class Reindexer:
         return renewed
 
     def _recipe(self, title: str, chunk: Chunk, recipe: str | None, before: str) -> str | None:
-        """Return the recipe with this embedder, if all else that the result was made from and with is what it is now."""
+        """Return the recipe with this embedder if all other inputs of the result are unchanged."""
         known = recipe == recipe_of(before, self.computation.extractor.version, title, chunk)
         return self.computation.recipe(title, chunk) if known else None
 

@@ -1,4 +1,4 @@
-"""Ingestion as callers see it: hand in a document, delete one; and the workflows that do the work behind it."""
+"""The ingestion service: accepts and deletes documents, and owns the workflows that process them."""
 
 from __future__ import annotations
 
@@ -56,16 +56,16 @@ COMMIT = "commit_v1"
 DELETE = "delete_v1"
 
 PARSED_AT_ONCE_BYTES = 1024 * 1024
-"""Up to this size a file is parsed whole before it is accepted; of a larger one, its beginning is."""
+"""Files up to this size are parsed completely before they are accepted. Of larger files, only the beginning is parsed."""
 DELIVERED_WITHIN_S = 2.0
-"""Seconds that a request waits for search to have its change; while the tenant's documents are committed it may take longer."""
+"""Seconds that a request waits until search has its change. The change may take longer during the tenant's commits."""
 EXTRACTIONS = ("rules",)
 MAX_DELETED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upload:
-    """A document as it is handed in. ``file_name`` is only read for its suffix and as a title, never as a path."""
+    """An uploaded document. Only the suffix and the title are taken from ``file_name``; it is never used as a path."""
 
     content: bytes
     media_type: str | None = None
@@ -75,12 +75,12 @@ class Upload:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     options: ProcessingOptions = field(default_factory=ProcessingOptions)
     expected: Expected = None
-    """Of the document that has the key by now."""
+    """Expected revisions of the document that already has the key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matching:
-    """Which documents are meant: those that every given part agrees with."""
+    """Selects documents that match every given field."""
 
     filter: Filter | None = None
     state: DocumentState | None = None
@@ -89,7 +89,7 @@ class Matching:
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """Delete jobs by one request; ``remaining`` tells whether more documents may match."""
+    """Delete jobs of one request. ``remaining`` is true if more documents may match."""
 
     jobs: tuple[Job, ...]
     remaining: bool
@@ -99,9 +99,10 @@ class Deleting:
 class IngestionOptions:
     """Limits and sizes.
 
-    ``group_size`` chunks are embedded, extracted and put on record at once; ``patience_s`` is how many seconds without
-    progress a job waits for stores and models that do not answer. ``commit_together``: flushing the vector store costs the
-    same for one document as for many. Unless ``keep_originals``, the bytes of a document go when it is visible.
+    ``group_size`` chunks are embedded, extracted and recorded together. ``patience_s`` is the number of seconds without
+    progress for which a job waits for stores and models that do not answer. ``commit_together``: a flush of the vector store
+    costs the same for one document as for many. Unless ``keep_originals``, a document's bytes are removed when it becomes
+    visible.
     """
 
     max_upload_mb: int = 50
@@ -165,20 +166,20 @@ class IngestionService:
         self.relay.register(self.deliveries())
 
     def deliveries(self) -> Mapping[Topic, Handler]:
-        """Return what the container registers with the relay: what other stores do after a change in the catalogue."""
+        """Return the handlers that the container registers with the relay. They update other stores after a catalogue change."""
 
         async def labels(tenant: TenantId, document_id: str) -> None:
             await mirror(self._catalogue.documents, self._vectors, tenant, document_id)
 
         async def original(tenant: TenantId, key: str) -> None:
-            # Another version of the same content, still to be processed, may name it; its own publication records it again.
+            # A pending version of the same content may name the blob. Its own publication records the entry again.
             for unknown in await self._catalogue.documents.unknown_blobs(tenant, [key]):
                 await self._blobs.delete(tenant, unknown)
 
         return {Topic.ORIGINAL: original, Topic.LABELS: labels, Topic.LEFTOVERS: self._batches.commitment.sweep}
 
     def workflows(self) -> Mapping[str, tuple[QueueName, Workflow]]:
-        """Return what the container registers with the queue; deletes share the commits' queue, so they never cross."""
+        """Return the workflows that the container registers with the queue. Deletes and commits share a queue, in order."""
         return {
             INGEST: (QueueName.PREPARE, self.ingest_v1),
             COMMIT: (QueueName.COMMIT, self.commit_v1),
@@ -186,18 +187,18 @@ class IngestionService:
         }
 
     async def submit(self, tenant: TenantId, upload: Upload) -> Submitted:
-        """Accept a document: a new one, a new version, other metadata, or nothing new. Nothing is written of a bad one.
+        """Accept a document: a new one, a new version, new metadata, or no change. A refused document writes nothing.
 
         Raises:
             PayloadTooLarge: the content is larger than MAX_UPLOAD_MB.
             UnsupportedMediaType: no parser reads its type.
             UnreadableDocument: it is not of that type, or holds no text.
             InvalidRequest: key, title, metadata or options are outside their limits.
-            PreconditionFailed: the document that has the key is not as expected, or there is none.
+            PreconditionFailed: the document that has the key has another revision, or does not exist.
         """
         require_tenant(tenant)
         submission = await self._checked(tenant, upload)
-        # A caller that goes away in the middle must not leave an original without its row, or a row without its original.
+        # If the caller disconnects, neither an original without its row nor a row without its original may remain.
         submitted = await asyncio.shield(self._record(tenant, submission, upload.content))
         return await self._delivered(tenant, submitted)
 
@@ -210,14 +211,14 @@ class IngestionService:
         fields: Mapping[str, Any] | None = None,
         expected: Expected = None,
     ) -> Submitted:
-        """Change a document's title, and its metadata by key (None removes one); vectors stay.
+        """Change a document's title, and its metadata by key (None removes a key). Vectors stay.
 
-        Where a version is on its way, there will be one with the change after it, and the answer has its job.
+        If a version is in processing, a version with the change follows it, and the result has its job.
 
         Raises:
-            NotFound: there is no such document.
+            NotFound: the document does not exist.
             InvalidRequest: title or metadata are outside their limits.
-            PreconditionFailed: the document is not as expected.
+            PreconditionFailed: the document has another revision.
         """
         short = None if title is None else short_text("title", title, MAX_TITLE_CHARACTERS)
         if short == "":
@@ -229,13 +230,13 @@ class IngestionService:
     async def chunk_again(
         self, tenant: TenantId, document_id: str, chunking: ChunkingOptions, *, expected: Expected = None
     ) -> Submitted:
-        """Make a version of the same original, title and metadata that is cut otherwise.
+        """Add a version of the same original, title and metadata with other chunking.
 
         Raises:
-            NotFound: there is no such document.
+            NotFound: the document does not exist.
             InvalidRequest: the options are outside their limits.
             Conflict: no version of the document was ever readable.
-            PreconditionFailed: the document is not as expected.
+            PreconditionFailed: the document has another revision.
         """
         check_options(chunking)
         change = Change(chunking=chunking, expected=expected)
@@ -246,7 +247,7 @@ class IngestionService:
         return await self._delivered(tenant, revised)
 
     async def _delivered(self, tenant: TenantId, submitted: Submitted) -> Submitted:
-        """Have search follow a change that needs no job, also one that an earlier request left; say whether it has."""
+        """Deliver a change that needs no job, and pending earlier changes. Report whether search has them."""
         if submitted.job is not None:
             return submitted
         delivery = await self.relay.deliver(tenant, within_s=DELIVERED_WITHIN_S)
@@ -257,28 +258,28 @@ class IngestionService:
         try:
             submitted = await self._catalogue.documents.submit(tenant, submission, self._queue.enqueuer(INGEST))
         except StoreUnavailable:
-            raise  # whether it was recorded is not known: an original too many is better than one too few
+            raise  # the outcome is unknown: an extra original is better than a missing one
         except AgenticRagError:
             await self._blobs.delete(tenant, submission.blob_key)
             raise
         if submitted.job is None:
-            await self._blobs.delete(tenant, submission.blob_key)  # its key is of this submission alone
+            await self._blobs.delete(tenant, submission.blob_key)  # its key belongs to this submission only
         return submitted
 
     async def original(self, tenant: TenantId, document_id: str) -> Original:
-        """Return a document's content as it was handed in: the visible version's, or the newest one's where none is.
+        """Return the original of a document's visible version. Without a visible version, the newest one's.
 
         Raises:
-            NotFound: there is no such document, or it has no original.
+            NotFound: the document does not exist, or has no original.
         """
         return await read_original(self._catalogue.documents, self._blobs, require_tenant(tenant), document_id)
 
     async def delete(self, tenant: TenantId, document_id: str, *, expected: Expected = None) -> Job:
-        """Hide a document at once and queue its removal; the job's result is the receipt.
+        """Hide a document and enqueue its removal. The job's result is the deletion receipt.
 
         Raises:
-            NotFound: there is no such document.
-            PreconditionFailed: the document is not as expected.
+            NotFound: the document does not exist.
+            PreconditionFailed: the document has another revision.
         """
         documents, enqueue = self._catalogue.documents, self._queue.enqueuer(DELETE)
         return await documents.tombstone(require_tenant(tenant), document_id, enqueue, expected=expected)

@@ -1,9 +1,9 @@
-"""Queue workers: they look at the queues when something was enqueued, not several times a second.
+"""Queue workers that poll the queues when something was enqueued, instead of several times a second.
 
-DBOS claims what is enqueued by a worker thread a queue, which waits on its stop event for the polling interval before each
-look. A `Doorbell` stands in for that event: it ends the wait when it is rung. Measured: a look at both queues costs 4–6 ms of
-the interpreter's time, which is the embedder's and every request's as well; ten looks a second were a tenth of an ingestion's
-CPU time, and all of what an idle server used.
+DBOS has one worker thread per queue. The thread waits on its stop event for the polling interval before each poll. A `Doorbell`
+replaces that event and ends the wait when it rings. Measured: a poll of both queues takes 4–6 ms of the interpreter's time,
+which the embedder and every request share. Ten polls a second took a tenth of an ingestion's CPU time, and all of the CPU time
+of an idle server.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dbos._queue import queue_worker_thread
 from agentic_rag_backend.jobs.base import QueueName
 
 IDLE_S = 5.0
-"""Seconds between two looks where nobody rings; nothing should depend on it where every enqueueing rings."""
+"""Seconds between two polls without a ring. It does not matter if every enqueueing rings."""
 PLENTY = 16
-"""Jobs claimed and not ended from which on the queues are looked at seldom: what was claimed ahead lasts for longer."""
+"""Number of claimed jobs from which on the queues are polled less often: the claimed jobs last longer than the pause."""
 SELDOM = 2
-"""Times the usual pause. Looking takes 5 % of an ingestion's CPU time at this pace (4.5 of 90 s); at five times the pause a small
-tenant's document beside a large upload took 1.3 s instead of .9, since it waits for two looks."""
+"""Factor of the pause between polls. Polling takes 5 % of an ingestion's CPU time at this pace (4.5 of 90 s). At five times the
+pause, a small tenant's document during a large upload took 1.3 s instead of .9, because it waits for two polls."""
 
 
 class Doorbell:
     """Has the methods of `threading.Event` that DBOS's queue worker uses.
 
     Args:
-        pause_s: tells how many seconds there are between two looks at least.
-        idle_s: tells how many seconds there are between two looks at most; asked when a look is over and when it is rung.
+        pause_s: returns the minimum seconds between two polls.
+        idle_s: returns the maximum seconds between two polls; called after a poll and at a ring.
     """
 
     def __init__(self, pause_s: Callable[[], float], idle_s: Callable[[], float] = lambda: IDLE_S) -> None:
@@ -46,7 +46,7 @@ class Doorbell:
         self.looks = 0
 
     def ring(self) -> None:
-        """Let the worker look."""
+        """Make the worker poll."""
         with self._changed:
             self._rung = True
             self._changed.notify_all()
@@ -58,11 +58,11 @@ class Doorbell:
             self._changed.notify_all()
 
     def is_set(self) -> bool:
-        """Tell whether the worker is to end."""
+        """Return whether the worker is to end."""
         return self._stopped
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the worker is to look, whatever polling interval it asks for; return True where it is to end."""
+        """Wait until the next poll is due, whatever ``timeout`` is. Return True if the worker is to end."""
         with self._changed:
             self._changed.wait_for(lambda: self._rung or self._stopped, self._idle_s())
             while not self._stopped and (left_s := self._looked + self._pause_s() - time.monotonic()) > 0:
@@ -74,12 +74,12 @@ class Doorbell:
 
 
 class QueueWorkers:
-    """Claims what is enqueued in both queues.
+    """Claims enqueued jobs of both queues.
 
     Args:
-        pause_s: usual seconds between two looks while there is work.
-        at_hand: tells how many jobs are claimed and not ended.
-        rung: tells whether every enqueueing rings; where other processes enqueue and cannot ring, the queues are polled.
+        pause_s: usual seconds between two polls while there is work.
+        at_hand: returns the number of jobs that are claimed and have not ended.
+        rung: returns whether every enqueueing rings. If other processes enqueue and cannot ring, the queues are polled.
     """
 
     def __init__(self, pause_s: float, at_hand: Callable[[], int], rung: Callable[[], bool]) -> None:
@@ -94,14 +94,14 @@ class QueueWorkers:
         self._threads: list[threading.Thread] = []
 
     def ring(self) -> None:
-        """Have both queues looked at."""
+        """Make both workers poll."""
         for bell in self.bells.values():
             bell.ring()
 
     def start(self, dbos: DBOS) -> None:
-        """Take over from DBOS's own workers, once it is launched; again after `stop`."""
+        """Replace DBOS's own workers after its launch. May be called again after `stop`."""
         self.bells = {queue: self._make_bell() for queue in QueueName}
-        # With them goes what looks once a second for delayed workflows and for those with a deadline: there are none.
+        # This also stops the thread that polls for delayed workflows and deadlines: there are none.
         for event in (*dbos.background_thread_stop_events, dbos._background_jobs_stop_event):
             event.set()
         for queue, bell in self.bells.items():
@@ -112,7 +112,7 @@ class QueueWorkers:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """End the workers; blocks until they have."""
+        """End the workers, and wait for their end."""
         for bell in self.bells.values():
             bell.set()
         for thread in self._threads:

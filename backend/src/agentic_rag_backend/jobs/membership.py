@@ -55,8 +55,7 @@ class Membership(Protocol):
         """Join the workers. Call this before claiming jobs."""
 
     async def look(self) -> bool:
-        """Recover workflows that no live worker runs. Return False if this process was declared dead and must restart its
-        work."""
+        """Recover workflows that no live worker runs. Return False if this process was declared dead and must rejoin."""
 
     async def tidy(self) -> None:
         """Remove records of workflows that have ended."""
@@ -142,8 +141,7 @@ class Beside:
         self._watch = Watch(directory, (), silent_after_s=silent_after_s)
 
     async def enter(self, workflows: Collection[str]) -> None:
-        """Join the workers under a new id each time, so that actions of an earlier membership are not taken for current
-        ones."""
+        """Join the workers under a new id each time, so that writes of an earlier membership are not taken for current."""
         self._lives += 1
         self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
         self.blame = SharedBlame(self._directory, self.executor_id)

@@ -1,4 +1,4 @@
-"""Runs the work of a job: starts it, retries it while stores or models are away, and always records how it ended."""
+"""Runs the work of a job: starts it, retries it while stores or models are unavailable, and always records its end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Run:
     done: int = 0
     total: int = 0
     results_saved: int = 0
-    """Counts results on record, which a later attempt reuses. While it grows, the job's patience starts over."""
+    """Number of recorded results, which a later attempt reuses. Each increase restarts the job's patience."""
     _written: float = field(default=-1e9)
     _message: str = ""
 
@@ -74,7 +74,7 @@ class Run:
         return self.job.version or 0
 
     async def progress(self, stage: str, done: int, total: int, *, at_once: bool = False) -> None:
-        """Record how far the job is. Its row is written once in a while, or ``at_once``.
+        """Record the progress of the job. Its row is updated periodically, or immediately if ``at_once``.
 
         Raises:
             Stopped: cancelling was requested.
@@ -109,7 +109,7 @@ class Run:
                 raise cancelled()
 
     async def pause(self, pause_s: float, error: AgenticRagError) -> None:
-        """Wait before another attempt. The job's row says for what, and until when.
+        """Wait before another attempt. The job's row shows the reason and the end of the pause.
 
         Raises:
             Stopped: cancelling was requested.
@@ -124,7 +124,7 @@ class Run:
             await self.check_cancelled()
 
     async def until_cancelled(self, work: Coroutine[Any, Any, T]) -> T:
-        """Return what ``work`` returns. A request to cancel the job cancels it, and the model calls it waits for.
+        """Return the result of ``work``. A request to cancel the job cancels ``work`` and its model calls.
 
         Raises:
             Stopped: cancelling was requested.
@@ -148,7 +148,7 @@ def cancelled() -> Stopped:
 Step = Callable[[Run], Awaitable[None]]
 """A repeatable part of a job's work."""
 Failed = Callable[[Run, AgenticRagError | Stopped], Awaitable[None]]
-"""Records the job's error with whatever the job is about, such as its document."""
+"""Records the job's error with its subject, such as a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class Runner:
     patience_s: float = PATIENCE_S
 
     async def begin(self, tenant: TenantId, job_id: str, attempt: int, *, started: bool = False) -> Run | None:
-        """Mark the job as running unless an earlier workflow ``started`` it; None if it ended or is at another attempt."""
+        """Mark the job as running unless an earlier workflow ``started`` it. None if it ended or has another attempt."""
         jobs = self.jobs
         job = await self._retried(lambda: jobs.job(tenant, job_id) if started else jobs.start(tenant, job_id))
         if started and job.state is JobState.QUEUED:  # handed back by a process that had begun it
@@ -199,7 +199,7 @@ class Runner:
             _log.warning("job_failed", job=job_id, tenant=tenant, stage=run.stage, code=error.code, reason=error.message)
             ending = error
         except Exception as error:  # noqa: BLE001
-            # The boundary of a job: a fault in one document must neither stop the others nor go unseen.
+            # The boundary of a job: a fault in one document must neither stop other jobs nor be hidden.
             _log.exception("job_crashed", job=job_id, tenant=tenant, stage=run.stage)
             ending = AgenticRagError(f"unexpected {type(error).__name__} while at {run.stage!r}; the log has the details")
         else:
@@ -208,7 +208,7 @@ class Runner:
         return False
 
     async def _retried(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
-        """Return what ``work`` returns. Repeat it while a store or model does not answer; ``run``'s row says so."""
+        """Return the result of ``work``. Repeat it while a store or model does not answer, as ``run``'s row then shows."""
         backoff = Backoff(self.patience_s)
         while True:
             try:
@@ -224,7 +224,7 @@ class Runner:
 
 
 async def end(run: Run, failed: Failed | None, error: AgenticRagError | Stopped) -> None:
-    """Record why a job ends: with what it is about, then in its own row."""
+    """Record the error with the job's subject, then in the job's row."""
     if failed is not None:
         await failed(run, error)
     stopped = isinstance(error, Stopped)

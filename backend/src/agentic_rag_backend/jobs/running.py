@@ -1,7 +1,7 @@
-"""A note beside the database of what runs in this process right now, for the next one to read if this one is killed.
+"""A file next to the database that lists the running workflows of this process, for recovery after a kill.
 
-It is written at every begin and end of a workflow, so it is a file rather than a table: a line appended costs microseconds
-and outlives the process, which is all it is for. What a power loss takes of it was nobody's fault.
+It is written at every start and end of a workflow. It is a file, not a table: an appended line costs microseconds and outlives
+the process. A power loss may lose lines, but no workflow causes a power loss.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class RunningNote:
     """Lines of JSON: ``{"kills": {id: n}}`` first, then ``["+", id]`` and ``["-", id]``.
 
     Args:
-        path: None where the note would tell nobody anything; nothing is written then.
+        path: None if no note is needed. Then nothing is written.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -35,14 +35,14 @@ class RunningNote:
 
     @property
     def kills(self) -> Mapping[str, int]:
-        """At how many kills each workflow was present."""
+        """Number of kills that each workflow was present at."""
         return self._kills
 
     def left(self) -> frozenset[str]:
-        """Read the note that an earlier process left: return what was running at its end; `kills` tells the rest."""
+        """Read the note of an earlier process, and return the workflows that ran at its end. Also sets `kills`."""
         running: set[str] = set()
         for line in self._lines():
-            with contextlib.suppress(ValueError, TypeError, AttributeError, LookupError):  # the last line may be half a line
+            with contextlib.suppress(ValueError, TypeError, AttributeError, LookupError):  # the last line may be incomplete
                 said = json.loads(line)
                 if isinstance(said, dict):
                     self._kills = {str(workflow): int(kills) for workflow, kills in said["kills"].items()}
@@ -53,23 +53,23 @@ class RunningNote:
         return frozenset(running)
 
     def begin(self, kills: Mapping[str, int]) -> None:
-        """Start a new note, of a process in which nothing runs yet."""
+        """Start the note of a new process, in which no workflow runs yet."""
         self._kills = dict(kills)
         self._running.clear()
         self._rewrite()
 
     def began(self, workflow: str) -> None:
-        """Note that a workflow is running."""
+        """Record that a workflow is running."""
         self._running.add(workflow)
         self._append("+", workflow)
 
     def ended(self, workflow: str) -> None:
-        """Note that it is not running any more."""
+        """Record that a workflow has stopped."""
         self._running.discard(workflow)
         self._append("-", workflow)
 
     def close(self) -> None:
-        """Close the file; what it says stays."""
+        """Close the file and keep its content."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -104,7 +104,7 @@ class RunningNote:
 
     @contextlib.contextmanager
     def _as_warning(self) -> Iterator[None]:
-        """Carry on without a note: with it a crash is only easier to explain."""
+        """Log an error of the file and continue: the note only helps to explain a crash."""
         try:
             yield
         except OSError as error:

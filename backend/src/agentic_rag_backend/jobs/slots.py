@@ -1,4 +1,4 @@
-"""How many workflows run at once in this process: of a tenant, of a queue, and beside one that may kill the process."""
+"""Concurrency limits of workflows in this process: per tenant, per queue, and for workflows that may kill the process."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
 
 
 class _Place:
-    """One place of a semaphore, which is given back at the end only where it is held then."""
+    """One place of a semaphore. At the end it is given back if it is still held."""
 
     def __init__(self, places: asyncio.Semaphore) -> None:
         self._places = places
         self._held = False
 
     async def take(self) -> None:
-        """Wait for the place; cancelled meanwhile, it is not held."""
+        """Wait for the place. If cancelled meanwhile, the place is not held."""
         await self._places.acquire()
         self._held = True
 
@@ -46,7 +46,7 @@ _PLACES: ContextVar[tuple[_Place, ...]] = ContextVar("places", default=())
 
 @contextlib.asynccontextmanager
 async def aside() -> AsyncIterator[None]:
-    """Leave the places of the workflow that asks to others while it waits for them; nothing is left by what holds a turn.
+    """Lend the caller's places to other workflows while it waits for them. A workflow that holds a turn keeps its places.
 
     A workflow that is cancelled meanwhile ends without its places.
     """
@@ -69,17 +69,17 @@ async def _take(places: tuple[_Place, ...]) -> None:
 
 
 def caution_here() -> Caution:
-    """Return how carefully the workflow that asks is run: one that may kill the process must not do others' work, too."""
+    """Return the isolation of the calling workflow. A workflow that may kill the process must not do the work of others."""
     return _CAUTION.get()
 
 
 class Slots:
-    """Hands out places in the order in which they were asked for; suspects may be overtaken.
+    """Grants places in order of request. Suspects may be overtaken.
 
     Args:
-        prepared: places of each tenant on the queue ``prepare``; on ``commit`` there is one, which is a turn.
+        prepared: places of each tenant on the queue ``prepare``; ``commit`` has one, which is a turn.
         of_process: places of each queue, over all tenants.
-        turns: of this process.
+        turns: turns of this process.
     """
 
     def __init__(self, prepared: int, of_process: int, turns: Turns) -> None:
@@ -95,7 +95,7 @@ class Slots:
     @contextlib.asynccontextmanager
     async def taken(self, queue: QueueName, tenant: TenantId, caution: Caution) -> AsyncIterator[None]:
         """Hold a place for the length of the context."""
-        # A suspect waits for its turn without a place, so that it keeps nobody else out meanwhile.
+        # A suspect waits without a place, so that it blocks no other workflow meanwhile.
         async with contextlib.AsyncExitStack() as held:
             if caution is not Caution.NONE:
                 await held.enter_async_context(self._suspect)
@@ -109,7 +109,7 @@ class Slots:
             await self._admitted(caution)
             self._running += 1
             noted = _CAUTION.set(caution)
-            # One that runs alone stays where it is: what it would wait for could not begin. So does a commit, in its turn.
+            # An isolated workflow keeps its places: no workflow that it waits for could start. So does a commit in its turn.
             lent = _PLACES.set(() if queue is QueueName.COMMIT or caution is Caution.ALONE else places)
             try:
                 yield
@@ -127,12 +127,12 @@ class Slots:
         return found
 
     async def _admitted(self, caution: Caution) -> None:
-        """Wait until nothing runs, or until nothing runs or waits that must be alone."""
+        """Wait until no workflow runs (if it must run alone), or until no isolated workflow runs or waits."""
         if caution is not Caution.ALONE:
             while self._kept_free:
                 await self._changed.wait()
             return
-        self._kept_free += 1  # from now on nothing begins
+        self._kept_free += 1  # no new workflow starts from now on
         try:
             while self._running:
                 await self._changed.wait()

@@ -33,8 +33,11 @@ RETRY_S = 1.0
 
 
 class Turn(StrEnum):
-    """``commit``: a tenant's commits, deletes and repairs; ``rebuild``: rebuilds of its communities; ``raptor``: builds of
-    its tree."""
+    """Kinds of turns.
+
+    ``commit``: a tenant's commits, deletes and repairs. ``rebuild``: rebuilds of its communities. ``raptor``: builds of its
+    tree.
+    """
 
     COMMIT = "commit"
     REBUILD = "rebuild"

@@ -21,13 +21,13 @@ SILENT_AFTER_S = 30.0
 BEATS = 6
 """How often a worker beats, and looks at the others, in the time after which it is taken for dead."""
 UNKNOWN_AFTER_S = 600.0
-"""For so long no worker must know a workflow's name before it is failed: longer than a roll-out has none of a release."""
+"""Seconds without a worker that knows a workflow's name before it fails. A roll-out must be shorter."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Silence:
-    """Measures for how long each worker has not beaten, as far as this process was there to hear it."""
+    """Measures the time since each worker's last heartbeat, counted from the first observation by this process."""
 
     def __init__(self, *, silent_after_s: float, longest_look_s: float) -> None:
         self._silent_after_s = silent_after_s
@@ -36,7 +36,7 @@ class Silence:
         self._last: float | None = None
 
     def silent(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
-        """Return those who have been silent too long at ``now_s``, seconds of a clock that only grows."""
+        """Return the workers that have been silent too long at ``now_s``, a monotonic time in seconds."""
         passed = 0.0 if self._last is None else min(now_s - self._last, self._longest_look_s)
         self._last = now_s
         heard: dict[str, tuple[int, float]] = {}
@@ -52,14 +52,14 @@ class Silence:
 
 
 class Unknown:
-    """Measures for how long no worker has known a workflow's name."""
+    """Measures how long no worker has known a workflow's name."""
 
     def __init__(self, *, failed_after_s: float) -> None:
         self._failed_after_s = failed_after_s
         self._since: dict[str, float] = {}
 
     def for_ever(self, claimed: Iterable[Claimed], known: Collection[str], now_s: float) -> list[Claimed]:
-        """Return those of the workflows whose names have not been ``known`` to anybody for too long."""
+        """Return the workflows whose names no worker has ``known`` for too long."""
         strangers = [workflow for workflow in claimed if workflow.name not in known]
         self._since = {workflow.name: self._since.get(workflow.name, now_s) for workflow in strangers}
         return [workflow for workflow in strangers if now_s - self._since[workflow.name] >= self._failed_after_s]
@@ -67,7 +67,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What one look at the workers and their claims calls for."""
+    """Actions that follow from one check of the workers and their claims."""
 
     handed_back: list[Claimed]
     killers: list[Claimed]
@@ -75,11 +75,11 @@ class Verdict:
 
 
 class Watch:
-    """One worker's eye on the others.
+    """Monitors the other workers of the database.
 
     Args:
         own: names of the workflows that this process knows.
-        silent_after_s: seconds without a beat after which a worker is taken for dead.
+        silent_after_s: seconds without a heartbeat after which a worker counts as dead.
     """
 
     def __init__(self, directory: WorkerDirectory, own: Collection[str], *, silent_after_s: float) -> None:
@@ -95,9 +95,9 @@ class Watch:
                 _log.warning("silent_worker_removed", worker=worker.executor_id)
 
     async def judge(self, claimed: Iterable[Claimed], executor_id: str, now_s: float) -> Verdict:
-        """Say what becomes of ``claimed``, which was read before this is called.
+        """Decide about ``claimed``, which must be read before this call.
 
-        A worker joins before its first claim: whoever is not among the workers now and has a claim is gone.
+        A worker joins before its first claim. A claimant that is not among the workers is therefore dead.
         """
         workers = {worker.executor_id: worker for worker in await self._directory.workers()}
         kills = await self._directory.kills()

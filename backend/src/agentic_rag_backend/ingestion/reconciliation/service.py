@@ -97,8 +97,7 @@ class Reconciler:
         return await self._tenants.run(repair=repair, confirmed=confirmed)
 
     async def sweep(self) -> int:
-        """Remove originals that no document names, for every tenant, and return their number. Killed processes leave such
-        originals.
+        """Remove every tenant's originals that no document names, left by killed processes, and return their number.
 
         A tenant with more orphans than killed processes can leave is skipped (`removals`).
         """

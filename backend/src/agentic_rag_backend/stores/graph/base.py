@@ -59,8 +59,7 @@ class KnowledgeStore(Protocol):
         """Add one version's entities, relationships, mentions and supports, all or nothing."""
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
-        """Remove supports and mentions of versions > ``above`` and ≤ ``up_to_version``, then entities and relationships
-        without any.
+        """Remove supports and mentions of versions > ``above`` and ≤ ``up_to_version``, and items that have none left.
 
         The result lists the removed entities and relationships, so that other stores can remove derived data.
         """
@@ -87,8 +86,7 @@ class KnowledgeStore(Protocol):
         """Stream every mention in batches. ``document_ids`` limits the stream to these documents."""
 
     def all_names(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Naming]]:
-        """Stream every name with the version that uses it, in batches. ``document_ids`` limits the stream to these
-        documents.
+        """Stream every name with the version that uses it, in batches, optionally of some documents.
 
         The entity's current name and type are read at the time of the batch.
         """
@@ -100,8 +98,7 @@ class KnowledgeStore(Protocol):
         """
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
-        """Stream every relationship with its supports, in batches. ``document_ids`` limits the stream to what these
-        support."""
+        """Stream every relationship with its supports, in batches. With ``document_ids``, those these support."""
 
     def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
         """Stream every version that was written, or that has knowledge, in batches ordered by document and version.
@@ -110,11 +107,10 @@ class KnowledgeStore(Protocol):
         """
 
     async def revision(self, tenant: TenantId) -> str:
-        """Return the revision of the tenant's knowledge. `write_document` and `delete_document` set a new, unique value
-        each time.
+        """Return the revision of the tenant's knowledge. Each write and deletion replaces it by a unique value.
 
-        They set it in their transaction. Two equal values mean that no knowledge was written in between. Empty if there is
-        none.
+        `write_document` and `delete_document` set it in their transaction. Two equal values mean that no knowledge was written
+        in between. Empty if the tenant has no knowledge.
         """
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
@@ -133,7 +129,7 @@ class CommunityStore(Protocol):
     async def communities(
         self, tenant: TenantId, generation: int, *, level: int | None = None, ids: Sequence[str] | None = None
     ) -> list[Community]:
-        """Return a generation's communities, ordered by level, falling size, id; members included."""
+        """Return a generation's communities, members included, ordered by level, descending size, id."""
 
     async def generations(self, tenant: TenantId) -> list[int]:
         """Return the generations that have communities, ascending."""
@@ -160,8 +156,7 @@ class GraphStore(KnowledgeStore, CommunityStore, Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphQuestion:
-    """A search in a tenant's graph. ``vector`` is the embedding of ``text``; ``limit`` applies to entities and to facts
-    separately.
+    """A search in a tenant's graph. ``vector`` is the embedding of ``text``. ``limit`` applies to entities and facts each.
 
     Facts that do not hold at ``moment`` (None: now) are left out. ``filter`` applies to the passages that support a result.
     """

@@ -1,4 +1,4 @@
-"""Neo4j over Bolt: one driver, transactions that repeat what is worth repeating, and errors of ours."""
+"""Neo4j over Bolt: one driver, transactions with retries after transient errors, and translated errors."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _SCHEMES = ("bolt", "bolt+s", "bolt+ssc", "neo4j", "neo4j+s", "neo4j+ssc")
 _INVALID = ("Neo.ClientError.Statement.ArgumentError", "Neo.ClientError.Statement.TypeError")
 _SCHEMA_TIMEOUT_S = 600.0
 _MADE_MEANWHILE = "Neo.ClientError.Schema.EquivalentSchemaRuleAlreadyExists"
-"""What ``IF NOT EXISTS`` answers where another process made it between looking and making."""
+"""Error of ``IF NOT EXISTS`` if another process created the schema item between check and creation."""
 _UNKNOWN_DATABASE = "Neo.ClientError.Database.DatabaseNotFound"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neo4jAddress:
-    """Where a Neo4j is and how it is spoken to. The URI's scheme decides on TLS: ``neo4j+s``, ``bolt+s`` and ``+ssc``.
+    """Address and credentials of a Neo4j server. The URI's scheme selects TLS: ``neo4j+s``, ``bolt+s`` and ``+ssc``.
 
-    ``timeout_s`` bounds a read whole: waiting for a connection, making one, the answer, and other tries after transient
-    errors. A write may wait for other writers of its tenant, ``write_timeout_s`` in all.
+    ``timeout_s`` limits a whole read: waiting for a connection, connecting, the answer, and retries after transient errors. A
+    write may wait for other writers of its tenant, for ``write_timeout_s`` in total.
     """
 
     uri: str
@@ -51,15 +51,15 @@ class Neo4jAddress:
     timeout_s: float = 10.0
     write_timeout_s: float = 120.0
     ca_file: Path | None = None
-    """Certificates that the server's is checked against; None: the system's. The scheme is then one with ``+s``."""
+    """CA certificates for the server's certificate; None: the system's. It requires a scheme with ``+s``."""
 
 
 class Unreachable(StoreUnavailable):
-    """There is no server to talk to, as opposed to one that does not answer in time."""
+    """No server can be reached, as opposed to a server that does not answer in time."""
 
 
 class Transaction:
-    """Statements of one transaction; each is one round trip."""
+    """Statements of one transaction. Each takes one round trip."""
 
     def __init__(self, transaction: AsyncManagedTransaction) -> None:
         self._transaction = transaction
@@ -85,10 +85,10 @@ class Neo4jConnections:
 
     @classmethod
     def open(cls, address: Neo4jAddress) -> Neo4jConnections:
-        """Make the pool; nothing is connected yet.
+        """Create the pool without connecting.
 
         Raises:
-            ConfigurationError: the URI cannot be read.
+            ConfigurationError: the URI cannot be parsed.
         """
         if address.uri.partition("://")[0] not in _SCHEMES:
             raise ConfigurationError(f"NEO4J_URI must begin with one of {', '.join(_SCHEMES)} and ://; it is {address.uri!r}")
@@ -103,7 +103,7 @@ class Neo4jConnections:
                 connection_timeout=address.timeout_s,
                 connection_acquisition_timeout=address.timeout_s,
                 max_transaction_retry_time=address.timeout_s,
-                # Connections that a firewall dropped while they were idle are noticed before they are used.
+                # Detects, before use, connections that a firewall dropped while they were idle.
                 liveness_check_timeout=60.0,
                 notifications_min_severity="OFF",
                 user_agent="agentic-rag-backend",
@@ -114,15 +114,16 @@ class Neo4jConnections:
 
     @property
     def database(self) -> str:
-        """The database that is spoken to."""
+        """The name of the database."""
         return self._address.database
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Return what ``work`` returns, in one transaction; it runs again after transient errors, so it must be repeatable.
+        """Return the result of ``work``, run in one transaction. It is retried after transient errors, so it must be
+        idempotent.
 
         Raises:
-            InvalidRequest: a value contradicts the schema, or is none that Neo4j can store.
-            StoreUnavailable: the server does not answer in time, or goes on failing.
+            InvalidRequest: a value contradicts the schema, or Neo4j cannot store it.
+            StoreUnavailable: the server does not answer in time, or keeps failing.
             ConfigurationError: the server refuses the credentials, or does not have the database.
         """
         limit = self._address.write_timeout_s
@@ -130,7 +131,7 @@ class Neo4jConnections:
             return await session.execute_write(_bounded(work, limit))
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Return what ``work`` returns, in one reading transaction; it runs again after transient errors.
+        """Return the result of ``work``, run in one reading transaction. It is retried after transient errors.
 
         Raises:
             StoreUnavailable: the server does not answer in time, or did not a moment ago.
@@ -139,7 +140,7 @@ class Neo4jConnections:
             return await self._read(work)
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the server answers, whatever it did a moment ago."""
+        """Raise `StoreUnavailable` unless the server answers. Recent failures are ignored."""
         with self._breaker.watching(always=True):
             await self._read(lambda transaction: transaction.run("RETURN 1", {}))
 
@@ -149,13 +150,13 @@ class Neo4jConnections:
             return await session.execute_read(_bounded(work, limit))
 
     async def define(self, statement: str) -> None:
-        """Run a statement of the schema, in a transaction of its own; again where another process is at the same."""
+        """Run a schema statement in its own transaction. Retry if another process runs the same statement."""
         async with self._session(_SCHEMA_TIMEOUT_S) as session:
             while True:
                 try:
                     await (await session.run(statement)).consume()
                 except TransientError:
-                    await asyncio.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - nothing secret depends on it
+                    await asyncio.sleep(random.uniform(0.1, 0.5))  # noqa: S311 - the delay needs no secure randomness
                 except ClientError as error:
                     if error.code != _MADE_MEANWHILE:
                         raise
@@ -173,7 +174,7 @@ class Neo4jConnections:
         if self._closed:
             raise StoreUnavailable("the graph store is closed")
         try:
-            # The server ends a transaction that takes too long; a server that hangs ends nothing.
+            # The server ends a transaction that takes too long, but a hanging server does not.
             async with (
                 asyncio.timeout(limit_s),
                 self._driver.session(database=self._address.database, fetch_size=-1) as session,
@@ -187,7 +188,7 @@ class Neo4jConnections:
             raise InvalidRequest(f"the graph store refused a value: {error}") from error
 
     def _translated(self, error: Exception) -> Exception | None:
-        """Return ours for an error of the driver, without the values in it; None for a mistake in a statement of ours."""
+        """Translate an error of the driver, without its values. None for a mistake in our own statement."""
         code = (error.code or "") if isinstance(error, Neo4jError) else ""
         if code.startswith("Neo.ClientError.Security."):
             return ConfigurationError(f"Neo4j at {self._address.uri} refuses the user {self._address.user!r} or the password")
@@ -205,9 +206,9 @@ class Neo4jConnections:
 
 
 def _trusted(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:
-    """Return the URI and what has the driver check the server's certificate against ``ca_file``.
+    """Return the URI and the driver options to check the server's certificate against ``ca_file``.
 
-    The driver takes certificates with the plain schemes only, and then asks for TLS apart.
+    The driver accepts certificates with the plain schemes only, and then needs TLS as a separate option.
     """
     scheme, _, rest = address.uri.partition("://")
     if address.ca_file is None:

@@ -1,4 +1,4 @@
-"""SQLite connections in threads of their own: one that writes, a few that read."""
+"""SQLite connections on their own threads: one writer and a few readers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _CACHE_KIB = 16_384
 
 
 class SqliteConnections:
-    """Run functions of a connection in threads: writers one after the other, readers beside them on a snapshot.
+    """Runs functions of a connection on threads: writers one after the other, readers concurrently on a snapshot.
 
-    A whole transaction is one hop to a thread, which costs less than a hop a statement, and nothing can be awaited inside it.
+    A whole transaction takes one thread switch, which costs less than one per statement, and cannot await anything.
     """
 
     def __init__(self, path: Path, *, readers: int = 2) -> None:
@@ -35,16 +35,16 @@ class SqliteConnections:
         self._closed = False
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what ``work`` returns, inside one ``BEGIN IMMEDIATE`` transaction, rolled back if it raises.
+        """Return the result of ``work``, run in one ``BEGIN IMMEDIATE`` transaction. Rolled back if it raises.
 
         Raises:
-            InvalidRequest: a row contradicts the schema, or a value is none that SQLite can store.
+            InvalidRequest: a row contradicts the schema, or SQLite cannot store a value.
             StoreUnavailable: the file cannot be used.
         """
         return await self._run(self._writer, "BEGIN IMMEDIATE", work)
 
     async def read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Return what ``work`` returns, reading one snapshot.
+        """Return the result of ``work``, run on one snapshot.
 
         Raises:
             StoreUnavailable: the file cannot be used.
@@ -60,11 +60,11 @@ class SqliteConnections:
         await self._submit(self._writer, lambda: work(self._connection()))
 
     def require_room(self) -> None:
-        """Raise `StorageFull` where the file's disk has no room left."""
+        """Raise `StorageFull` if the file's disk is full."""
         require_room(self._path, "the graph store")
 
     async def close(self) -> None:
-        """Let running work end, then close every connection; repeatable."""
+        """Let running work end, then close every connection. Idempotent."""
         self._closed = True
         await asyncio.to_thread(self._close)
 
@@ -106,13 +106,13 @@ class SqliteConnections:
         """Return this thread's connection."""
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
-            # Closed by another thread than the one that made it; never used by two at once.
+            # Another thread closes the connection than opened it, but no two threads use it at once.
             connection = sqlite3.connect(self._path, isolation_level=None, cached_statements=256, check_same_thread=False)
             with self._lock:
                 self._opened.append(connection)
             connection.execute(f"PRAGMA busy_timeout = {_BUSY_TIMEOUT_MS}")
             connection.execute("PRAGMA journal_mode = WAL")
-            # A document is shown as soon as the catalogue says so: what it rests on must be on disk by then.
+            # The catalogue may make a document visible right after this commit: its knowledge must be on disk by then.
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

@@ -54,8 +54,7 @@ _OF_TENANTS = (
     "versions",
     "documents",
 )
-"""Statements of `delete_tenant`, in order. Relationships precede nodes: deleting a node first would delete all of its edges
-in one step."""
+"""Statements of `delete_tenant`, in order. Relationships come before nodes, which would delete theirs in one step."""
 
 
 class Neo4jGraphStore:
@@ -136,8 +135,7 @@ class Neo4jGraphStore:
         await self._connections.write(work)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
-        """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``, in one transaction with a fixed number of
-        statements."""
+        """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version`` in one transaction of fixed length."""
         key = {
             "tenant": require_tenant(tenant).value,
             "document": document_id,
@@ -209,8 +207,7 @@ class Neo4jGraphStore:
         return said_by(self.all_mentions(tenant, document_ids), self.all_names(tenant, document_ids))
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
-        """Stream every relationship with all its supports, ordered by id. ``document_ids`` limits the stream to what these
-        support."""
+        """Stream every relationship with all its supports, ordered by id, optionally only those some documents support."""
         require_tenant(tenant)
         if document_ids is None:
             return self._all_relationships(tenant)

@@ -1,4 +1,4 @@
-"""What documents say in few objects, for a tenant's graph in memory: grouping costs the database less than rows cost here."""
+"""Reads mentions and names in few objects, for the in-memory graph: grouping in the database costs less than rows here."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentic_rag_backend.stores.graph.statements import load_statements
 _SQL = load_statements()
 
 _BETWEEN = "\0"
-"""Between grouped texts, none of which has it (`storable`); an array of JSON takes twice as long to be read."""
+"""Separator of grouped texts, none of which contains it (`storable`). A JSON array takes twice as long to parse."""
 _CHUNKS_PER_BATCH = 1_000
 _VERSIONS_PER_BATCH = 500
 _ENTITIES_PER_BATCH = 5_000
 
 
 async def all_said(connections: SqliteConnections, scope: str) -> AsyncIterator[Said]:
-    """Yield everything that a tenant's documents say. Each batch is a read of its own: no snapshot is held between them."""
+    """Yield all mentions and names of a tenant. Each batch is its own read: no snapshot is held between batches."""
     after: dict[str, Any] = {"tenant": scope, "document": "", "version": -1, "chunk": ""}
     while mentions := await connections.read(partial(_mentions, "said_mentions_page", after)):
         yield Said(mentions=mentions)
@@ -38,7 +38,7 @@ async def all_said(connections: SqliteConnections, scope: str) -> AsyncIterator[
 
 
 async def said_of(connections: SqliteConnections, scope: str, document_ids: Iterable[str]) -> AsyncIterator[Said]:
-    """Yield what some documents say, one after the other."""
+    """Yield the mentions and names of some documents, one document after the other."""
     for document_id in document_ids:
         of = {"tenant": scope, "document": document_id}
 
@@ -73,7 +73,7 @@ def _filed(statement: str, values: Mapping[str, Any], connection: sqlite3.Connec
 
 
 async def said_by(mentions: AsyncIterator[list[Mention]], names: AsyncIterator[list[Naming]]) -> AsyncIterator[Said]:
-    """Yield both streams in the form of `Said`: for a store whose rows do not come grouped."""
+    """Yield both streams as `Said`, for a store whose rows are not grouped."""
     async for some_mentions in mentions:
         by_chunk: dict[Support, list[Mention]] = {}
         for mention in some_mentions:

@@ -109,8 +109,7 @@ class SqliteGraphStore:
         await self._connections.write(work)
 
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
-        """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``. The cost depends only on what these
-        versions touch."""
+        """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``. The cost depends on what they touch only."""
         scope = require_tenant(tenant).value
         said = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
 
@@ -179,7 +178,7 @@ class SqliteGraphStore:
         return [rows.to_sentence(row) for row in found]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
-        """Stream every entity, ordered by id. Each batch is a read of its own: no snapshot is held between them."""
+        """Stream every entity, ordered by id. Each batch is its own read: no snapshot is held between batches."""
         return self._all_entities(require_tenant(tenant).value)
 
     def all_mentions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Mention]]:
@@ -197,7 +196,7 @@ class SqliteGraphStore:
         return self._names_of(scope, sorted(set(document_ids)))
 
     def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
-        """Stream what is said, a row of the database a chunk or version; grouping costs it less than rows cost here."""
+        """Stream mentions and names, grouped by chunk and version in the database, which costs less than many rows."""
         scope = require_tenant(tenant).value
         if document_ids is None:
             return all_said(self._connections, scope)
@@ -211,31 +210,31 @@ class SqliteGraphStore:
         return self._relationships_of_documents(scope, document_ids)
 
     def all_versions(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[HeldVersion]]:
-        """Stream the versions, ordered by document and version; what they hold is counted by the indexes alone."""
+        """Stream the versions, ordered by document and version. Only indexes are read to count their knowledge."""
         scope = require_tenant(tenant).value
         if document_ids is None:
             return self._every_version(scope)
         return self._versions_of(scope, sorted(set(document_ids)))
 
     async def revision(self, tenant: TenantId) -> str:
-        """Return a value that every write of knowledge replaces; empty where there was none."""
+        """Return a value that every write of knowledge replaces. Empty if nothing was written."""
         found = await self._rows("revision", {"tenant": require_tenant(tenant).value})
         return str(found[0][0]) if found else ""
 
     async def counts(self, tenant: TenantId) -> GraphCounts:
-        """Count what the tenant has."""
+        """Count the tenant's entities, relationships and mentions."""
         ((entities, relationships, mentions),) = await self._rows("counts", {"tenant": require_tenant(tenant).value})
         return GraphCounts(entities=entities, relationships=relationships, mentions=mentions)
 
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
-        """Return in how many chunks each entity is mentioned, over all versions; entities without mentions are absent."""
+        """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
         return dict(await self._rows("mention_counts", _among(require_tenant(tenant).value, entity_ids)))
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
-        """Replace what ``generation`` holds, in one transaction; other generations stay.
+        """Replace the communities of ``generation``, in one transaction. Other generations stay.
 
         Raises:
-            InvalidRequest: a community is of another generation, or two have one id.
+            InvalidRequest: a community belongs to another generation, or two communities have the same id.
         """
         scope = require_tenant(tenant).value
         found, members = rows.community_rows(tenant, generation, communities)

@@ -55,7 +55,7 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What is to become of a document whose content stays; None leaves a part as it is."""
+    """A change to a document that keeps its content. None leaves a field unchanged."""
 
     title: str | None = None
     metadata: Mapping[str, Any] | None = None
@@ -68,10 +68,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """What became of a submission; ``unchanged`` where it equals the latest version in everything.
+    """Outcome of a submission. ``unchanged`` if it equals the latest version in every field.
 
-    Without a job and not ``unchanged``, title or metadata alone were other ones and were updated in place: the outbox says so
-    of the vector store's copy of them. Unless there is a job, the submission's blob was not adopted.
+    If there is no job and ``unchanged`` is false, only the title or metadata differed. They were updated in place, and the
+    outbox has an entry to update their copy in the vector store. Without a job, the submission's blob was not adopted.
     """
 
     document: Document
@@ -131,10 +131,9 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Visibility:
-    """The visible versions at ``state_version``, by document id. If not ``whole``, only the latest change of each changed
-    document.
+    """The visible versions at ``state_version`` by document id: all if ``whole``, else only the changed documents.
 
-    In a list of changes, version 0 means that the document is no longer visible.
+    A changed document has its last version. Version 0 means that the document is no longer visible.
     """
 
     state_version: int
@@ -169,11 +168,10 @@ class DocumentCatalogue(Protocol):
         """
 
     async def revise(self, tenant: TenantId, document_id: str, change: Change, enqueue: Enqueue) -> Submitted:
-        """Change title and metadata in place. With other chunking options, add a version of the same original, with its
-        job.
+        """Change title and metadata in place. With other chunking, add a version of the same original, with its job.
 
-        A version in processing is superseded by a version with the new title or metadata, because its job may have read the
-        old ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
+        A version in processing is superseded by a version with the new title or metadata, because its job may have read the old
+        ones. `NotFound` if the document does not exist. `PreconditionFailed` if it has none of the expected revisions.
         `Conflict` if the chunking changes and no version of the document was ever readable.
         """
 
@@ -219,11 +217,11 @@ class DocumentCatalogue(Protocol):
         *,
         hand_on: HandOn | None = None,
     ) -> None:
-        """Record chunks of a version that is not visible yet, with vectors and extractions. Idempotent, in batches of any
-        size.
+        """Record chunks of a version that is not visible yet, with vectors and extractions. Idempotent.
 
-        A version that is visible, or older than a visible one, is not changed. ``hand_on`` marks the version as complete
-        and enqueues the job's next workflow in the same transaction. `NotFound` if the document was deleted.
+        The chunks may come in batches of any size. A version that is visible, or older than a visible one, is not changed.
+        ``hand_on`` marks the version as complete and enqueues the job's next workflow in the same transaction. `NotFound` if
+        the document was deleted.
         """
 
     async def reuse(
@@ -239,8 +237,7 @@ class DocumentCatalogue(Protocol):
         """Return the prepared chunks in chunk order. Works for the visible version and for newer versions that have ended."""
 
     async def ready(self, tenant: TenantId, document_id: str, version: int) -> Ready:
-        """Return a version with its document and prepared chunks, read in one snapshot. Raises `NotFound` as `version`
-        does."""
+        """Return a version with its document and prepared chunks, from one snapshot. Raises `NotFound` as `version` does."""
 
     async def publish(
         self,
@@ -253,22 +250,20 @@ class DocumentCatalogue(Protocol):
         ending: Ending | None = None,
         keep_original: bool = True,
     ) -> bool:
-        """Make the version visible by compare-and-set, drop the prepared chunks of older versions, and raise
-        ``state_version``.
+        """Make the version visible by compare-and-set, drop prepared chunks of older versions, raise ``state_version``.
 
-        With a ``fence``, raise `StoreUnavailable` unless the fence is the newest of its lease. With an ``ending``, the job
-        ends in the same transaction if the result is True; a job that was asked to stop does not make its version visible.
+        With a ``fence``, raise `StoreUnavailable` unless the fence is the newest of its lease. With an ``ending``, the job ends
+        in the same transaction if the result is True; a job that was asked to stop does not make its version visible.
 
-        Return False and change nothing if the document was deleted, a newer version is visible, this version has failed, or
-        its job was asked to stop. A repeated call returns True.
+        Return False and change nothing if the document was deleted, a newer version is visible, this version has failed, or its
+        job was asked to stop. A repeated call returns True.
 
         Without ``keep_original``, the version no longer names an original, and the outbox has an entry to remove the blob.
         Later versions of the same content are made from its text.
         """
 
     async def fail(self, tenant: TenantId, document_id: str, version: int, *, state: DocumentState, failure: Failure) -> None:
-        """End a version that could not be made visible, as ``failed`` or ``unreadable``. Later calls do not change the
-        ending.
+        """End a version that could not be made visible, as ``failed`` or ``unreadable``. The first ending is final.
 
         An older visible version stays visible in its own state (``ready`` or ``partial``), with the failure listed.
         """
@@ -296,44 +291,45 @@ class DocumentCatalogue(Protocol):
         """Count the rows of a document by table, tombstoned or not. All counts are 0 after its last `purge`."""
 
     async def drop_versions(self, tenant: TenantId, document_id: str, *, below: int) -> Sequence[str]:
-        """Remove versions < ``below`` that a visible version superseded. Return the blob keys that no version needs any
-        more."""
+        """Remove versions < ``below`` that a visible version superseded. Return the blob keys that are no longer needed."""
 
     async def visible_versions(self, tenant: TenantId) -> dict[str, int]:
         """Return the visible version of every visible document."""
 
     async def visibility(self, tenant: TenantId, *, since: int | None = None) -> Visibility:
-        """Return what changed after state_version ``since``, at the cost of that; everything where that is not on record.
+        """Return the changes after state_version ``since``, at a cost that depends on their number.
 
-        One snapshot: what is visible now is what was visible at ``since`` with the changes applied.
+        If these changes are no longer recorded, return every visible version. The result is one snapshot: the versions
+        visible at ``since``, with the changes applied, are the versions visible now.
         """
 
     async def standings(
         self, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
     ) -> list[Standing]:
-        """Return up to ``limit`` documents, tombstoned ones too, ordered by id, from behind ``after`` on; of ``ids`` if given."""
+        """Return up to ``limit`` documents with id > ``after``, tombstoned ones too, ordered by id; of ``ids`` if given."""
 
     async def visible_chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:
-        """Return the chunk ids, in reading order, of the visible version of each of those documents that has one."""
+        """Return the chunk ids of each document's visible version, in reading order. Documents without one are absent."""
 
     async def take_up(self, tenant: TenantId, document_id: str, enqueue: Callable[[JobKind], Enqueue]) -> Job | None:
-        """Give a document a new job, in one transaction, where it lacks the one that would finish what was begun.
+        """Give a document a new job, in one transaction, if the job to finish its processing or deletion is missing.
 
-        A delete job if it is tombstoned, an ingest job if its newest version waits to be processed; ``enqueue`` is asked
-        for what queues it. None, with nothing changed, if it has a job that has not ended, needs none or is gone.
+        A tombstoned document gets a delete job. A document whose newest version waits to be processed gets an ingest job.
+        ``enqueue`` returns the function that enqueues a job of a kind. None, with no change, if the document has an
+        unfinished job, needs none, or does not exist.
         """
 
     async def mended(self, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
-        """Raise ``state_version``: another store says other things of a document now, or of one that is gone.
+        """Raise ``state_version`` after a repair: another store changed its data of a document, which may be deleted.
 
-        With ``knowledge`` the graph does, as after `publish`, and communities that rest on it are stale.
+        With ``knowledge``, the graph changed, and communities that depend on it become stale, as after `publish`.
         """
 
     async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        """Return the chunks that belong to a visible version; others are simply absent."""
+        """Return the chunks that belong to a visible version. Other chunks are absent."""
 
     async def chunks(self, tenant: TenantId, document_id: str, *, limit: int, cursor: str | None = None) -> Page[VisibleChunk]:
-        """List a visible document's chunks in reading order; `NotFound` if there is no such document."""
+        """List a visible document's chunks in reading order. `NotFound` if the document does not exist."""
 
     async def counts(self, tenant: TenantId) -> Mapping[str, int]:
         """Count ``documents`` by state and visible ``chunks``: keys ``documents``, ``chunks``, ``documents_<state>``."""

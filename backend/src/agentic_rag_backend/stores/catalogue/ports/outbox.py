@@ -1,7 +1,7 @@
-"""The outbox port: what the catalogue has committed and another store still has to follow.
+"""The outbox port: changes that the catalogue has committed and another store still has to apply.
 
-An entry is written in the transaction of the change that calls for it, so there is never one without the other. It says what
-to look at, not what to write: who delivers it reads the catalogue again, and repeating it changes nothing.
+An entry is written in the transaction of its change, so neither exists without the other. It names what to check, not what to
+write: its handler reads the catalogue again, so that handling is idempotent.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from agentic_rag_backend.domain.tenant import TenantId
 
 
 class Topic(StrEnum):
-    """``labels``: the vectors' copy of a document's title and metadata. ``leftovers``: what graph and vectors hold of versions
-    of a document that nobody will see. ``original``: a blob that no version names any more. ``tenant``: everything that a
-    deleted tenant has."""
+    """Topics of entries.
+
+    ``labels``: copy a document's title and metadata to the vectors. ``leftovers``: remove graph and vector data of document
+    versions that will not become visible. ``original``: remove a blob that no version names. ``tenant``: remove all data of a
+    deleted tenant.
+    """
 
     LABELS = "labels"
     LEFTOVERS = "leftovers"
@@ -27,7 +30,7 @@ class Topic(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something to deliver; ``token`` is new each time that the same topic and subject are recorded."""
+    """An entry to deliver. ``token`` is new each time the same topic and subject are recorded."""
 
     topic: Topic
     subject: str
@@ -38,7 +41,7 @@ class Outbox(Protocol):
     """Entries of each tenant, oldest first."""
 
     async def add(self, tenant: TenantId, topic: Topic, subject: str) -> None:
-        """Record an entry in a transaction of its own; a tenant that does not exist has none."""
+        """Record an entry in its own transaction. A tenant that does not exist has no entries."""
 
     async def pending(self, tenant: TenantId, *, limit: int) -> list[Entry]:
         """Return the tenant's entries, oldest first."""

@@ -80,7 +80,7 @@ class Opening:
     state_version: int
     flags: Mapping[str, Any] = field(default_factory=dict)
     generation: int = 0
-    """The current generation of communities, 0 for none."""
+    """The current generation of communities. 0 means none."""
     stale: bool = False
     built_at: datetime | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
@@ -101,8 +101,7 @@ class TransferCatalogue(Protocol):
         """Return a document with its visible version. None if it has no visible version or is deleted."""
 
     async def revector(self, tenant: TenantId, document_id: str, version: int, prepared: Sequence[PreparedChunk]) -> None:
-        """Replace the vectors, recipes and failures of chunks of a visible version. Chunks that no longer exist are not
-        recreated."""
+        """Replace the vectors, recipes and failures of chunks of a visible version. Removed chunks are not recreated."""
 
     async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
         """Return every recorded community summary, of every prompt and model, in the order in which they were written."""
@@ -132,5 +131,4 @@ class TransferCatalogue(Protocol):
         """
 
     async def abandon(self, tenant: TenantId) -> None:
-        """Remove all staged documents, and make the tenant active and empty. A tenant that was already opened is not
-        changed."""
+        """Remove all staged documents, and make the tenant active and empty. An opened tenant is not changed."""
