@@ -16,19 +16,19 @@ from dataclasses import dataclass
 from agentic_rag_backend.errors import AgenticRagError
 
 PAUSE_S = 3.0
-"""Seconds for which no call is let through; then one is."""
+"""Seconds for which all calls are refused. Then one call is allowed."""
 TOO_LATE = 3
 """Answers in a row that did not come in time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outages:
-    """Which errors say that a server is away.
+    """Errors that show that a server is unavailable.
 
     Args:
-        counted: errors that are counted; calls that are not made raise this class too.
-        unreachable: errors of ``counted`` that open the circuit at once.
-        answered: errors of ``counted`` that a server which is there gives, such as a rate limit.
+        counted: errors that are counted. A refused call raises this class, too.
+        unreachable: errors of ``counted`` that open the circuit immediately.
+        answered: errors of ``counted`` that an available server returns, such as a rate limit.
     """
 
     counted: type[AgenticRagError]

@@ -1,4 +1,4 @@
-"""Who owns the data and who is asking."""
+"""Tenants, their keys, and the caller of a request."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Scope(StrEnum):
 
 
 class TenantState(StrEnum):
-    """Of a tenant that is ``importing`` only the operator sees anything, and nobody changes it but the import."""
+    """State of a tenant. Only the operator sees an ``importing`` tenant, and only its import changes it."""
 
     ACTIVE = "active"
     IMPORTING = "importing"
@@ -90,7 +90,7 @@ class ApiKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who is asking: the tenant, what the credential allows, and the tenant's flags and version, read in one statement."""
+    """The caller: the tenant, the credential's scopes, and the tenant's flags and version, read in one statement."""
 
     tenant: Tenant
     scopes: frozenset[Scope]

@@ -1,4 +1,4 @@
-"""What language models were given to read and wrote."""
+"""Token usage of language models."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens a language model was asked to read and wrote; zeros where no model was called.
+    """Input and output tokens of a language model; zeros if no model was called.
 
-    ``calls`` counts every request that was sent, repeated attempts included; ``failed_calls`` those of them that brought
-    nothing: an error, no answer in time, or a reply that is not what was asked for.
+    ``calls`` counts every request sent, retries included. ``failed_calls`` counts requests with an error, a timeout, or a reply
+    that does not match the request.
     """
 
     prompt_tokens: int = 0

@@ -1,4 +1,4 @@
-"""What is computed for a chunk at a price: its vector and what it says. One bad chunk costs only itself."""
+"""Expensive results of a chunk: its vector and its extracted knowledge. A chunk that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 
 _PROBE = "text"
-"""Refused by an embedder that refuses everything only."""
+"""A text that only an embedder which refuses everything refuses."""
 
 _log = structlog.get_logger(__name__)
 Embedded = NDArray[np.float32] | ModelInputRefused
@@ -41,7 +41,7 @@ class Computation:
     extractor: Extractor
 
     def recipe(self, title: str, chunk: Chunk) -> str:
-        """Return a SHA-256 (hex) of all that a chunk's results are made from and with: equal recipes, equal results."""
+        """Return the SHA-256 (hex) of all inputs and models of a chunk's results. Equal recipes give equal results."""
         return recipe_of(self.embedder.fingerprint, self.extractor.version, title, chunk)
 
     async def compute(self, title: str, chunks: Sequence[Chunk], recipes: Sequence[str]) -> list[PreparedChunk]:
@@ -52,7 +52,7 @@ class Computation:
         """
         embedding = asyncio.ensure_future(self._embed([passage_text(title, chunk) for chunk in chunks]))
         try:
-            await asyncio.sleep(0)  # the embedder's threads begin before the extractor takes the loop
+            await asyncio.sleep(0)  # the embedder's threads start before the extractor occupies the loop
             extractions = await self._extract(title, chunks)
             vectors = await embedding
         finally:
@@ -63,7 +63,7 @@ class Computation:
         ]
 
     async def embed(self, passages: Sequence[str]) -> list[Embedded]:
-        """Return the vector of each passage, or why the embedder refuses that one.
+        """Return the vector of each passage, or the embedder's reason for refusing it.
 
         Raises:
             ModelUnavailable: the embedder does not answer, or refuses everything.
@@ -78,7 +78,7 @@ class Computation:
             return await self._embed_halves(passages, refused)
 
     async def _embed_halves(self, passages: Sequence[str], refused: ModelInputRefused) -> list[Embedded]:
-        """Embed what was ``refused`` together in halves, until the refused passages are alone."""
+        """Embed a ``refused`` group in halves, recursively, until each refused passage is isolated."""
         if len(passages) == 1:
             return [refused]
         found: list[Embedded] = []
@@ -91,7 +91,7 @@ class Computation:
         return found
 
     async def _extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
-        """Return what the chunks say; where that fails, chunk by chunk, so that the failure is one chunk's."""
+        """Return the extractions of the chunks. After an error, extract each chunk separately, so that only one fails."""
         try:
             return await self.extractor.extract(title, chunks)
         except (ModelInputRefused, ModelReplyInvalid) as error:
@@ -99,8 +99,8 @@ class Computation:
         except (StoreUnavailable, ModelUnavailable, UnreadableDocument):
             raise
         except Exception as error:  # noqa: BLE001
-            # A chunk's share of the job step's boundary: at the step's own, a fault of a rule in one sentence would end the
-            # whole document. It is logged, and listed with the document.
+            # The error boundary of one chunk. At the boundary of the step, a fault in one sentence would end the whole
+            # document. The error is logged, and listed with the document.
             problem = error
         if len(chunks) > 1:
             return [extraction for chunk in chunks for extraction in await self._extract(title, [chunk])]
@@ -114,7 +114,7 @@ class Computation:
 
 
 def recipe_of(embedder: str, extractor: str, title: str, chunk: Chunk) -> str:
-    """Return the recipe of a chunk whose results an embedder and an extractor of those names made."""
+    """Return the recipe of a chunk for an embedder and an extractor of these names."""
     made_from = (chunk.id, chunk.content_hash, title, *chunk.headings, passage_text(title, chunk))
     return hashlib.sha256("\x1f".join((embedder, extractor, *made_from)).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Deleting a document: hidden at once by its tombstone, then removed from every store, with a receipt of what went."""
+"""Deletion of a document: a tombstone hides it, then every store removes its data, and a receipt lists the counts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.vector.base import Collection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion:
-    """The work of ``delete_v1``. It names versions up to the tombstoned one, so a re-upload is out of its reach."""
+    """The work of ``delete_v1``. It removes versions up to the tombstoned one, so a new upload is never affected."""
 
     documents: DocumentCatalogue
     blobs: BlobStore
@@ -28,11 +28,11 @@ class Deletion:
     communities: CommunityMemory
 
     async def run(self, run: Run) -> None:
-        """Remove vectors, knowledge, originals and rows, look whether anything is left, and finish with the receipt."""
+        """Remove vectors, knowledge, originals and rows, check that no data is left, and finish with the receipt."""
         tenant, document_id, last = run.tenant, run.document_id, run.version
         run.stage = "inventory"
         await confirm_turn()
-        # Counted before anything goes: what a process removed that is killed then belongs on the receipt, too.
+        # Counted before any removal: the receipt then also includes the removals of a process that was killed.
         removed = await run.jobs.remember(tenant, run.job.id, "removed", await self._inventory(run))
         run.stage = "vectors"
         await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
@@ -46,7 +46,7 @@ class Deletion:
         await confirm_turn()
         await self.communities.forget(tenant, document_id)
         await self.nodes.vectors.flush()
-        # Originals go before the rows that name them: in the other order an interruption would leave them for ever.
+        # Originals are removed before the rows that name them. Otherwise an interruption would leave them for ever.
         run.stage = "originals"
         keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
         for key in keys:

@@ -10,9 +10,9 @@ from agentic_rag_backend.stores.vector.base import VectorStore
 
 
 async def mirror(documents: DocumentCatalogue, vectors: VectorStore, tenant: TenantId, document_id: str) -> None:
-    """Copy title and metadata to the vectors, until what was copied is what the catalogue has.
+    """Copy title and metadata to the vectors until the copy equals the catalogue.
 
-    Two writers may copy in another order than they wrote: whoever is last then reads what both have made.
+    Two writers may copy in another order than they wrote. The last one then reads the result of both.
     """
     copied: Document | None = None
     while True:

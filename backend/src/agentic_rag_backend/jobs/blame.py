@@ -1,7 +1,7 @@
-"""What is running right now, kept where it outlives the process: in a file beside the database, or in the database.
+"""Record of running workflows that survives a kill: in a file next to the database, or in the database.
 
-The file costs microseconds and serves where one process owns the database; where several work on it, each of them must be
-able to read what a killed one was running, whatever machine that was.
+The file costs microseconds and is used if one process owns the database. If several processes share it, each must be able to
+read what a killed process was running, on any machine.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 
 
 class Blame(Protocol):
-    """Told when a workflow begins and ends in this process."""
+    """Records the start and the end of workflows in this process."""
 
     async def kills(self, workflow_id: str) -> int:
-        """Return at how many kills a workflow was present."""
+        """Return the number of kills that a workflow was present at."""
 
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running, before it does anything."""
 
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
-        """Record that it is not running any more; ``finished`` where it is not to be run again."""
+        """Record that a workflow has stopped. ``finished`` if it will not run again."""
 
 
 class NotedBlame:
-    """Kept in the note of the one process there is."""
+    """Record in the note of a sole process."""
 
     def __init__(self, note: RunningNote) -> None:
         self._note = note
 
     async def kills(self, workflow_id: str) -> int:
-        """Return at how many kills a workflow was present."""
+        """Return the number of kills that a workflow was present at."""
         return self._note.kills.get(workflow_id, 0)
 
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
@@ -43,19 +43,19 @@ class NotedBlame:
         self._note.began(workflow_id)
 
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
-        """Record that it is not running any more."""
+        """Record that a workflow has stopped."""
         self._note.ended(workflow_id)
 
 
 class SharedBlame:
-    """Kept among the workers."""
+    """Record in the workers' directory."""
 
     def __init__(self, directory: WorkerDirectory, executor_id: str) -> None:
         self._directory = directory
         self._executor_id = executor_id
 
     async def kills(self, workflow_id: str) -> int:
-        """Return at how many kills a workflow was present."""
+        """Return the number of kills that a workflow was present at."""
         return (await self._directory.kills()).get(workflow_id, 0)
 
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
@@ -63,6 +63,6 @@ class SharedBlame:
         await self._directory.began(tenant, workflow_id, self._executor_id)
 
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
-        """Record that it is not running any more; without the database it seems to run until this worker leaves."""
+        """Record that a workflow has stopped. If the database fails, it counts as running until this worker leaves."""
         with contextlib.suppress(StoreUnavailable):
             await self._directory.ended(tenant, workflow_id, self._executor_id, finished=finished)

@@ -24,7 +24,9 @@ IDLE_S = 5.0
 PLENTY = 16
 """Number of claimed jobs from which on the queues are polled less often: the claimed jobs last longer than the pause."""
 SELDOM = 2
-"""Factor of the pause between polls. Polling takes 5 % of an ingestion's CPU time at this pace (4.5 of 90 s). At five times the
+"""Factor of the pause between polls.
+
+Polling takes 5 % of an ingestion's CPU time at this pace (4.5 of 90 s). At five times the
 pause, a small tenant's document during a large upload took 1.3 s instead of .9, because it waits for two polls."""
 
 

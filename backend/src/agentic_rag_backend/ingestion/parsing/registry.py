@@ -1,4 +1,4 @@
-"""Which parser reads which file."""
+"""Selection of the parser for a file."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _HEADINGS: Mapping[str, Callable[[str], Iterable[Heading]]] = {MARKDOWN: heading
 SUFFIXES: Mapping[str, str] = {".txt": TEXT, ".text": TEXT, ".md": MARKDOWN, ".markdown": MARKDOWN}
 _ALIASES = {"text/x-markdown": MARKDOWN}
 _UNSPECIFIC = frozenset({"", "application/octet-stream", "binary/octet-stream", TEXT})
-"""What clients send for a file they know nothing about: the name's suffix decides."""
+"""Media types that clients send for unknown files. The suffix of the name decides."""
 
 _LINE_AS_TITLE_CHARACTERS = 80
 
 
 def media_type_of(media_type: str | None, file_name: str | None) -> str:
-    """Return the media type to parse by, from what the caller declared and the file is named; text for neither.
+    """Return the media type to parse by, from the declared type and the file name; text if both are missing.
 
     Raises:
-        UnsupportedMediaType: no parser reads it; the message names what is read.
+        UnsupportedMediaType: no parser reads it; the message lists the supported types.
     """
     declared = (media_type or "").partition(";")[0].strip().lower()
     declared = _ALIASES.get(declared, declared)

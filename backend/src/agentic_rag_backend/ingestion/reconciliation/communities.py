@@ -1,4 +1,4 @@
-"""Generations of communities: only the current one is to be there, and whole."""
+"""Reconciliation of community generations: only the current generation may exist, and it must be complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with what the stores hold of one document, decided purely from what was read of it."""
+"""Pure comparison of one document's data in the stores with its state in the catalogue."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentic_rag_backend.stores.vector.base import StoredPoint
 from agentic_rag_backend.stores.vector.tags import tags_of
 
 Differences = dict[Kind, list[str]]
-"""Ids by kind: of chunks for their vectors, of the document (with ``@version`` for knowledge) for the rest."""
+"""Ids by kind. Vector kinds have chunk ids. Other kinds have the document id (with ``@version`` for knowledge)."""
 
 
 def shown_version(standing: Standing) -> int:
@@ -22,7 +22,7 @@ def shown_version(standing: Standing) -> int:
 
 
 def lacks_a_job(standing: Standing) -> Kind | None:
-    """Tell what a document waits for in vain."""
+    """Return the kind of difference if the document lacks the job to finish its work, else None."""
     if standing.in_flight:
         return None
     if standing.deleted:
@@ -32,10 +32,10 @@ def lacks_a_job(standing: Standing) -> Kind | None:
 
 @dataclass(slots=True)
 class DocumentComparison:
-    """Takes what the stores hold of a document piece by piece and keeps what is wrong with it.
+    """Collects a document's data from the stores piece by piece, and records the differences.
 
     Args:
-        expected: the chunks of the version that readers see, none where they see none.
+        expected: the chunks of the visible version; empty without one.
     """
 
     standing: Standing
@@ -53,7 +53,7 @@ class DocumentComparison:
         self._wanted = frozenset(self.expected)
 
     def add_points(self, points: Iterable[StoredPoint]) -> None:
-        """Take points of the document."""
+        """Add points of the document."""
         shown = shown_version(self.standing)
         for point in points:
             if point.id not in self._wanted:
@@ -66,7 +66,7 @@ class DocumentComparison:
                 self._note(Kind.CHUNK_VECTOR_METADATA, point.id)
 
     def add_version(self, held: HeldVersion) -> None:
-        """Take a version that the graph knows."""
+        """Add a version that the graph holds."""
         shown = shown_version(self.standing)
         if held.version != shown:
             self._note(Kind.KNOWLEDGE_ORPHANED, f"{held.document_id}@{held.version}")
@@ -76,7 +76,7 @@ class DocumentComparison:
             self._note(Kind.KNOWLEDGE_DAMAGED, f"{held.document_id}@{held.version}")
 
     def differences(self, *, original_missing: bool) -> Differences:
-        """Return what is wrong, once everything was taken."""
+        """Return the differences. Call this after everything was added."""
         found = {kind: list(ids) for kind, ids in self._wrong.items()}
         missing = [id for id in self.expected if id not in self._seen]
         if missing:

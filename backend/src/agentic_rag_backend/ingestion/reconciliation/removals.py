@@ -1,4 +1,4 @@
-"""How much a comparison removes without a person's word."""
+"""Limits of removals without a person's confirmation."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import structlog
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 
 FEW = 10
-"""Things of one kind that are always removed."""
+"""Number of items of one kind up to which a removal needs no confirmation."""
 SHARE = 0.1
-"""Share of what a tenant holds of a kind, above which a person confirms."""
+"""Share of a tenant's items of one kind above which a removal needs confirmation."""
 MANY = 1_000
-"""Things of one kind above which a person confirms, whatever their share."""
+"""Number of items of one kind above which a removal needs confirmation, whatever their share."""
 
 _log = structlog.get_logger(__name__)
 
 
 def is_mass(found: int, held: int) -> bool:
-    """Tell whether removing ``found`` of ``held`` things needs a person's word.
+    """Return whether removing ``found`` of ``held`` items needs a person's confirmation.
 
-    So much does not go wrong by itself: a catalogue was restored from an old backup, or is not the one of these stores.
+    So many orphans do not arise in normal operation: a catalogue was restored from an old backup, or belongs to other stores.
     """
     return found > FEW and (found > MANY or found > SHARE * held)
 
 
 def may_remove(report: Report, kind: Kind, found: int, held: int) -> bool:
-    """Tell whether ``found`` things of a kind are removed; what is withheld is counted, and logged as a warning."""
+    """Return whether ``found`` items of a kind may be removed. Withheld items are counted and logged as a warning."""
     if not report.repair or not found:
         return False
     if report.confirmed or not is_mass(found, held):

@@ -1,4 +1,4 @@
-"""What a comparison of the stores found: counts by kind, and a few ids to look at. Its size does not grow with the corpus."""
+"""Report of a comparison of the stores: counts by kind, and a few example ids. Its size does not grow with the corpus."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import StrEnum
 from typing import Any
 
 EXAMPLES = 5
-"""Ids kept a kind."""
+"""Number of example ids per kind."""
 JOBS = 1_000
-"""Ids of queued jobs kept; later ones are in the list of jobs all the same."""
+"""Maximum number of recorded job ids. The list of jobs has all of them."""
 
 
 class Kind(StrEnum):
-    """How stores can differ; see ``docs/guide/repair.md``."""
+    """Kinds of differences between stores; see ``docs/guide/repair.md``."""
 
     JOB_LOST = "job_lost"
     DOCUMENT_STUCK = "document_stuck"
@@ -43,9 +43,9 @@ class Kind(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """Of one kind: ``found`` are those that were still there at a second look, ``skipped`` those that changed meanwhile.
+    """Counts of one kind. ``found`` differences remained at the second check; ``skipped`` ones changed meanwhile.
 
-    ``withheld`` are those of the found that are removed only when a person confirms.
+    ``withheld`` is the number of found differences that are removed only after a person confirms.
     """
 
     found: int = 0
@@ -58,9 +58,9 @@ class Tally:
 
 @dataclass(slots=True)
 class Report:
-    """What one round over a tenant's stores did. ``in_flight`` documents were left alone: their jobs see to them.
+    """Results of one round over a tenant's stores. ``in_flight`` documents were skipped: their jobs write the data.
 
-    ``confirmed``: a person asked for removals, however many there are.
+    ``confirmed``: a person confirmed removals of any number.
     """
 
     repair: bool
@@ -71,29 +71,29 @@ class Report:
     jobs: list[str] = field(default_factory=list)
 
     def found(self, kind: Kind, ids: Sequence[str]) -> None:
-        """Count differences that stood at a second look."""
+        """Count differences that remained at the second check."""
         if ids:
             tally = self._tally(kind)
             tally.found += len(ids)
             tally.examples += ids[: EXAMPLES - len(tally.examples)]
 
     def mended(self, kind: Kind, count: int) -> None:
-        """Count those of the found that are no more."""
+        """Count repaired differences."""
         if count:
             self._tally(kind).mended += count
 
     def unmendable(self, kind: Kind, count: int) -> None:
-        """Count those of the found that cannot be mended from what there is."""
+        """Count found differences that cannot be repaired from the available data."""
         if count:
             self._tally(kind).unmendable += count
 
     def skipped(self, kind: Kind, count: int) -> None:
-        """Count what looked like a difference and was something in flight."""
+        """Count suspected differences that were caused by work in flight."""
         if count:
             self._tally(kind).skipped += count
 
     def withheld(self, kind: Kind, count: int) -> None:
-        """Count those of the found that wait for a person's word."""
+        """Count found differences that wait for a person's confirmation."""
         if count:
             self._tally(kind).withheld += count
 
@@ -101,18 +101,18 @@ class Report:
         return self.tallies.setdefault(kind, Tally())
 
     def queued(self, job_id: str) -> None:
-        """Note a job that was queued to mend something."""
+        """Record a job that was enqueued for a repair."""
         if len(self.jobs) < JOBS:
             self.jobs.append(job_id)
 
     @property
     def differences(self) -> int:
-        """How many differences were found."""
+        """Number of differences found."""
         return sum(tally.found for tally in self.tallies.values())
 
     @property
     def left(self) -> int:
-        """How many of them are still there."""
+        """Number of differences that remain."""
         return sum(tally.found - tally.mended for tally in self.tallies.values())
 
     def as_result(self) -> dict[str, Any]:

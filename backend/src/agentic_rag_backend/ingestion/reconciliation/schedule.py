@@ -1,4 +1,4 @@
-"""When tenants are compared without being asked: once an interval, at a moment of their own, whatever restarts there were."""
+"""Schedule of automatic comparisons: once per interval and tenant, at different times, unaffected by restarts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.stores.catalogue.base import TenantDirectory
 
 JITTER = 0.1
-"""Share of the interval by which tenants are apart."""
+"""Maximum share of the interval that is added per tenant, to spread the comparisons."""
 _LOOKS = 24
-"""Looks at the tenants in one interval."""
+"""Number of checks for due tenants in one interval."""
 _LONGEST_PAUSE_S = 3600.0
 _SHORTEST_PAUSE_S = 1.0
 _PAGE = 200

@@ -1,4 +1,4 @@
-"""What stores hold of documents that the catalogue does not have, and facts whose vectors and graph disagree."""
+"""Removes store data of documents that the catalogue does not have, and repairs points of facts that differ from the graph."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class StrangersRound:
-    """Goes through vectors and graph for documents that nobody knows.
+    """Searches vectors and graph for documents that the catalogue does not know.
 
-    A document's row is there before anything is written of it and goes when all of it has gone, and ids are never used
-    again. So what the catalogue does not know is no document's, whatever is in flight.
+    A document's row is written before its other data and removed after it, and ids are never reused. So data of a document that
+    the catalogue does not know is orphaned, whatever is in flight.
     """
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for: documents first, since many are removed only when a person confirms."""
+        """Compare, and repair if requested. Documents come first, because mass removals need a person's confirmation."""
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("strangers", 0, 0)
         known: frozenset[str] = frozenset()
@@ -92,7 +92,7 @@ class StrangersRound:
             ]
             self.round.report.found(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
             if mending and held:
-                # From below version 0 on: nothing says that what is nobody's has a number of ours.
+                # The range starts below version 0: orphaned data may have a version number that we never assign.
                 least = min(0, *(each.version for each in held)) - 1
                 await self.round.stores.nodes.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)
                 self.round.report.mended(Kind.KNOWLEDGE_ORPHANED, len(held))
@@ -101,12 +101,12 @@ class StrangersRound:
 
 @dataclass(frozen=True, slots=True)
 class FactsRound:
-    """Holds the points of facts against the graph's relationships."""
+    """Compares the points of facts with the graph's relationships."""
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for."""
+        """Compare, and repair if requested."""
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("facts", 0, 0)
         async for relationships in stores.graph.all_relationships(tenant):
@@ -145,7 +145,7 @@ class FactsRound:
         return sorted(await self._without_point(ids))
 
     async def _in_flight(self, relationship: Relationship) -> bool:
-        """Tell whether nothing supports it but documents whose jobs see to its point."""
+        """Return whether only documents with running jobs support it. Their jobs write its point."""
         ids = sorted({support.document_id for support in relationship.supports})
         documents = self.round.stores.catalogue.documents
         standings = await documents.standings(self.round.tenant, ids=ids[:_PAGE], limit=_PAGE)

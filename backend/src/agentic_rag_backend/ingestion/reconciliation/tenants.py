@@ -1,4 +1,4 @@
-"""What stores hold of tenants that are no more, and tenants whose deletion was interrupted."""
+"""Reconciliation of tenants: data of tenants that no longer exist, and interrupted deletions of tenants."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantsRound:
-    """Holds the tenants that stores know against the directory.
+    """Compares the tenants in stores with the tenant directory.
 
-    A tenant's row is there before anything of it is stored, and its id is never used again. So what stores hold of a tenant
-    whose removal is on record is nobody's, such as the late writes of a job whose tenant was removed while it ran. A tenant
-    that is neither there nor on record is more likely one that the catalogue lost: it goes only when a person confirms.
+    A tenant's row is written before any of its data, and its id is never reused. Data of a tenant whose removal is recorded is
+    therefore orphaned, such as late writes of a job whose tenant was removed meanwhile. A tenant that is neither present nor
+    recorded as removed was more likely lost by the catalogue: its data is removed only if a person confirms.
 
     Args:
-        erase: removes what every store but the catalogue holds of a tenant.
-        delete: deletes a tenant altogether; repeatable.
+        erase: removes a tenant's data from every store but the catalogue.
+        delete: deletes a tenant completely; idempotent.
     """
 
     stores: Stores
@@ -36,7 +36,7 @@ class TenantsRound:
     delete: Removal
 
     async def run(self, *, repair: bool, confirmed: bool = False) -> Report:
-        """Compare, and mend where that is asked for; with ``confirmed``, remove whatever the catalogue does not have."""
+        """Compare, and repair if requested. With ``confirmed``, remove all data of tenants that the catalogue does not have."""
         report = Report(repair, confirmed)
         known: set[TenantId] = set()
         for store in (self.stores.vectors, self.stores.graph, self.stores.blobs):
@@ -48,7 +48,7 @@ class TenantsRound:
     async def _orphaned(self, held: Iterable[TenantId], report: Report) -> None:
         directory = self.stores.catalogue.tenants
         asked = sorted(held)
-        # Removed first: a tenant whose removal ends in between is on record, or still known.
+        # Removed tenants are read first: a removal that ends in between is then recorded, or its tenant is still known.
         removed = await directory.removed(asked)
         orphans = sorted(set(asked) - await directory.known(asked))
         report.found(Kind.TENANT_ORPHANED, [tenant.value for tenant in orphans])
@@ -80,6 +80,6 @@ class TenantsRound:
         report.found(Kind.TENANT_DELETING, [tenant.value])
         if not report.repair:
             return
-        with contextlib.suppress(NotFound):  # then the request that had begun it has finished it
+        with contextlib.suppress(NotFound):  # then the request that started it has finished it
             await self.delete(tenant)
         report.mended(Kind.TENANT_DELETING, 1)

@@ -1,8 +1,7 @@
-"""PostgreSQL connections that wait for nothing longer than they may, whatever became of server or network.
+"""PostgreSQL connections with a time limit on every wait, also if the server or the network fails.
 
-Nothing else bounds that: the server's own limits are of no use when it does not answer, and a connection whose packets are
-lost without a word looks busy for a quarter of an hour. So each wait has an end here, and a connection that was given up is
-closed: what its answer would have been is not known.
+No other layer limits these waits. The server's own limits do not help if it does not answer, and a connection that loses its
+packets seems busy for a quarter of an hour. A connection whose wait ended by its limit is closed: its answer is unknown.
 """
 
 from __future__ import annotations
@@ -20,23 +19,23 @@ from psycopg.abc import PQGen
 from sqlalchemy import URL, Engine, create_engine, event
 
 IDLE_IN_TRANSACTION_S = 60.0
-"""After which the server ends a transaction of a client that has gone without a word: it may hold locks."""
+"""Seconds after which the server ends an idle transaction of a lost client: the transaction may hold locks."""
 _LOOK_S = 0.1
 _SHORTEST_CONNECT_S = 2
-"""The least that the driver knows."""
+"""The minimum that the driver supports."""
 _PINGS = 4
-"""A connection that was kept gets this share of a read's time to show that it is alive."""
+"""Divisor of a read's time limit: the time that a pooled connection has to answer a ping."""
 _LISTENER_CONNECT_S = 10
 _KEEPALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a database server is waited for.
+    """Time limits of waits for a database server.
 
     Args:
-        read_s: seconds of a read whole: for a thread, for a connection, for every answer.
-        write_s: seconds of a writing transaction, which may wait for others that write.
+        read_s: seconds of a whole read: the wait for a thread, for a connection, and for every answer.
+        write_s: seconds of a writing transaction, which may wait for other writers.
     """
 
     read_s: float = 10.0
@@ -48,7 +47,7 @@ _END: ContextVar[float] = ContextVar("end", default=math.inf)
 
 @contextmanager
 def until(end: float) -> Iterator[None]:
-    """Give up what this thread waits for at ``end``, by `time.monotonic`."""
+    """Set ``end``, by `time.monotonic`, as the limit of this thread's waits."""
     token = _END.set(end)
     try:
         yield
@@ -57,12 +56,12 @@ def until(end: float) -> Iterator[None]:
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """A connection that waits no longer than `until` says; where that says nothing, ``longest_s`` for each answer."""
+    """A connection that waits no longer than `until` allows. Without `until`, ``longest_s`` limits each answer."""
 
     longest_s = math.inf
 
     def wait(self, gen: PQGen[Any], interval: float = _LOOK_S, timeout: float | None = None) -> Any:
-        """Do what the driver does, in time.
+        """Wait like the driver, within the time limit.
 
         Raises:
             psycopg.errors.ConnectionTimeout: it took too long; the connection is closed.
@@ -89,12 +88,12 @@ def _ended(gen: PQGen[Any], end: float) -> PQGen[Any]:
 
 
 def postgres_engine(url: URL, *, connections: int, patience: Patience) -> Engine:
-    """Return an engine with that many ``connections`` kept, and as many more, each asked before it is used again."""
+    """Return an engine that keeps ``connections`` connections, and opens as many more. Each is pinged before reuse."""
     engine = create_engine(url, pool_size=connections, max_overflow=connections, pool_pre_ping=True, pool_timeout=patience.read_s)
     ping = engine.dialect.do_ping
 
     def asked(dbapi_connection: Any) -> bool:
-        # One that died in silence must leave time for another one.
+        # The ping of a dead connection must leave time for another connection.
         with until(min(_END.get(), time.monotonic() + patience.read_s / _PINGS)):
             return ping(dbapi_connection)
 
@@ -117,9 +116,9 @@ def postgres_engine(url: URL, *, connections: int, patience: Patience) -> Engine
 
 
 async def open_listener(engine: Engine) -> psycopg.AsyncConnection[Any]:
-    """Open a connection of its own to ``engine``'s database, to wait on the running loop for notifications.
+    """Open a separate connection to ``engine``'s database, to wait on the running loop for notifications.
 
-    It may be silent for hours: keepalives notice within a minute that it is dead.
+    It may be idle for hours. Keepalives detect a dead connection within a minute.
 
     Raises:
         psycopg.Error: the server does not answer, or refuses.
@@ -130,9 +129,9 @@ async def open_listener(engine: Engine) -> psycopg.AsyncConnection[Any]:
 
 
 def _limit(connection: BoundedConnection, patience: Patience) -> None:
-    """Have the server end what nobody waits for any more.
+    """Make the server end statements that no client waits for any more.
 
-    By a statement: poolers refuse to be told at the start of a connection.
+    The limits are set by a statement, because poolers refuse them as startup parameters.
     """
     limits = {"idle_in_transaction_session_timeout": IDLE_IN_TRANSACTION_S, "statement_timeout": patience.write_s}
     for name, seconds in limits.items():

@@ -1,4 +1,4 @@
-"""What was computed for chunks: staged with them, kept as a record, and copied to other versions instead of paid again."""
+"""Results computed for chunks: staged with them, recorded, and copied to other versions instead of computed again."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ _KNOWN = (
     .where(
         chunks.c.tenant_id == bindparam("tenant"),
         chunks.c.document_id == bindparam("document"),
-        chunks.c.chunk_id.in_(_IDS),  # which the index knows; the pairs are looked at afterwards
+        chunks.c.chunk_id.in_(_IDS),  # uses the index; the pairs are checked afterwards
         tuple_(chunks.c.chunk_id, prepared_chunks.c.recipe).in_(_RECIPES),
     )
 )
@@ -112,7 +112,7 @@ def _copy(dialect: str) -> Executable:
         )
     )
     names = [*(column.name for column in (*place, *result)), "reused"]
-    # Several versions may hold the same result: the first one found is taken.
+    # Several versions may hold the same result. The first one found is used.
     statement = postgresql.insert(prepared_chunks) if dialect == "postgresql" else sqlite.insert(prepared_chunks)
     return statement.from_select(names, found).on_conflict_do_nothing()
 

@@ -1,4 +1,4 @@
-"""Handing in a document: a new one, a new version, other metadata, or nothing new."""
+"""Submission of a document: a new document, a new version, new metadata, or no change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNFINISHED_STATES = (DocumentState.PENDING.value, DocumentState.PROCESSING.value
 FAILED_STATES = (DocumentState.FAILED.value, DocumentState.UNREADABLE.value, DocumentState.CANCELLED.value)
 
 FACE = ("title", "content_hash", "media_type", "size_bytes", "metadata", "failures")
-"""What a document shows of the version that is visible, or was submitted last while none is."""
+"""Columns that a document copies from its visible version or, without one, from the newest submitted version."""
 VERSION_COLUMNS = tuple(column for column in versions.c if column.name != "text")
 
 _INSERT_DOCUMENT = insert(documents)
@@ -69,13 +69,13 @@ def submit(connection: Connection, tenant: TenantId, submission: Submission, enq
     if latest["submitted_title"] == submission.title and latest["submitted_metadata"] == plain(submission.metadata):
         return Submitted(document_from(held), None, unchanged=True)
     if latest["state"] in UNFINISHED_STATES:
-        # Its job may be merging the old metadata at this moment; a version of its own is free of that race.
+        # Its job may be merging the old metadata right now. A separate version avoids this race.
         return _supersede(connection, tenant, held, submission, enqueue)
     return _update_metadata(connection, tenant, held, latest, submission)
 
 
 def present(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``metadata`` as a document shows it: null is how a caller removes what the file itself says."""
+    """Return ``metadata`` as shown with a document. A caller uses null to remove a value that the file itself sets."""
     return {name: value for name, value in metadata.items() if value is not None}
 
 
@@ -90,7 +90,7 @@ def _same_work(latest: RowMapping, submission: Submission) -> bool:
 def _create(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
     document_id = submission.document_id
     if connection.execute(_BY_ID, {"tenant": tenant.value, "document": document_id}).first() is not None:
-        document_id = str(uuid.uuid4())  # a tombstoned document has it until its purge
+        document_id = str(uuid.uuid4())  # a tombstoned document keeps it until its purge
     now = utc_now()
     job = new_job(connection, tenant, JobKind.INGEST, document_id=document_id, version=1)
     row: dict[str, Any] = {
@@ -142,7 +142,7 @@ def _supersede(connection: Connection, tenant: TenantId, held: RowMapping, submi
     _insert_version(connection, tenant, held["id"], version, submission)
     job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=version)
     changed: dict[str, Any] = {"latest_version": version, "state": PENDING, "job_id": job.id, "updated_at": utc_now()}
-    if held["current_version"] == 0:  # nothing is visible, so the newest submission is the document's face
+    if held["current_version"] == 0:  # without a visible version, the document shows the newest submission
         changed |= {name: getattr(submission, name) for name in FACE if name not in ("metadata", "failures")}
         changed |= {"metadata": present(plain(submission.metadata)), "failures": []}
     change_document(connection, tenant, held["id"], changed)
@@ -154,7 +154,7 @@ def _update_metadata(
     connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, submission: Submission
 ) -> Submitted:
     submitted = plain(submission.metadata)
-    # What the caller had set goes, what parsing found (front matter) stays, what the caller sets now wins.
+    # The caller's old values are removed, parsed values (front matter) stay, the caller's new values win.
     parsed = {name: value for name, value in latest["metadata"].items() if name not in latest["submitted_metadata"]}
     merged = present({**parsed, **submitted})
     title = submission.title if submission.title != latest["submitted_title"] else latest["title"]
@@ -182,7 +182,7 @@ def change_document(connection: Connection, tenant: TenantId, document_id: str, 
 
 @cache
 def _change(names: tuple[str, ...]) -> Update:
-    # Kept, because making a statement costs more than running it; there is one for each set of columns used above.
+    # Cached, because building a statement costs more than running it. There is one per set of columns.
     return (
         update(documents)
         .where(documents.c.tenant_id == bindparam("tenant"), documents.c.id == bindparam("document"))
@@ -191,7 +191,7 @@ def _change(names: tuple[str, ...]) -> Update:
 
 
 def resubmit(connection: Connection, tenant: TenantId, held: RowMapping, version: int, job_id: str) -> int:
-    """Make a version of the same input as the visible ``version``, for a job that is tried again; return its number."""
+    """Add a version with the input of the visible ``version``, for a retried job. Return its number."""
     source = read_version(connection, tenant, held["id"], version)
     if source is None:  # pragma: no cover - the visible version's row cannot be gone
         raise LookupError(f"version {version} of document {held['id']} has no row")
@@ -201,7 +201,7 @@ def resubmit(connection: Connection, tenant: TenantId, held: RowMapping, version
 def next_version(
     connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any] | RowMapping, job_id: str
 ) -> int:
-    """Make a version of what was submitted as ``source``, for a job; return its number."""
+    """Add a version with the submitted values of ``source``, for a job. Return its number."""
     number: int = held["latest_version"] + 1
     row = {
         **source,
@@ -212,14 +212,14 @@ def next_version(
         "failures": [],
         "created_at": utc_now(),
     }
-    if not source["blob_key"]:  # the original was not kept: what it said stands in the source's text and metadata
+    if not source["blob_key"]:  # the original was not kept: the source's text and metadata replace it
         row["text"] = connection.execute(
             _TEXT, {"tenant": tenant.value, "document": held["id"], "version": source["version"]}
         ).scalar_one()
         row["metadata"] = {**source["metadata"], **source["submitted_metadata"]}
     connection.execute(_INSERT_VERSION, row)
     changed = {"latest_version": number, "state": PENDING, "job_id": job_id, "updated_at": utc_now()}
-    if held["current_version"] == 0:  # nothing is visible, so the newest submission is the document's face
+    if held["current_version"] == 0:  # without a visible version, the document shows the newest submission
         changed |= {name: row[name] for name in FACE} | {"metadata": present(row["metadata"])}
     change_document(connection, tenant, held["id"], changed)
     return number

@@ -1,4 +1,4 @@
-"""The port of requests that are carried out once: what was answered under a key that the caller chose.
+"""The port of idempotent requests: stores the response to a request under a key that the caller chose.
 
 `testing.idempotency` checks the contract on every adapter.
 """
@@ -16,11 +16,11 @@ from agentic_rag_backend.domain.tenant import TenantId
 KEPT = timedelta(hours=24)
 """How long an answer is kept."""
 MAX_KEPT = 10_000
-"""Answers kept for each owner; beyond, the oldest go before their time."""
+"""Maximum number of stored responses per owner. Beyond it, the oldest are removed early."""
 
 
 class Operator(Enum):
-    """Who owns what no tenant does."""
+    """Owner of requests that belong to no tenant."""
 
     OPERATOR = "operator"
 
@@ -30,7 +30,7 @@ Owner = TenantId | Operator
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response as it was given."""
+    """A stored response."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -39,19 +39,19 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to carry a request out; it ends by `complete`, by `release`, or when its lease does."""
+    """The right to carry a request out. It ends by `complete`, by `release`, or when its lease expires."""
 
     token: str
 
 
 class IdempotencyKeys(Protocol):
-    """``digest`` stands for a caller's key on one route, ``fingerprint`` for all else that the request says."""
+    """``digest`` identifies a caller's key on one route, ``fingerprint`` the rest of the request."""
 
     async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
-        """Claim a request, or return how it was answered; of several at once one gets the claim.
+        """Claim a request, or return its stored response. Of several concurrent requests, one gets the claim.
 
         Args:
-            lease_s: after so many seconds without an end the process is taken for dead and the key for free.
+            lease_s: seconds without an end after which the process counts as dead and the key is free.
 
         Raises:
             IdempotencyKeyReused: the key belongs to a request with another fingerprint.
@@ -65,10 +65,10 @@ class IdempotencyKeys(Protocol):
         """Free the key: nothing was carried out. Nothing happens if the claim was lost."""
 
     async def release_all(self) -> int:
-        """Free every key whose request is being carried out, of everybody; return how many that were.
+        """Free every key of a request in progress, for all owners. Return their number.
 
-        For a process that has the catalogue to itself, before it serves: a killed one carries nothing out.
+        Call it before a process serves that has the catalogue to itself: requests in progress belong to a killed process.
         """
 
     async def sweep(self) -> int:
-        """Remove what is over, of everybody; return how many keys that were."""
+        """Remove expired keys of all owners, and return their number."""

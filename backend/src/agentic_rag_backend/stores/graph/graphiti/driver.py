@@ -1,4 +1,4 @@
-"""What Graphiti reaches the graph through: nothing without a tenant, and within one only our own statements."""
+"""Graphiti's access to the graph: always limited to one tenant, and only with our own statements."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class GraphReader:
         return {row["uuid"]: to_episode(row, self.tenant) for row in await self.rows("graphiti_episodes", uuids=list(uuids))}
 
     async def rows(self, statement: str, **values: Any) -> list[Record]:
-        """Return what a statement of ours finds in the tenant: its one record holds the rows, as maps.
+        """Return the rows of one of our own statements in the tenant. Its single record holds the rows as maps.
 
         Raises:
             StoreUnavailable: Neo4j does not answer.
@@ -65,9 +65,9 @@ class GraphReader:
 
 
 class TenantReads(GraphOperationsInterface):
-    """Graphiti's reads by uuid, answered within the tenant. What is not here ends in the driver, which refuses it.
+    """Graphiti's reads by uuid, limited to the tenant. All other operations reach the driver, which refuses them.
 
-    That goes for every deletion: what a document says leaves the graph with the document, through our own store.
+    Deletions are among these: knowledge is removed with its document, through our own store.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
@@ -78,15 +78,15 @@ class TenantReads(GraphOperationsInterface):
         """Return an entity.
 
         Raises:
-            NodeNotFoundError: the tenant has none of that uuid, whoever else may have.
+            NodeNotFoundError: the tenant has no entity with this uuid. Other tenants do not matter.
         """
         return _only(await self.reader.nodes([uuid]), NodeNotFoundError(uuid))
 
     async def node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str], group_id: str | None = None) -> list[EntityNode]:
-        """Return the entities that the tenant has.
+        """Return the tenant's entities among ``uuids``.
 
         Raises:
-            InvalidScope: another group is asked for.
+            InvalidScope: another group is requested.
         """
         if group_id is not None:
             require_group(self.reader.tenant, [group_id])
@@ -112,8 +112,9 @@ class TenantReads(GraphOperationsInterface):
 class TenantDriver(GraphDriver):
     """The driver of the process's one Graphiti, on the connections of our own store.
 
-    Graphiti's statements find by uuid whatever the group is, and take no group for all of them: none is run. The driver
-    that Graphiti holds has no tenant and answers nothing; ``within`` returns the one for a tenant's searches and reads.
+    Graphiti's statements find by uuid regardless of the group, and an absent group means all groups. So none of them is run.
+    The driver that Graphiti holds has no tenant and answers nothing. ``within`` returns a driver for one tenant's searches and
+    reads.
     """
 
     provider = GraphProvider.NEO4J
@@ -123,7 +124,7 @@ class TenantDriver(GraphDriver):
         self._database = connections.database
 
     def within(self, reader: GraphReader, interface: SearchInterface) -> TenantDriver:
-        """Return this driver for one tenant: searches are answered by ``interface``, reads by uuid by ``reader``."""
+        """Return a copy for one tenant: ``interface`` answers searches, ``reader`` answers reads by uuid."""
         scoped = copy.copy(self)
         scoped.search_interface = interface
         scoped.graph_operations_interface = TenantReads(reader=reader)
@@ -144,20 +145,20 @@ class TenantDriver(GraphDriver):
         raise InvalidScope("Graphiti gets no session of its own: its statements are bound to no tenant")
 
     async def close(self) -> None:
-        """Leave the connections open: they are the store's."""
+        """Do nothing: the store owns the connections."""
 
     async def delete_all_indexes(self) -> None:
-        """Leave the schema alone."""
+        """Do nothing: the schema stays."""
 
     async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
-        """Leave the schema alone: it is made by our migrations, constraints before indexes."""
+        """Do nothing: our migrations create the schema, constraints before indexes."""
 
 
 def require_group(tenant: TenantId, group_ids: Sequence[str] | None) -> None:
-    """See that exactly the tenant is asked for: Graphiti takes None for every tenant, and hands [] on as None.
+    """Check that the request names exactly the tenant. Graphiti takes None for every tenant, and turns [] into None.
 
     Raises:
-        InvalidScope: no group, or any other.
+        InvalidScope: no group, or any other group.
     """
     if group_ids is None or list(group_ids) != [tenant.value]:
         raise InvalidScope(f"a search of Graphiti's must name its tenant's group and no other; got {group_ids!r}")
