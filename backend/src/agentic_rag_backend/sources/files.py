@@ -20,7 +20,7 @@ TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to hand in. ``key`` names its document in all versions, or begins the keys of its rows."""
+    """A file to submit. ``key`` names its document in all versions, or begins the keys of its rows."""
 
     path: Path
     key: str

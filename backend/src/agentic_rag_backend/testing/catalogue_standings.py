@@ -63,7 +63,7 @@ async def documents_tell_where_they_stand(catalogue: Catalogue) -> None:
 
 
 async def standings_come_by_id(catalogue: Catalogue) -> None:
-    """In pages that leave none out, tombstoned ones included."""
+    """Pages cover every document, tombstoned ones included."""
     owner = await tenant(catalogue)
     ids = sorted([(await ingest(catalogue, owner, f"report-{number}")).id for number in range(7)])
     await catalogue.documents.tombstone(owner, ids[3], nothing)

@@ -444,7 +444,7 @@ async def a_write_is_whole_or_not_at_all(store: GraphStore) -> None:
 
 
 async def a_revision_is_of_one_state_of_knowledge(store: GraphStore) -> None:
-    """It is another one after every document written or removed, and the same for as long as none is."""
+    """The revision changes with every document written or removed, and only then."""
     seen = [await store.revision(A)]
     _equal(seen, [""])
     changes: tuple[Callable[[], Awaitable[object]], ...] = (

@@ -1,4 +1,4 @@
-"""What a scripted model does, read from its name: the pure half of `testing.model_server`.
+"""Behaviour of a scripted model, read from its name: the pure half of `testing.model_server`.
 
 A name is parts joined by ``+``; unknown parts are ignored, so that ``gpt-4o-mini`` is a model that echoes.
 
@@ -8,33 +8,33 @@ part                         effect
 ``echo`` (default)           repeats the last user message
 ``cite``                     sentences copied from the numbered passages, the ones nearest to the question, with ``[n]``
 ``cite-wrong``               a copied sentence under ``[99]``, and an invented one under ``[1]``
-``refuse``                   the sentence that says the documents do not answer
+``refuse``                   the refusal sentence
 ``empty``                    a reply without text
 ``recorded``                 only recorded replies; a prompt without one is a 404 that names the prompt's hash
-``recorded-musique``         what a model once extracted from the passages of the evaluation set of that name, found in the
+``recorded-musique``         a model's recorded extractions from the passages of the evaluation set of that name, found in the
                              prompt by their words; a prompt without any is a 404, too
 ``broken-json``              half of a JSON object
-``wrong-schema``             a JSON object that holds to no schema
+``wrong-schema``             a JSON object that matches no schema
 ``json-object-only``         400 for ``response_format: json_schema``, as servers that lack it answer
 ``no-usage``                 no token counts
 ``latency-500ms``            waits before it answers (``ms`` or ``s``)
 ``slow-stream-50ms``         waits between the pieces of a stream
-``length-200``               a reply of so many words: what it would say, repeated or cut
+``length-200``               a reply of that many words: its text, repeated or cut
 ``status-500``               that status, any from 400 to 599
 ``rate-limited-1s``          429 with ``Retry-After: 1``
 ``drop``                     closes the connection without an answer
 ``cut-stream``               closes the connection in the middle of a stream
 ``short-stream``             ends a stream in the middle as if it were whole, but for its finish reason
 ``poison-zebra``             400 for a request with that word (letters and digits) in a prompt or in a text to embed
-``hashed``                   embeddings that come of a text's hash, in place of its words: fast, and near to nothing else
-``dimensions-384``           length of embeddings, where a request names none (64)
+``hashed``                   embeddings from a text's hash instead of its words: fast, and similar to no other text
+``dimensions-384``           length of embeddings, if a request names none (64)
 ============================ ==========================================================================================
 
 A request's ``max_tokens`` cuts the reply, with ``finish_reason: length``. Embeddings heed latency, statuses, limits,
 ``drop``, ``broken-json``, ``wrong-schema`` (half of the vectors) and ``empty``.
 
 A fault may end: ``status-500x2`` fails twice, then the model answers (also ``rate-limited-1sx2``, ``dropx1``,
-``broken-jsonx1`` …). Where a JSON schema is asked for, ``echo`` and ``cite`` answer with an object that holds to it.
+``broken-jsonx1`` …). If a request has a JSON schema, ``echo`` and ``cite`` answer with an object that matches it.
 """
 
 from __future__ import annotations

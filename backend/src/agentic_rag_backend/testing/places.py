@@ -23,7 +23,7 @@ async def the_first_that_is_claimed_stays(catalogue: SqlCatalogue) -> None:
 
 
 async def a_place_that_moved_is_the_same(catalogue: SqlCatalogue) -> None:
-    """It is described as it was last seen."""
+    """A moved place keeps its id; its description is the latest one."""
     moved = Place(FIRST.id, "b:/elsewhere")
     await catalogue.places.claim("vectors", FIRST)
     equal(await catalogue.places.claim("vectors", moved), moved, "the place, moved")

@@ -1,16 +1,16 @@
-"""The archive's form: a tar file (ustar, plain files only) under gzip, written and read from its beginning to its end.
+"""The archive format: a tar file (ustar, plain files only) under gzip, written and read from beginning to end.
 
 ::
 
-    manifest.json                     what it is; first, so that it can be refused before anything else is read
+    manifest.json                     the description; first, so that a reader can refuse the archive early
     entities.jsonl                    the graph's entities: id, name, type
-    documents/00000001/record.jsonl   a document, its chunks with what was computed for them, what it says
-    documents/00000001/original       the bytes that were handed in
+    documents/00000001/record.jsonl   a document, its chunks with their computed results, its knowledge
+    documents/00000001/original       the uploaded bytes
     communities.jsonl, summaries.jsonl
     end.json                          counts; an archive without it was cut off
 
-Nothing in it is ever used as a path: members are recognised by their names, in this order, and never extracted. The
-headers are read here, because `tarfile` would follow extensions of any declared size.
+No name in it is ever used as a path: members are recognised by their names, in this order, and never extracted. This
+module reads the headers itself, because `tarfile` would follow extensions of any declared size.
 """
 
 from __future__ import annotations

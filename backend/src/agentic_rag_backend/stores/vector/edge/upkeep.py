@@ -92,7 +92,7 @@ class IndexUpkeep:
         self._watching: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look by itself from now on."""
+        """Start checking in the background."""
         if self._options.min_points == 0:
             return
         for shard in self._shards.values():
