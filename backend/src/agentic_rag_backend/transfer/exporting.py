@@ -1,7 +1,7 @@
 """Writes a tenant's archive: a consistent snapshot at one ``state_version``.
 
 The tenant may change during the export. The exporter spools its reads in a folder, one file a document, and reads changed parts
-again until a check finds no change. After a few checks, the tenant's commits in this process wait for the next check.
+again until a check finds no change. After two checks, the tenant's commits in this process wait until the snapshot is complete.
 """
 
 from __future__ import annotations
