@@ -1,4 +1,4 @@
-"""How a tenant is served: one description for the API and the CLI."""
+"""Status of the services for a tenant: one description for the API and the CLI."""
 
 from __future__ import annotations
 

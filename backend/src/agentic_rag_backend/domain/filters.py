@@ -1,7 +1,7 @@
-"""The filter grammar as values; one meaning, which every store adapter translates and `matches` defines.
+"""The filter grammar as values. `matches` defines its meaning, and every store adapter translates it.
 
-An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``; ``exists`` and ``missing`` ask
-for it. ``default`` on a comparison stands in for an absent field; ``confidence`` has the default 1.0.
+An absent field makes any comparison false (also ``ne`` and ``nin``), except ``missing``. ``exists`` and ``missing`` test for
+absence. ``default`` on a comparison replaces an absent field; ``confidence`` has the default 1.0.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exi
 BEGUN_BY = "begun_by"
 OVER_AFTER = "over_after"
 TIME_OPERATORS = (BEGUN_BY, OVER_AFTER)
-"""Operators of `valid_at`, which no request can name: the field's period has begun by, or is over after, a timestamp."""
+"""Operators of `valid_at`. Requests cannot use them. The period has begun by, or is over after, a timestamp."""
 VALID_FROM = "valid_from"
 VALID_TO = "valid_to"
 DOCUMENT_FIELDS = ("document_id", "key", "title")
 """Fields that are not metadata; every other field name is a metadata key."""
 RESERVED_FIELDS = frozenset({"tenant_id", "group_id", "visible", "version", "generation", "kind"})
-"""Fields that no request can filter on."""
+"""Fields that requests cannot filter on."""
 
 
 def filterable(metadata: Mapping[str, Any], *, document_id: str | None, key: str | None, title: str | None) -> dict[str, Any]:
-    """Return the fields that a filter compares: the metadata, and `DOCUMENT_FIELDS`, which win over metadata of the same name."""
+    """Return the fields that a filter compares: the metadata and `DOCUMENT_FIELDS`. These override metadata of the same name."""
     return {**metadata, "document_id": document_id, "key": key, "title": title}
 
 
@@ -62,10 +62,10 @@ Filter = Comparison | And | Or | Not
 
 
 def valid_at(moment: datetime) -> Filter:
-    """Return the filter of documents whose metadata says that they are valid at ``moment``, or says nothing of it.
+    """Return the filter of documents that are valid at ``moment`` by their metadata, or have no validity.
 
     Valid from the beginning of ``valid_from`` to the end of ``valid_to``: "2019" lasts until the end of 2019. A value that is
-    no time is ignored.
+    not a time is ignored.
     """
     at = moment.timestamp()
     begun = Or((Comparison(VALID_FROM, "missing"), Comparison(VALID_FROM, BEGUN_BY, at)))
@@ -114,7 +114,7 @@ def _compare(operator: str, held: Any, value: Any) -> bool:
 
 
 def matches(filter: Filter, fields: Mapping[str, Any]) -> bool:
-    """Tell whether ``fields`` (metadata with the document fields beside it) pass ``filter``: the grammar's definition."""
+    """Return whether ``fields`` (metadata and document fields) pass ``filter``. This defines the grammar."""
     if isinstance(filter, And):
         return all(matches(part, fields) for part in filter.filters)
     if isinstance(filter, Or):

@@ -1,5 +1,4 @@
-"""Turns: mutual exclusion of a tenant's workflows over all processes, by a lock in this process and a lease in the
-database.
+"""Turns: mutual exclusion of a tenant's workflows over all processes, by a local lock and a lease in the database.
 
 A process keeps a lease while more of its own workflows wait, so that a commit needs no extra statement. After `QUANTUM_S`
 it gives the lease up; if another process has requested the lease, it pauses first. A process that was paused long enough to

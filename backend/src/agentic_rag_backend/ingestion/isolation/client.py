@@ -1,4 +1,4 @@
-"""Calls in child processes: the limits hold, whatever the document does, and the process that serves goes on."""
+"""Runs calls in child processes with limits, so that no document can stop the serving process."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from agentic_rag_backend.ingestion.isolation.limits import Limits
 from agentic_rag_backend.ingestion.isolation.workers import ServerGone, Worker, WorkerServer
 
 MOST_AT_ONCE = 16
-"""Calls of one lane; a fork costs a few milliseconds, so workers are made when they are needed."""
+"""Concurrent calls of one lane. A fork takes a few milliseconds, so workers are created on demand."""
 MOST_OF_A_TENANT = 4
-"""Calls at once of one tenant's requests; its jobs have PREPARE_CONCURRENCY."""
+"""Concurrent calls of one tenant's requests. Its jobs have PREPARE_CONCURRENCY."""
 KEPT_WORKERS = 4
 KEPT_S = 60.0
 CALLS_A_WORKER = 500
 LARGE_BYTES = 1024 * 1024
-"""A worker that read so much is not kept: its memory stays as large as it became."""
+"""A worker that read a document of this size is not reused: its memory does not shrink."""
 SLOW_S = 1.0
-"""A call that takes longer goes on with lower priority."""
+"""A call that takes longer continues with lower priority."""
 _UNPACKED_IN_LOOP_BYTES = 256 * 1024
 _TRIES = 3
 
@@ -46,11 +46,11 @@ _log = structlog.get_logger(__name__)
 
 
 class WorkerFault(Exception):
-    """A call failed by an error of the code; the message ends with the traceback in the worker."""
+    """A call failed by a fault of the code. The message ends with the worker's traceback."""
 
 
 class _Died(Exception):
-    """A worker ended in the middle of a call, which is its document's fault unless another call may have caused it."""
+    """A worker ended during a call. Its document is at fault unless another call may have caused it."""
 
     def __init__(self, problem: ResourceLimit) -> None:
         super().__init__(problem.message)
@@ -74,11 +74,11 @@ class Isolation:
         self._closed = False
 
     async def call(self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None) -> Any:
-        """Return what the call returns.
+        """Return the result of the call.
 
         Args:
-            size_bytes: of the document; larger ones get more time.
-            tenant: whose request waits for it; None: a job does.
+            size_bytes: size of the document; larger ones get more time.
+            tenant: tenant of the waiting request; None: a job.
 
         Raises:
             ResourceLimit: it took too much time or memory, or its process died.
@@ -117,7 +117,7 @@ class Isolation:
             try:
                 kind, payload = await self._asked(worker, request, limits)
             except _Died as died:
-                # An earlier call may have left too little to a worker that was kept; and a server that dies takes all of them.
+                # An earlier call may have left a reused worker too little memory, and a dying server ends all workers.
                 if remaining and (used or not worker.server.alive):
                     continue
                 raise died.problem from None
@@ -143,7 +143,7 @@ class Isolation:
         except TimeoutError:
             worker.kill()
             raise limits.out_of_time() from None
-        except OSError:  # it hung up, so it has ended or is about to
+        except OSError:  # the worker disconnected: it has ended or is ending
             raise _Died(await self._cause(worker, limits)) from None
         except BaseException:
             worker.kill()

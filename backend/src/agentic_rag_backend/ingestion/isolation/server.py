@@ -65,7 +65,7 @@ class Server:
     def _command(self) -> bool:
         try:
             message, descriptors, _, _ = socket.recv_fds(self._control, COMMAND.size, 1)
-        except OSError:  # reset: the other side is gone, and left reports unread
+        except OSError:  # reset: the other side ended and left reports unread
             return False
         if len(message) < COMMAND.size:
             return False
@@ -81,7 +81,7 @@ class Server:
     def _fork(self, connection: socket.socket) -> None:
         try:
             pid = os.fork()
-        except OSError:  # no process or no memory is to be had: hanging up says so
+        except OSError:  # no process or memory available: the closed connection reports it
             pid = -1
         if pid == 0:
             worker.run(connection, self._workshop)
@@ -107,14 +107,14 @@ class Server:
 
 
 def _kill(pid: int) -> None:
-    """Kill a worker and what it may have started; it leads a group of its own as soon as it runs."""
+    """Kill a worker and its child processes. A worker leads its own process group as soon as it runs."""
     for kill in (os.killpg, os.kill):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
 
 
 def _warm(workshop: Workshop) -> None:
-    """Do each call once, so that what is loaded at its first use is loaded here and shared by every worker."""
+    """Run each call once, so that modules and data are loaded here and shared by every worker."""
     owner = ("t_" + "0" * 32, "warm", 1)
     _, chunks = read(
         workshop, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ChunkingOptions()
@@ -123,7 +123,7 @@ def _warm(workshop: Workshop) -> None:
 
 
 def _leave_terminal() -> None:
-    """Give up the controlling terminal, for this process and all that it forks: a document must not reach it."""
+    """Give up the controlling terminal of this process and its forks: a document must not access it."""
     with contextlib.suppress(OSError):  # there is none
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
         try:
@@ -139,7 +139,7 @@ def main(arguments: list[str]) -> None:
     workshop = Workshop(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
     _warm(workshop)
     gc.collect()
-    lower_process(BACKGROUND)  # from now on: the start is waited for
+    lower_process(BACKGROUND)  # from now on, because callers wait for the start
     gc.freeze()  # the collector would write to, and so copy, every page that workers share
     Server(control, workshop).run()
 

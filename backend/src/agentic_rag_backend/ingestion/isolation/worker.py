@@ -24,7 +24,7 @@ _PAGES = Path("/proc/self/statm")
 
 
 def confine() -> None:
-    """Take from this process what reading needs none of: other processes' terminals, files, core dumps."""
+    """Remove access that reading does not need: other processes' terminals, files, core dumps."""
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
         signal.signal(each, signal.SIG_DFL)
@@ -41,7 +41,7 @@ def confine() -> None:
 
 
 def serve(connection: socket.socket, workshop: Workshop) -> None:
-    """Answer calls until the other side hangs up, or memory ran out, after which nothing here is to be relied on."""
+    """Answer calls until the other side disconnects. After a lack of memory, end: the process is no longer reliable."""
     while (frame := receive(connection)) is not None:
         _, payload = frame
         name, limits, arguments = pickle.loads(payload)  # noqa: S301 - what the serving process asks
@@ -51,7 +51,7 @@ def serve(connection: socket.socket, workshop: Workshop) -> None:
         try:
             connection.sendall(HEADER.pack(kind, len(answer)))
             connection.sendall(answer)
-        except OSError:  # nobody waits for it any more
+        except OSError:  # no caller waits for it any more
             return
         if kind is Reply.OUT_OF_MEMORY:
             return
@@ -85,7 +85,7 @@ def _within(limits: Limits) -> Any:
 
 
 def _address_space_bytes() -> int:
-    """Return how much is mapped already; 0 where the system does not say, and would not keep to a limit either (macOS)."""
+    """Return the mapped bytes. 0 if the system (macOS) does not report them; it does not enforce a limit either."""
     try:
         return int(_PAGES.read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     except OSError:
@@ -101,7 +101,7 @@ def _limit(what: int, most: int, *, soft_only: bool = False) -> None:
 
 
 def receive(connection: socket.socket) -> tuple[int, bytearray] | None:
-    """Return the kind and payload of the next frame; None when the other side hung up."""
+    """Return the kind and payload of the next frame. None if the other side disconnected."""
     header = _exactly(connection, HEADER.size)
     if header is None:
         return None
@@ -125,7 +125,7 @@ def _exactly(connection: socket.socket, count: int) -> bytearray | None:
 
 
 def run(connection: socket.socket, workshop: Workshop) -> None:
-    """Be a worker in a process that was just forked; never returns."""
+    """Run a worker in a process that was just forked. Never returns."""
     code = 1
     try:
         os.setpgid(0, 0)

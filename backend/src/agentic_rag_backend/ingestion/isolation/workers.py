@@ -1,4 +1,4 @@
-"""The serving process's side of the server of workers: start it, have workers forked and killed, learn how they ended."""
+"""Client of the server of workers, in the serving process: it starts the server, forks and kills workers, and tracks ends."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _START_S = 60.0
 _FORK_S = 30.0
 _STOP_S = 5.0
 _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
-"""Of the environment: no secrets, no addresses."""
+"""Environment variables passed to workers: no secrets, no addresses."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
 _log = structlog.get_logger(__name__)
 
 
 class ServerGone(Exception):
-    """The server of workers ended by itself."""
+    """The server of workers ended unexpectedly."""
 
 
 @dataclass(slots=True, eq=False)
 class Worker:
-    """A forked process that takes calls over ``connection``; ``ended`` becomes its exit code, minus a signal's number."""
+    """A forked process that takes calls over ``connection``. ``ended`` becomes its exit code, or minus a signal's number."""
 
     pid: int
     connection: socket.socket
@@ -46,18 +46,18 @@ class Worker:
     retiring: asyncio.TimerHandle | None = None
 
     def demote(self) -> None:
-        """Let other processes go first: the call takes long."""
+        """Lower the worker's priority, because its call takes long."""
         self.demoted = True
         self.server.command(DEMOTE, self.pid)
 
     def hang_up(self) -> None:
-        """Let it end by itself, once nothing is asked of it."""
+        """Close the connection, so that an idle worker ends."""
         if self.retiring is not None:
             self.retiring.cancel()
         self.connection.close()
 
     def kill(self) -> None:
-        """End it now, with whatever it started."""
+        """Kill the worker and its child processes."""
         self.hang_up()
         if self.ended.done():
             return
@@ -69,7 +69,7 @@ class Worker:
 
 
 class WorkerServer:
-    """One running server of workers; a new one is started when it is gone."""
+    """A running server of workers. If it ends, a new one is started."""
 
     def __init__(self, process: subprocess.Popen[bytes], control: socket.socket) -> None:
         self._process = process
@@ -101,7 +101,7 @@ class WorkerServer:
                     env=_environment(),
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    process_group=0,  # Ctrl-C is for the process that serves, which ends this one; see `priority`
+                    process_group=0,  # Ctrl-C goes to the serving process, which ends this one; see `priority`
                 )
             except OSError as error:
                 ours.close()
@@ -145,12 +145,12 @@ class WorkerServer:
             raise
 
     def command(self, command: bytes, pid: int) -> None:
-        """Send a command about one worker; without a server there is nobody to obey it."""
+        """Send a command about one worker. Without a server, do nothing."""
         with contextlib.suppress(OSError):
             self._control.send(COMMAND.pack(command, pid))
 
     async def close(self) -> None:
-        """End the server, and all of its workers with it."""
+        """End the server and all of its workers."""
         self._lost()
         try:
             await asyncio.to_thread(self._process.wait, _STOP_S)
@@ -190,7 +190,7 @@ class WorkerServer:
             ended.ended.set_result(status)
 
     def _lost(self) -> None:
-        """Be done with a server that hung up, or that does not answer: what it forked ends with it."""
+        """Drop a server that disconnected or does not answer. Its workers end with it."""
         if not self.alive:
             return
         self.alive = False
@@ -216,7 +216,7 @@ def _environment() -> dict[str, str]:
 def _fail(future: asyncio.Future[Worker] | asyncio.Future[None]) -> None:
     if not future.done():
         future.set_exception(ServerGone())
-        future.exception()  # whoever waits for it still gets it; nobody has to
+        future.exception()  # a waiting caller still gets it, but none is required
 
 
 def _abandon(future: asyncio.Future[Worker]) -> None:

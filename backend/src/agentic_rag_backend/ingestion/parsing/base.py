@@ -1,4 +1,4 @@
-"""What a parser makes of a file: one text, and what is known about it."""
+"""The result of parsing a file: one text and its metadata."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ParsedDocument:
 
 
 class Parser(Protocol):
-    """Reads one kind of file. Pure and blocking: called in a worker thread."""
+    """Parses one kind of file. Pure and blocking: called in a worker thread."""
 
     def __call__(self, content: bytes, *, partial: bool = False) -> ParsedDocument:
         """Parse ``content``; ``partial``: it is only the beginning of a file, which is judged by what is there.

@@ -1,4 +1,4 @@
-"""What the log says of jobs: that one began, and how it ended. Written once the row is committed, whoever wrote it."""
+"""Log entries for the start and the end of jobs. Written once the row is committed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 
 
 def log_start(connection: Connection, tenant: TenantId, job: Job) -> None:
-    """Log that an attempt at a job begins, or goes on in another process."""
+    """Log that an attempt at a job starts, or continues in another process."""
     about = {"tenant": str(tenant), "job": job.id, "kind": job.kind.value, "attempt": job.attempt}
     if job.document_id is not None:
         about["document"] = job.document_id
@@ -49,7 +49,7 @@ def log_end(
 
 
 def counts_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a job's result, those in its parts as well; neither texts nor lists, which may be long."""
+    """Return the numbers of a job's result, nested ones included. Texts and lists are left out, because they may be long."""
     counts: dict[str, Any] = {}
     for name, value in result.items():
         if isinstance(value, Mapping):

@@ -15,11 +15,11 @@ from agentic_rag_backend.stores.catalogue.rows import upsert
 from agentic_rag_backend.stores.catalogue.tables import leases, workers
 
 _NOBODYS = ""
-"""In the place of a tenant, for what is no tenant's."""
+"""Tenant column value of leases without a tenant."""
 
 _THIS = (leases.c.tenant_id == bindparam("tenant"), leases.c.name == bindparam("lease"))
 _JOINED = select(workers.c.executor_id).where(workers.c.executor_id == bindparam("worker"))
-# A worker that takes something cannot be buried before that is done.
+# A worker that is taking a lease cannot be declared dead before it is done.
 _JOINED_LOCKED = _JOINED.with_for_update(read=True, key_share=True)
 _HELD = select(leases.c.holder, leases.c.fence, leases.c.wanted).where(*_THIS)
 _HELD_LOCKED = _HELD.with_for_update()
@@ -37,10 +37,10 @@ _NEWEST = select(leases.c.fence).where(
 
 
 def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None) -> None:
-    """Make sure, for the rest of the transaction, that a lease is held as it was when ``fence`` was given; None: no matter.
+    """Check that the lease still has ``fence``, for the rest of the transaction. None skips the check.
 
     Raises:
-        StoreUnavailable: it is not; what was to be written is another worker's to write.
+        StoreUnavailable: another worker has the lease, and writes instead.
     """
     if fence is None:
         return
@@ -49,7 +49,7 @@ def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None)
 
 
 def _is_out_of_reach(connection: Connection, tenant: str, name: str, executor_id: str) -> bool:
-    """Tell whether somebody else, who is a worker, holds a lease and knows that it is wanted."""
+    """Return whether another live worker holds a lease that is already marked as wanted."""
     row = connection.execute(_HELD, {"tenant": tenant, "lease": name}).first()
     if row is None or row.holder in (None, executor_id) or not row.wanted:
         return False
@@ -61,7 +61,7 @@ def _is_worker(connection: Connection, executor_id: str) -> bool:
 
 
 def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> Fence | None:
-    # Who waits looks again and again, which should lock nothing.
+    # Waiting processes poll this, so it must lock nothing.
     if _is_out_of_reach(connection, tenant, name, executor_id):
         return None
     if connection.execute(_JOINED_LOCKED, {"worker": executor_id}).first() is None:
@@ -72,7 +72,7 @@ def _take(connection: Connection, tenant: str, name: str, executor_id: str) -> F
         fresh = {"tenant_id": tenant, "name": name, "holder": None, "fence": 0, "wanted": False}
         upsert(connection, leases, [fresh], keys=("tenant_id", "name"))
         row = connection.execute(_HELD_LOCKED, this).one()
-    # Asked after the row was locked: whoever took it before had joined before.
+    # Checked after the row was locked: its previous holder joined before that.
     if row.holder not in (None, executor_id) and _is_worker(connection, row.holder):
         if not row.wanted:
             connection.execute(_WANT, this)

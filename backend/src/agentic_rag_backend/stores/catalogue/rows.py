@@ -1,4 +1,4 @@
-"""What several ports do with rows: locks, counters, and rows read as domain values."""
+"""Row operations shared by several ports: locks, counters, and conversion of rows to domain values."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ def batches(items: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
 
 
 def lock_tenant(connection: Connection, tenant: TenantId) -> None:
-    """Let this transaction be the tenant's only writer of states, taken first so that locks have one order.
+    """Lock the tenant, so that this transaction is its only writer. Take this lock first: locks then have one order.
 
-    On SQLite the transaction already is the database's only writer; there this only looks for the tenant.
+    On SQLite the transaction already is the database's only writer; there this only checks that the tenant exists.
 
     Raises:
-        NotFound: there is no such tenant.
+        NotFound: the tenant does not exist.
     """
     if connection.execute(_LOCK_TENANT, {"tenant": tenant.value}).first() is None:
         raise NotFound(f"there is no tenant {tenant}")
@@ -90,7 +90,7 @@ def _upsert(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[st
 
 
 def public_key(key: str, content_hash: str) -> str | None:
-    """Return the caller's key; None where the content's hash stands in for one that was not given."""
+    """Return the caller's key; None if the content's hash replaces a missing key."""
     return None if key == content_hash else key
 
 

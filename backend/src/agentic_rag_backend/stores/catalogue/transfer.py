@@ -162,7 +162,7 @@ def reserve(connection: Connection, tenant: TenantId) -> None:
     state = _tenant_row(connection, tenant)["state"]
     if state not in (_IMPORTING, _ACTIVE):
         raise Conflict(f"the tenant is {state}; only an active one can be filled")
-    # One that is being filled already is another import's, unless that one came to nothing before it had a job.
+    # A tenant in the state ``importing`` belongs to another import, unless that import failed before it had a job.
     open_jobs = (jobs, "jobs that have not ended", (jobs.c.tenant_id == tenant.value) & jobs.c.state.in_(OPEN))
     held = (documents, "documents", documents.c.tenant_id == tenant.value)
     for table, what, which in (open_jobs,) if state == _IMPORTING else (held, open_jobs):
@@ -263,7 +263,7 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
         .where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
         .values(current_version=documents.c.latest_version, state=visible, chunk_count=count)
     )
-    # Beyond what the log of changes reaches back: whoever read the tenant before reads all of it anew.
+    # Beyond the range of the change log: readers with older data then reload everything.
     state_version = max(row["state_version"], opening.state_version) + CHANGES_KEPT + 1
     now = utc_now()
     changed = {"content_version": state_version, "content_changed_at": now, "stale_since": now if opening.stale else None}
@@ -272,7 +272,7 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
         .where(tenants.c.tenant_id == tenant.value)
         .values(state=_ACTIVE, state_version=state_version, flags=plain(opening.flags), **changed)
     )
-    # A stale tree is compared with everything when it takes in what changed.
+    # A stale tree is compared with all documents when it is updated.
     built_from = 0 if opening.tree_stale else state_version
     connection.execute(update(raptor_pointers).where(raptor_pointers.c.tenant_id == tenant.value).values(built_from=built_from))
     if opening.generation:

@@ -118,8 +118,7 @@ class Neo4jConnections:
         return self._address.database
 
     async def write(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Return the result of ``work``, run in one transaction. It is retried after transient errors, so it must be
-        idempotent.
+        """Return the result of ``work``, run in one transaction. Retried after transient errors: it must be idempotent.
 
         Raises:
             InvalidRequest: a value contradicts the schema, or Neo4j cannot store it.

@@ -21,7 +21,7 @@ from agentic_rag_backend.stores.graph import rows
 Row = dict[str, Any]
 
 MAX_NAME_BYTES = 4_000
-"""Of UTF-8: names are indexed together with ids, and an index entry ends at 8,167 bytes."""
+"""In UTF-8. Names are indexed together with ids, and an index entry has at most 8,167 bytes."""
 _SEPARATOR = "\t"
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _LABEL = re.compile(r"[a-z][a-z0-9_]*\Z")
@@ -29,14 +29,14 @@ _OWN_LABELS = frozenset(
     {"Entity", "Episodic", "Chunk", "Community", "Theme", "ThemeRecord", "Document", "DocumentVersion", "EntityName"}
     | {"Saga", "Tenant", "SchemaVersion", "Deployment"}
 )
-"""What no type of entity may be called."""
+"""Labels that no entity type may have."""
 
 
 def graph_uuid(tenant: TenantId, identifier: str) -> str:
-    """Return the ``uuid`` under which the tenant's thing of that id is kept: another one for every tenant.
+    """Return the ``uuid`` of a tenant's item with that id. It differs between tenants.
 
-    Of an id that is a UUID, applied twice it returns the id. Graphiti finds by uuid whatever the group is, so an id that
-    strays from one tenant to another must lead nowhere.
+    If the id is a UUID, applying the function twice returns the id. Graphiti finds by uuid regardless of the group, so another
+    tenant's id must lead nowhere.
     """
     try:
         number = uuid.UUID(identifier)
@@ -53,9 +53,9 @@ def _mask(tenant: TenantId) -> int:
 
 
 def version_prefix(document_id: str, version: int | None = None) -> str:
-    """Return what the position begins with of everything that the document, or one version of it, says.
+    """Return the prefix of the positions of a document's items, or of those of one version.
 
-    Positions order as (document, version, …) do: the separator sorts before whatever an id holds.
+    Positions sort like (document, version, …): the separator sorts before any character of an id.
 
     Raises:
         InvalidRequest: the id holds a control character.
@@ -67,18 +67,18 @@ def version_prefix(document_id: str, version: int | None = None) -> str:
 
 
 def version_range(document_id: str, *, up_to_version: int, above: int) -> Row:
-    """Return the bounds of the positions of versions > ``above`` and ≤ ``up_to_version``: from (in) and to (out)."""
+    """Return the bounds of the positions of versions > ``above`` and ≤ ``up_to_version``: from (inclusive) and to (exclusive)."""
     document = version_prefix(document_id)
     return {"from": f"{document}{max(above, -1) + 1:019}", "to": f"{document}{up_to_version + 1:019}"}
 
 
 def split_position(position: str, parts: int) -> list[str]:
-    """Return the parts of a position; the last one may hold anything."""
+    """Return the parts of a position. The last part may contain separators."""
     return position.split(_SEPARATOR, parts - 1)
 
 
 def version_row(tenant: TenantId, knowledge: DocumentKnowledge) -> Row:
-    """Return the parameters that name a version, with the chunks that anything of it rests on.
+    """Return the parameters of a version, with the chunks that support its knowledge.
 
     Raises:
         InvalidRequest: an id holds a control character.
@@ -113,7 +113,7 @@ def version_uuid(tenant: TenantId, document_id: str, version: int) -> str:
 
 
 def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row an entity, ``labels`` as Graphiti keeps them."""
+    """Return one row per entity, with ``labels`` in Graphiti's form."""
     return [
         {**row, "uuid": graph_uuid(tenant, row["id"]), "labels": ["Entity", *_labels(row["type"])]}
         for row in rows.entity_rows(tenant, knowledge)
@@ -121,7 +121,7 @@ def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row an entity and name of it.
+    """Return one row per name of an entity.
 
     Raises:
         InvalidRequest: a name is longer than `MAX_NAME_BYTES`.
@@ -146,7 +146,7 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row a mention."""
+    """Return one row per mention."""
     prefix = version_prefix(knowledge.document_id, knowledge.version)
     positions = [f"{prefix}{each.support.chunk_id}{_SEPARATOR}{each.entity_id}" for each in knowledge.mentions]
     return [
@@ -163,7 +163,7 @@ def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: Sequence[Row]) -> list[Row]:
-    """Return one row a relationship that ``supports`` (of `rows.support_rows`) rest on."""
+    """Return one row per relationship that has a row in ``supports`` (of `rows.support_rows`)."""
     return [
         {
             "uuid": graph_uuid(tenant, row["id"]),
@@ -177,7 +177,7 @@ def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: 
 
 
 def statement_rows(tenant: TenantId, supports: Iterable[Row]) -> list[Row]:
-    """Return one row a sentence of ``supports`` (see `rows.support_rows`)."""
+    """Return one row per sentence of ``supports`` (see `rows.support_rows`)."""
     stated = []
     for row in supports:
         edge = graph_uuid(tenant, row["relationship"])
@@ -196,7 +196,7 @@ def statement_rows(tenant: TenantId, supports: Iterable[Row]) -> list[Row]:
 
 
 def community_rows(tenant: TenantId, generation: int, communities: Sequence[Community]) -> tuple[list[Row], list[Row]]:
-    """Return one row a community and one row a member that may have a node.
+    """Return one row per community, and one row per member that may have a node.
 
     Raises:
         InvalidRequest: a community belongs to another generation.
@@ -213,7 +213,7 @@ def community_rows(tenant: TenantId, generation: int, communities: Sequence[Comm
 
 
 def theme_id(community_id: str, generation: int) -> str:
-    """Return the id of a community in one generation: it keeps its own from one to the next."""
+    """Return the id of a community in one generation. The community's own id is the same in all generations."""
     try:
         return community_point_id(community_id, generation)
     except ValueError:
@@ -221,7 +221,7 @@ def theme_id(community_id: str, generation: int) -> str:
 
 
 def to_mention_row(position: str, count: int, about: bool) -> tuple[Any, ...]:
-    """Return the row that `rows.to_mentions` reads."""
+    """Return the row for `rows.to_mentions`."""
     document, version, chunk, entity = split_position(position, 4)
     return document, int(version), chunk, entity, count, about
 
@@ -233,19 +233,19 @@ def to_naming(position: str, entity_name: str, entity_type: str) -> Naming:
 
 
 def to_support_row(identifier: str, source: str, target: str, relation: str, position: str, *said: Any) -> tuple[Any, ...]:
-    """Return the row that `rows.to_relationships` reads; ``said`` is fact, weight and validity."""
+    """Return the row for `rows.to_relationships`. ``said`` is fact, weight and validity."""
     document, version, chunk, _ = split_position(position, 4)
     return identifier, source, target, relation, document, int(version), chunk, *said
 
 
 def to_sentence_row(identifier: str, position: str, fact: str, end: int) -> tuple[Any, ...]:
-    """Return the row that `rows.to_sentence` reads."""
+    """Return the row for `rows.to_sentence`."""
     document, version, chunk, start, _ = split_position(position, 5)
     return identifier, document, int(version), chunk, fact, int(start), end
 
 
 def _labels(kind: str) -> list[str]:
-    """Return the node label of an entity's type, as ``Person`` of "person"; none of a type that makes no safe label."""
+    """Return the node label of an entity type, such as ``Person`` for "person". Empty if the type makes no safe label."""
     words = kind.strip().lower().replace(" ", "_").replace("-", "_")
     if len(words) > 64 or _LABEL.match(words) is None:
         return []

@@ -28,10 +28,10 @@ Row = dict[str, Any]
 
 
 def check_scope(knowledge: DocumentKnowledge) -> None:
-    """Refuse knowledge that claims to rest on another document or version than its own.
+    """Refuse knowledge with supports of another document or version.
 
     Raises:
-        InvalidRequest: naming the support that is out of place.
+        InvalidRequest: names the first such support.
     """
     of = (knowledge.document_id, knowledge.version)
     supports = [mention.support for mention in knowledge.mentions]
@@ -88,7 +88,7 @@ def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: Sequence[Row]) -> list[Row]:
-    """Return one row a relationship that ``supports`` (see `support_rows`) rest on: without any it would never go."""
+    """Return one row per relationship that has ``supports`` (see `support_rows`). Without any, it would never be removed."""
     supported = {row["relationship"] for row in supports}
     return [
         {
@@ -221,7 +221,7 @@ def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
 def to_versions(counted: Iterable[Sequence[Any]]) -> list[HeldVersion]:
     """Return versions, ordered, from rows ``(what, document, version, names, mentions, sentences)``.
 
-    One row is what was written of a version; the others, added up, what there is.
+    One row has the counts that were written for a version. The other rows, summed, have the counts that exist.
     """
     written: dict[tuple[str, int], tuple[int, ...]] = {}
     held: dict[tuple[str, int], tuple[int, ...]] = {}
