@@ -81,7 +81,7 @@ class ConfigFile(PydanticBaseSettingsSource):
         self._path = path
 
     def __call__(self) -> dict[str, Any]:
-        """Return what the file sets."""
+        """Return the settings in the file."""
         return dict(read_config_file(Path(self._path), self.settings_cls.model_fields)) if self._path else {}
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:

@@ -1,4 +1,4 @@
-"""An answer and what it rests on."""
+"""An answer and its evidence."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """``text`` carries markers ``[n]``, each of which has a citation. ``grounded`` is false for a refusal.
+    """``text`` carries markers ``[n]``, each with a citation. ``grounded`` is false for a refusal.
 
     ``confidence`` in [0, 1] estimates the chance that the answer is supported.
     """

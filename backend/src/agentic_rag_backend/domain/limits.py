@@ -45,7 +45,7 @@ def printable_name(value: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return ``text`` of the same length without what databases refuse: NUL and lone surrogates become U+FFFD."""
+    """Return ``text`` of the same length without characters that databases refuse: NUL and lone surrogates become U+FFFD."""
     if text.isascii() and "\0" not in text:
         return text
     text = text.replace("\0", "\ufffd")

@@ -49,7 +49,7 @@ def require_tenant(tenant: object) -> TenantId:
 
 
 class Scope(StrEnum):
-    """What a key may do; ``admin`` includes ``write``, ``write`` includes ``read``."""
+    """Permissions of a key; ``admin`` includes ``write``, ``write`` includes ``read``."""
 
     READ = "read"
     WRITE = "write"

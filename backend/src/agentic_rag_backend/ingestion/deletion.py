@@ -61,7 +61,7 @@ class Deletion:
         await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
 
     async def _inventory(self, run: Run) -> Mapping[str, Any]:
-        """Count what each store holds of the document and is about to lose."""
+        """Count the items of the document that each store holds and will remove."""
         tenant, document_id, last = run.tenant, run.document_id, run.version
         keys = await self.documents.blob_keys(tenant, document_id, up_to_version=last)
         knowledge = await self.nodes.inventory(tenant, document_id, up_to_version=last)
@@ -75,7 +75,7 @@ class Deletion:
         }
 
     async def _leftovers(self, run: Run, keys: Sequence[str]) -> Mapping[str, int]:
-        """Count what each store still holds of the document."""
+        """Count the items of the document that remain in each store."""
         tenant, document_id = run.tenant, run.document_id
         graph = self.nodes.graph
         mentions = [len(batch) async for batch in graph.all_mentions(tenant, [document_id])]

@@ -15,7 +15,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """Content as it was handed in. ``file_name`` is what its owner called it: anything may be in it but a path."""
+    """The submitted content. ``file_name`` is the owner's name for it: any text except a path."""
 
     content: bytes
     media_type: str

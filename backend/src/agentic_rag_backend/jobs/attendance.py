@@ -18,7 +18,7 @@ class Attendance:
     Args:
         here: whether this process runs jobs.
         others: None where no other process may.
-        queue: what jobs wait in.
+        queue: the job queue.
         workflows: name of the first workflow by kind of job.
     """
 
@@ -43,7 +43,7 @@ class Attendance:
         return self._others is not None
 
     async def workers(self) -> Sequence[Worker]:
-        """Return those that run jobs and have beaten lately."""
+        """Return the workers that run jobs and have sent a recent heartbeat."""
         if self._others is None:
             return [_THIS] if self.here else []
         silent_after_s = self._others.silent_after_s

@@ -37,7 +37,7 @@ class Backoff:
 
         Args:
             now: of a clock that only grows, in seconds.
-            progress: a count that grows with what was achieved.
+            progress: a count that grows with completed work.
         """
         if not is_transient(error):
             return None

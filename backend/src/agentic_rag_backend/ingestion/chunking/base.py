@@ -1,4 +1,4 @@
-"""What a chunker does, and the values it takes and gives."""
+"""The chunker port, its input and its output."""
 
 from __future__ import annotations
 

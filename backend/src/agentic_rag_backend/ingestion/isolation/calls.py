@@ -1,4 +1,4 @@
-"""What runs in a child process: pure functions of a document's bytes or chunks."""
+"""Calls that run in a child process: pure functions of a document's bytes or chunks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentic_rag_backend.models.embedding.base import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What the calls need in addition to their arguments; made once, before the first fork."""
+    """Resources that the calls need in addition to their arguments; made once, before the first fork."""
 
     tokenizer: Tokenizer
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
@@ -43,7 +43,7 @@ def read(
 
 
 def extract(workshop: Workshop, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
-    """Return what the rules find in chunks of one document."""
+    """Return the extractions by rules from chunks of one document."""
     return workshop.extractor.extract_document(title, chunks)
 
 

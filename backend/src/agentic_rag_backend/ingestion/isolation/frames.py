@@ -23,7 +23,7 @@ _READABLE: Mapping[tuple[str, str], type] = {
 
 
 class Reply(IntEnum):
-    """What a worker answers."""
+    """Kinds of a worker's replies."""
 
     RESULT = 0
     REFUSED = 1

@@ -12,7 +12,7 @@ STEP_BYTES = 10 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one call in a child process may take; see the settings of the same names."""
+    """Resource limits of one call in a child process; see the settings of the same names."""
 
     cpu_s: float = 20.0
     timeout_s: float = 60.0

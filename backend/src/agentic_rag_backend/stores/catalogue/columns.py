@@ -78,7 +78,7 @@ class Json(TypeDecorator[Any]):
 
 
 class PackedJson(TypeDecorator[Any]):
-    """JSON, deflated: for what is long, repeats itself and is looked into by nobody but this program."""
+    """Deflated JSON, for long, repetitive values that only this program reads."""
 
     impl = LargeBinary
     cache_ok = True
@@ -98,7 +98,7 @@ def options_to_json(options: ProcessingOptions) -> dict[str, Any]:
 
 
 def options_from_json(value: Mapping[str, Any]) -> ProcessingOptions:
-    """Return what `options_to_json` was given."""
+    """Return the options that `options_to_json` encoded."""
     return ProcessingOptions(chunking=ChunkingOptions(**value["chunking"]), extraction=value["extraction"])
 
 

@@ -1,4 +1,4 @@
-"""The deployment's identity on SQL: one row, made by whichever process comes first."""
+"""The deployment's identity on SQL: one row, made by the first process."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ _INSERT_PREPARED = insert(prepared_chunks)
 
 @cache
 def _copy(dialect: str) -> Executable:
-    """Return what copies results to the version ``number``, where the chunks ``ids`` stand already."""
+    """Return the statement that copies results to the version ``number``, which already has the chunks ``ids``."""
     copied, held = chunks.alias("copied"), chunks.alias("held")
     same = and_(held.c.tenant_id == copied.c.tenant_id, held.c.chunk_id == copied.c.chunk_id)
     place = [copied.c[name] for name in ("tenant_id", "document_id", "version", "ordinal")]

@@ -1,4 +1,4 @@
-"""Where documents stand, for whoever compares the other stores with the catalogue, and the jobs that some of them lack."""
+"""States of documents, for the comparison of other stores with the catalogue, and the jobs that some documents lack."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def save_parsed(
 
 
 def drop_staged(connection: Connection, tenant: TenantId, document_id: str, version: int) -> None:
-    """Remove what was staged for one version that is not visible."""
+    """Remove the staged data of one version that is not visible."""
     for table in (prepared_chunks, chunks):
         connection.execute(
             delete(table).where(table.c.tenant_id == tenant.value, table.c.document_id == document_id, table.c.version == version)

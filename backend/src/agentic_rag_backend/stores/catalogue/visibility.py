@@ -1,4 +1,4 @@
-"""Which version of each document is visible, and what changed about that since a ``state_version``."""
+"""The visible version of each document, and the changes since a ``state_version``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers and what they run, on SQL."""
+"""Workers and their running workflows, on SQL."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def load_statements(suffix: Literal[".sql", ".cypher"] = ".sql") -> Mapping[str,
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to this release, one transaction a step, so that an interrupted run goes on where it stopped.
+    """Bring the schema up to this release, one transaction a step, so that an interrupted run continues where it stopped.
 
     Raises:
         ConfigurationError: the file was written by a newer release.

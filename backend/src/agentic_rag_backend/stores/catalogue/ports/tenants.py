@@ -49,7 +49,7 @@ class TenantDirectory(Protocol):
         """Make a key useless from the next request on, or raise `NotFound`."""
 
     async def authenticate(self, secret_sha256: str) -> Principal | None:
-        """Return who holds the key, with tenant, flags and state_version, in one statement; None if nobody does."""
+        """Return the principal of the key, with tenant, flags and state_version, in one statement. None for an unknown key."""
 
     async def flags(self, tenant: TenantId) -> Mapping[str, Any]:
         """Return the flags the tenant has set."""

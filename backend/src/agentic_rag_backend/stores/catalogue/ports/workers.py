@@ -1,4 +1,4 @@
-"""The port of workers: which processes run jobs, and what each of them is running.
+"""The port of workers: the processes that run jobs, and their running workflows.
 
 Only a deployment with several processes on one database uses it. `testing.workers` checks the contract on every adapter.
 Nothing here compares the clocks of two machines: a process measures how long another has been silent, or the database does.
