@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,6 @@ from typing import Any
 
 import httpx
 import pytest
-from programs import Program
 from prometheus_client.parser import text_string_to_metric_families
 from site_of_processes import OPERATOR, Running, Site, Tenant, call, make_tenant
 
@@ -205,7 +205,7 @@ def test_readers_see_no_gap_when_a_worker_is_killed_in_a_rebuild(site: Site, api
             seen.append(shown(api))
         return seen
 
-    def at_work() -> list[Program]:
+    def at_work() -> list[subprocess.Popen[str]]:
         running = [each for each in site.started if each.args[3] == "worker" and each.poll() is None]  # type: ignore[index]
         mine = "SELECT 1 FROM workflow_runs WHERE executor_id LIKE %s"
         return [each for each in running if site.sql(mine, f"{each.pid}-%")]
