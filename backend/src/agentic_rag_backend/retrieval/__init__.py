@@ -1,1 +1,1 @@
-"""Retrieval: from a request (`building`) over a strategy (`registry`) to what is found, and why (`explanation`)."""
+"""Retrieval: builds a query from a request (`building`), runs a strategy (`registry`), and explains results (`explanation`)."""

@@ -1,4 +1,4 @@
-"""The retriever: one signature all the way down, so that whatever improves retrieval wraps a retriever."""
+"""The retriever port. Retrievers that improve on others, such as rerankers, wrap them and have the same signature."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from agentic_rag_backend.stores.vector.base import VectorStore
 
 
 class Retriever(Protocol):
-    """Finds what answers a query, within the query's tenant only."""
+    """Finds results for a query, within the query's tenant only."""
 
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return chunks, facts and themes, best first, with the trace of how they were found.
+        """Return chunks, facts and themes, best first, with a trace of how they were found.
 
         Raises:
-            StoreUnavailable: a store it cannot do without did not answer.
+            StoreUnavailable: a required store did not answer.
             InvalidRequest: an option is outside its limits.
         """
 
@@ -34,7 +34,7 @@ Retrieve = TypeVar("Retrieve", bound=Callable[..., Coroutine[Any, Any, Retrieval
 
 
 def timed(retrieve: Retrieve) -> Retrieve:
-    """Decorate a retriever's method: its trace says how many milliseconds the ``retrieval`` took."""
+    """Decorate ``retrieve``: record the duration of the ``retrieval`` in the trace, in milliseconds."""
 
     @functools.wraps(retrieve)
     async def measured(self: Retriever, query: Query) -> Retrieval:
@@ -48,7 +48,7 @@ def timed(retrieve: Retrieve) -> Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """What retrievers read from; none of them writes."""
+    """The stores that retrievers read. Retrievers never write."""
 
     documents: DocumentCatalogue
     communities: CommunityCatalogue

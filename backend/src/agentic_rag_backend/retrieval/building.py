@@ -1,4 +1,4 @@
-"""From a request to a `Query`: strategy, weights, filters and options, each refused where it is outside its limits."""
+"""Builds a `Query` from a request, and validates strategy, weights, filters and options."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A search as a caller words it.
+    """A search as the caller wrote it.
 
     Attributes:
-        strategy: name or alias; None is the deployment's default.
+        strategy: name or alias. None selects the deployment's default.
         wanted: limits and weights.
         filters: in the JSON grammar of `parse_filter`.
-        options: of the strategy.
-        timeout_ms: milliseconds within which the request asks to be answered.
+        options: options of the strategy.
+        timeout_ms: the caller's time limit in milliseconds.
     """
 
     text: str
@@ -39,7 +39,7 @@ class SearchRequest:
 
 @dataclass(frozen=True, slots=True)
 class BuiltQuery:
-    """A query, the canonical name of the strategy that answers it, and warnings about what was adjusted."""
+    """A query, the canonical name of its strategy, and warnings about adjusted values."""
 
     query: Query
     strategy: str
@@ -47,14 +47,14 @@ class BuiltQuery:
 
 
 class QueryBuilder:
-    """Completes and checks requests, for every route, the library and the command line.
+    """Completes and validates requests of the HTTP API, the library and the command line.
 
     Args:
-        retrievers: the strategies.
-        defaults: what completes limits and weights.
-        features: the flags.
-        embedder: tells how much of a question it reads.
-        default_strategy: of requests that name none.
+        retrievers: the registered strategies.
+        defaults: completes limits and weights.
+        features: the feature flags.
+        embedder: knows how much of a question it reads.
+        default_strategy: used if a request names no strategy.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class QueryBuilder:
         self._default_strategy = default_strategy
 
     def build(self, request: SearchRequest, caller: Principal) -> BuiltQuery:
-        """Return the query of a request.
+        """Return the query for a request.
 
         Raises:
-            InvalidRequest: an unknown strategy, or an option, filter or weight that it does not take.
+            InvalidRequest: the strategy is unknown, or it does not accept an option, filter or weight of the request.
         """
         strategy = self._retrievers.canonical(request.strategy or self._default_strategy)
         check_options(strategy, request.options)
@@ -98,7 +98,7 @@ class QueryBuilder:
         return BuiltQuery(query, strategy, (*resolved.warnings, *self._cut(request.text)))
 
     def _cut(self, question: str) -> tuple[str, ...]:
-        """Return a warning where the embedder reads only the beginning of a question."""
+        """Return a warning if the embedder reads only the beginning of a question."""
         read = self._embedder.query_characters(question)
         if read == len(question):
             return ()

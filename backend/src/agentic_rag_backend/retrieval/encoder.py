@@ -1,4 +1,4 @@
-"""Embeds a question once, however many legs ask for it at the same time."""
+"""Embeds each question once, even if several legs need the vector at the same time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentic_rag_backend.stores.vector.base import Vector
 
 
 class QueryEncoder:
-    """Single flight over `Embedder.embed_query`: equal questions of one tenant that overlap in time share one call."""
+    """Single flight for `Embedder.embed_query`: overlapping calls for the same tenant and text share one embedding."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -24,10 +24,10 @@ class QueryEncoder:
             task = asyncio.create_task(self._embedder.embed_query(text))
             self._running[key] = task
             task.add_done_callback(lambda done: self._ended(key, done))
-        # Shielded: one leg being cancelled must not take the vector from the other.
+        # Shielded: cancelling one leg must not cancel the embedding that the other leg waits for.
         return await asyncio.shield(task)
 
     def _ended(self, key: tuple[TenantId, str], task: asyncio.Task[Vector]) -> None:
         self._running.pop(key, None)
         if not task.cancelled():
-            task.exception()  # Looked at, so that a failure whose askers have all gone is not reported as forgotten.
+            task.exception()  # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.

@@ -1,4 +1,4 @@
-"""Why a search returns a document, or does not: its rank in each leg and in the result, and what dropped it."""
+"""Explains why a search returns a document or not: its rank in each leg and in the result, and the reasons it was dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
 
 LOOKED_AT = 1_000
-"""Chunks of each leg among which a rank is counted."""
+"""Chunks of each leg within which ranks are reported."""
 MOST_RESULTS = 100
 
 DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
@@ -25,7 +25,7 @@ DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegRank:
-    """The document's best chunk in one leg, without filters; ``rank`` from 1 is None beyond `LOOKED_AT`."""
+    """The document's best chunk in one leg, without filters. ``rank`` counts from 1 and is None beyond `LOOKED_AT`."""
 
     leg: str
     rank: int | None
@@ -35,7 +35,7 @@ class LegRank:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dropped:
-    """One reason why the document is not among the results."""
+    """One reason why the document is not in the results."""
 
     by: DroppedBy
     detail: str
@@ -43,7 +43,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What a search makes of one document. ``rank`` is its place in the result, counted to 100 whatever the limit."""
+    """How a search ranked one document. ``rank`` is its place among the first 100 results, regardless of the request's limit."""
 
     document: Document
     chunks: int
@@ -56,14 +56,14 @@ class Explanation:
 
 
 class Explainer:
-    """Searches once as a request would, and once in each leg without its filters."""
+    """Runs the search as a request would, then each leg without filters."""
 
     def __init__(self, stores: Stores, retrievers: RetrieverRegistry) -> None:
         self._stores = stores
         self._retrievers = retrievers
 
     async def explain(self, query: Query, document_id: str, *, strategy: str) -> Explanation:
-        """Explain what ``strategy`` makes of a document.
+        """Explain the result of ``strategy`` for a document.
 
         Raises:
             NotFound: the tenant has no such document.
@@ -134,14 +134,14 @@ def _reasons(
 
 
 def _parts(filter: Filter | None) -> tuple[Filter, ...]:
-    """Return the filters that must all hold, one by one."""
+    """Return the parts of a conjunction, flattened."""
     if filter is None:
         return ()
     return tuple(part for each in filter.filters for part in _parts(each)) if isinstance(filter, And) else (filter,)
 
 
 def told(filter: Filter) -> str:
-    """Return a filter as a request writes it."""
+    """Return a filter in the JSON grammar of requests."""
     return _json(_written(filter))
 
 

@@ -1,7 +1,7 @@
-"""The graph leg of the low level: a search engine's own way into the graph, where there is one, else the direct path.
+"""The graph leg of the low level: an optional graph search engine, and the direct path as its fallback.
 
-The direct path needs no engine: names are linked in the tenant's graph in memory, facts found by BM25. It is what answers
-where none is configured, and what answers instead where one fails or is slow.
+The direct path links names in the tenant's in-memory graph and finds facts by BM25. It is used if no engine is configured, or
+if the engine fails or exceeds its time limit.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _log = structlog.get_logger(__name__)
 
 DIRECT = "direct"
 FINDINGS = 20
-"""Entities and facts that are asked for, each."""
+"""Maximum number of entities, and of facts, that the engine returns."""
 
 
 @dataclass(frozen=True, slots=True)
 class LegAnswer:
-    """What the engine found, or None and, if there is an engine, why it did not answer."""
+    """The engine's findings. If there are none because the engine failed, ``failure`` has the reason."""
 
     leg: str = DIRECT
     findings: GraphFindings | None = None
@@ -33,11 +33,11 @@ class LegAnswer:
 
 
 class GraphLeg:
-    """Asks the engine within a time; never fails.
+    """Queries the engine with a time limit. Never raises an engine's error.
 
     Args:
-        engine: None leaves everything to the direct path.
-        timeout_s: seconds from the question's vector to the answer.
+        engine: None always uses the direct path.
+        timeout_s: time limit in seconds, from when the question's vector is known.
     """
 
     def __init__(self, engine: GraphSearch | None = None, *, timeout_s: float = 2.0) -> None:
@@ -46,11 +46,11 @@ class GraphLeg:
 
     @property
     def engine(self) -> str | None:
-        """The engine's name, if there is one."""
+        """The engine's name, or None."""
         return self._engine.name if self._engine is not None else None
 
     async def ask(self, query: Query, vector: Vector) -> LegAnswer:
-        """Return what the engine finds, or why the direct path has to answer."""
+        """Return the engine's findings, or the reason to use the direct path."""
         engine = self._engine
         if engine is None:
             return LegAnswer()
@@ -61,7 +61,7 @@ class GraphLeg:
         except TimeoutError:
             reason = f"no answer within {self._timeout_s:g} s"
         except Exception as error:  # noqa: BLE001 - logged, and shown as the failure of this leg
-            # Whatever goes wrong in there, the direct path needs none of it.
+            # The direct path depends on no part of the engine, so it can answer after any error.
             reason = error.code if isinstance(error, AgenticRagError) else type(error).__name__
             _log.error("graph_leg_failed", leg=engine.name, tenant_id=query.tenant_id.value, code=reason, exc_info=error)
         failure = f"the graph leg {engine.name!r} failed: {reason}"

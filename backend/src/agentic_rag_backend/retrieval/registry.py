@@ -1,4 +1,4 @@
-"""Every strategy by name: what it is, how it is built, what else it is called."""
+"""The registry of strategies: name, description, aliases, options and builder."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ DUAL_LEVEL = "dual_level"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeOptions:
-    """What a deployment says of the strategies that read themes."""
+    """Deployment options of the strategies that read themes."""
 
     community: CommunityOptions = field(default_factory=CommunityOptions)
     corpus_wide: GlobalOptions = field(default_factory=GlobalOptions)
@@ -53,9 +53,9 @@ class ThemeOptions:
 
 @dataclass(frozen=True)
 class Parts:
-    """Builds strategies from the stores; what several of them hold is built once.
+    """Builds strategies from the stores. Parts that several strategies use are built once.
 
-    ``calls`` ask the cheap model, where a strategy may ask one to retrieve.
+    ``calls`` are the calls of the cheap model that some strategies use for retrieval.
     """
 
     stores: Stores
@@ -67,17 +67,17 @@ class Parts:
 
     @cached_property
     def hybrid(self) -> Hybrid:
-        """Dense and BM25 fused: a strategy, and what four others search with."""
+        """Dense and BM25 legs, fused. It is a strategy and the search inside four others."""
         return Hybrid(self.stores, self.graphs, self.leg_weights)
 
     @cached_property
     def graph(self) -> GraphRetriever:
-        """The walk over chunks and entities."""
+        """Walk over chunks and entities."""
         return GraphRetriever(self.stores, self.graphs, self.hybrid)
 
     @cached_property
     def low_level(self) -> LowLevel:
-        """The low level of both levels: `graph`, or `hybrid` with facts."""
+        """The low level of dual-level retrieval: `graph`, or `hybrid` with facts."""
         with_facts = HybridWithFacts(self.stores, self.graphs, self.hybrid)
         return LowLevel(self.graph, with_facts, default=self.dual_level_options.low_strategy)
 
@@ -95,7 +95,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """One row of ``GET /strategies``; ``options`` is the JSON Schema of the request's ``options``."""
+    """One entry of ``GET /strategies``. ``options`` is the JSON Schema of the request's ``options``."""
 
     description: str
     build: Callable[[Parts], Retriever]
@@ -160,32 +160,32 @@ STRATEGIES: Mapping[str, Strategy] = {
 
 
 class RetrieverRegistry:
-    """Builds each strategy once; what a tenant has switched on is read from the request."""
+    """Builds each strategy once. Feature flags are read from each request."""
 
     def __init__(self, parts: Parts) -> None:
         self._retrievers = {name: strategy.build(parts) for name, strategy in STRATEGIES.items()}
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
-        """Return the strategy's name for itself or an alias.
+        """Return the canonical name for a name or alias.
 
         Raises:
-            InvalidRequest: there is none of that name.
+            InvalidRequest: no strategy has this name.
         """
         if name not in self._names:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(self._names))}")
         return self._names[name]
 
     def get(self, name: str) -> Retriever:
-        """Return the retriever of that name or alias.
+        """Return the retriever for a name or alias.
 
         Raises:
-            InvalidRequest: there is none of that name.
+            InvalidRequest: no strategy has this name.
         """
         return self._retrievers[self.canonical(name)]
 
     def describe(self, *, dual_level: bool) -> list[dict[str, Any]]:
-        """Return the rows of ``GET /strategies``."""
+        """Return the entries of ``GET /strategies``."""
         return [
             {
                 "name": name,
@@ -202,10 +202,10 @@ class RetrieverRegistry:
 
 
 def check_options(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse options that the strategy does not have, or with values outside their schema.
+    """Validate options against the strategy's schema.
 
     Raises:
-        InvalidRequest: naming the option and what is allowed.
+        InvalidRequest: an option is unknown or invalid. The message names the option and the allowed values.
     """
     known = STRATEGIES[name].options
     for option, value in options.items():

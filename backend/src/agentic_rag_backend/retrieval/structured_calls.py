@@ -1,4 +1,4 @@
-"""Ask a language model for a JSON object within a time; a failure is an outcome, which the asker can do without."""
+"""Asks a language model for a JSON object within a time limit. Failures are returned, not raised: callers have a fallback."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentic_rag_backend.prompts import Prompt
 _log = structlog.get_logger(__name__)
 
 TOO_LATE = "model_timeout"
-"""What a failure is called where the time was over; others by their error's code."""
+"""Failure code of a timeout. Other failures have the code of their error."""
 
 
 @dataclass(frozen=True, slots=True)
 class StructuredReply:
-    """The object, or None and why there is none; ``usage`` counts every attempt, failed ones too."""
+    """The object, or None and the failure code. ``usage`` counts all attempts, including failed ones."""
 
     parsed: Mapping[str, Any] | None
     usage: Usage
@@ -34,8 +34,8 @@ class StructuredCalls:
     """Calls of one model.
 
     Args:
-        model_name: the model asked; None: the model's own default.
-        timeout_s: seconds one call may take, retries included; the model's own limit if that is less.
+        model_name: name of the model; None: the model's default.
+        timeout_s: time limit of one call in seconds, including retries. The model's own limit applies if it is shorter.
     """
 
     model: LanguageModel
@@ -44,13 +44,13 @@ class StructuredCalls:
 
     @property
     def possible(self) -> bool:
-        """Whether the model writes at all; the extractive one only selects."""
+        """Whether the model writes text. The extractive model only selects sentences."""
         return self.model.generative
 
     async def ask(
         self, prompt: Prompt, values: Mapping[str, str], schema: Mapping[str, Any], *, max_tokens: int = 700
     ) -> StructuredReply:
-        """Return the reply; untrusted ``values`` come fenced."""
+        """Return the reply. Untrusted text in ``values`` must already be fenced."""
         system, user = prompt.render(values)
         request = ModelRequest(
             prompt=prompt.id,
@@ -73,7 +73,7 @@ class StructuredCalls:
 
 @dataclass(slots=True)
 class Spending:
-    """Model calls of one request: at most ``allowed`` are begun; ``failures`` by code, in the order of their coming."""
+    """Model calls of one request: at most ``allowed`` are started. ``failures`` lists error codes in order of occurrence."""
 
     allowed: int
     usage: Usage = field(default_factory=Usage)
@@ -82,28 +82,28 @@ class Spending:
 
     @property
     def left(self) -> int:
-        """Calls that may still be begun."""
+        """Calls that may still be started."""
         return max(0, self.allowed - self.begun)
 
     def begin(self, calls: int = 1) -> None:
-        """Count calls as begun."""
+        """Count started calls."""
         self.begun += calls
 
     def ended(self, reply: StructuredReply) -> None:
-        """Count what a call cost, and its failure."""
+        """Add the cost of a call, and its failure if it failed."""
         self.usage += reply.usage
         if reply.failure is not None:
             self.failures.append(reply.failure)
 
 
 def objects_in(parsed: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Return the objects in a list of a reply; what is something else is passed over."""
+    """Return the objects in a list of a reply. Other items are ignored."""
     items = parsed.get(name)
     return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
 
 
 def number_in(item: Mapping[str, Any], name: str, *, low: float, high: float) -> float | None:
-    """Return a number of an object, cut to its limits; None where there is none."""
+    """Return a number of an object, clamped to its limits. None if it is missing or not a number."""
     value = item.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return None
@@ -111,6 +111,6 @@ def number_in(item: Mapping[str, Any], name: str, *, low: float, high: float) ->
 
 
 def line_in(item: Mapping[str, Any], name: str, *, most: int) -> str:
-    """Return a text of an object as one line of at most ``most`` characters; empty where there is none."""
+    """Return a text of an object as one line of at most ``most`` characters. Empty if it is missing or not a text."""
     value = item.get(name)
     return " ".join(value.split())[:most] if isinstance(value, str) else ""

@@ -1,1 +1,1 @@
-"""What a request may say and what it leaves open: filters, options, weights and defaults."""
+"""Parts of a request: filters, options, weights and defaults."""

@@ -1,6 +1,6 @@
-"""What a request leaves open: limits and weights, resolved once for every route, the library and the command line.
+"""Resolves the limits and weights of a request, for the HTTP API, the library and the command line.
 
-A request wins over a preset, a preset over the tenant's flags, and those over the settings of the deployment.
+Precedence: the request, then a preset, then the tenant's flags, then the deployment's settings.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 DEFAULT_LIMIT = 5
 MOST_THEMES = 100
-"""Themes that strategy `global` reads at most."""
+"""Maximum number of themes that strategy `global` reads."""
 _LEVELS = ("low", "high", "preset")
 _LEGS = ("dense", "sparse")
 _WEIGHTS_OF: Mapping[str, tuple[str, ...]] = {"auto": _LEVELS, "dual_level": _LEVELS, "hybrid": _LEGS}
@@ -24,9 +24,9 @@ _OFF = "weights have no effect: dual-level retrieval is switched off for this te
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a request says of limits and weights; None where it says nothing.
+    """Limits and weights of a request. None means that the request does not set the value.
 
-    ``limit`` bounds results and themes alike, ``low_limit`` and ``high_limit`` one of them each.
+    ``limit`` applies to results and themes, ``low_limit`` to results only, ``high_limit`` to themes only.
     """
 
     limit: int | None = None
@@ -39,13 +39,13 @@ class Wanted:
     sparse: float | None = None
 
     def weights_given(self) -> tuple[str, ...]:
-        """Return the names of the weights that the request gives."""
+        """Return the names of the weights that the request sets."""
         return tuple(name for name in (*_LEVELS, *_LEGS) if getattr(self, name) is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """What a query is made with, and warnings about what was adjusted. ``leg_weights`` None: the deployment's."""
+    """Resolved values of a query, and warnings about adjusted values. If ``leg_weights`` is None, the deployment's apply."""
 
     limit: int
     high_limit: int
@@ -55,13 +55,13 @@ class Resolved:
 
 
 class RequestDefaults:
-    """Completes requests from the settings of a deployment and the flags of a tenant.
+    """Completes requests from the deployment's settings and the tenant's flags.
 
     Args:
-        features: the flags.
-        low_limit: chunks of the low level where both levels answer.
-        high_limit: themes of a strategy that returns chunks as well, and of `community`.
-        weights: of the two levels, for tenants that set none.
+        features: the feature flags.
+        low_limit: default number of chunks if both levels answer.
+        high_limit: default number of themes for `community` and for strategies that also return chunks.
+        weights: level weights of tenants that set none.
     """
 
     def __init__(self, features: Features, *, low_limit: int, high_limit: int, weights: LevelWeights) -> None:
@@ -75,10 +75,10 @@ class RequestDefaults:
 
         Args:
             strategy: canonical name.
-            flags: what the tenant has set.
+            flags: the tenant's flags.
 
         Raises:
-            InvalidRequest: a weight is outside its limits, or is none that the strategy takes.
+            InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
         """
         given = wanted.weights_given()
         _check_taken(strategy, given)
@@ -99,7 +99,7 @@ class RequestDefaults:
     def _limits(self, wanted: Wanted, strategy: str, both_levels: bool) -> tuple[int, int]:
         low = wanted.low_limit or wanted.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
         if strategy == "global":
-            # The answer is made from as many themes as the budget of tokens holds, unless the request says less.
+            # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
             return low, wanted.limit or MOST_THEMES
         if strategy == "community":
             return low, wanted.limit or self.high_limit

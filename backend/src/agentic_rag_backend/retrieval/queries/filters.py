@@ -16,17 +16,17 @@ MAX_OPTIONS = 100
 MAX_TEXT = 512
 MAX_INTEGER = 2**63 - 1
 DEFAULTS: Mapping[str, Scalar] = {"confidence": 1.0}
-"""What a comparison takes for an absent field where the filter names no default."""
+"""Value that a comparison uses for a missing field if the filter has no default."""
 
 
 def parse_filter(value: Mapping[str, Any] | None) -> Filter | None:
-    """Return the filter that ``value`` says, None for none.
+    """Return the parsed filter. None if ``value`` is empty.
 
-    A field name is a metadata key (``metadata.author`` says the same) or one of document_id, key, title. ``{"field": value}``
-    means ``eq``, a list means ``in``; an object holds operators, which must all hold, and optionally ``default``.
+    A field name is a metadata key (``author`` or ``metadata.author``) or one of document_id, key, title. ``{"field": value}``
+    means ``eq``, a list means ``in``. An object holds operators, which must all hold, and optionally ``default``.
 
     Raises:
-        InvalidRequest: an unknown operator, a reserved field, a value of a wrong type, or more than the limits.
+        InvalidRequest: an unknown operator, a reserved field, a value of a wrong type, or a limit is exceeded.
     """
     if value is None or (isinstance(value, Mapping) and not value):
         return None
@@ -120,5 +120,5 @@ def _count(parsed: Filter) -> int:
 
 
 def _shown(value: Any) -> str:
-    # Not repr: a value may be nested deeper than Python follows.
+    # Not repr: a value may be nested deeper than Python's recursion limit.
     return reprlib.repr(value)[:80]

@@ -1,4 +1,4 @@
-"""What a request's ``options`` may hold: a JSON Schema each, which strategies share, and the check against it."""
+"""JSON Schemas of a request's ``options``, shared by strategies, and the validation against them."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ INCLUDE_SUMMARIES: Schema = {
 
 
 def check_option(option: str, value: Any, schema: Schema) -> None:
-    """Refuse a value outside its schema.
+    """Validate a value against its schema.
 
     Raises:
-        InvalidRequest: naming the option and what is allowed.
+        InvalidRequest: the value does not match. The message names the option and the allowed values.
     """
     if schema["type"] == "string" and value not in schema["enum"]:
         raise InvalidRequest(f"options.{option} must be one of {', '.join(schema['enum'])}; got {shown(value)}")
@@ -104,6 +104,6 @@ def _check_names(option: str, value: Any, schema: Schema) -> None:
 
 
 def shown(value: Any) -> str:
-    """Return a value as a message shows it."""
-    # Not repr: a value may be nested deeper than Python follows.
+    """Return a value in the form used in messages."""
+    # Not repr: a value may be nested deeper than Python's recursion limit.
     return reprlib.repr(value)[:80]

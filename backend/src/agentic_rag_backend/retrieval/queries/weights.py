@@ -1,6 +1,6 @@
-"""Weights of the two levels and of the two legs of hybrid search: presets, defaults, and which of several values wins.
+"""Weights of the two levels and of the two legs of hybrid search: presets, defaults and precedence.
 
-Explicit weights win over a preset, a preset over the tenant's flag, and that over the settings of the deployment.
+Precedence: explicit weights, then a preset, then the tenant's flag, then the deployment's settings.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Featu
 _log = structlog.get_logger(__name__)
 
 LEG_WEIGHTS = LegWeights(0.7, 0.3)
-"""Best of .5 to .9 by the worse of MuSiQue and HotpotQA."""
+"""The best of .5 to .9, judged by the lower score of MuSiQue and HotpotQA."""
 PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
     {
         "factoid": LevelWeights(0.8, 0.2),
@@ -29,7 +29,7 @@ PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
     }
 )
 AUTO = "auto"
-"""In place of a preset's name: the one that fits the question's form."""
+"""Pseudo-preset that selects a preset by the form of the question."""
 _BY_FORM: Mapping[Asked, str] = MappingProxyType(
     {Asked.THEME: "conceptual", Asked.NAME: "factoid", Asked.TIME: "factoid", Asked.NUMBER: "factoid"}
 )
@@ -46,7 +46,7 @@ class Shares:
 
 
 def shares(first: float | None, second: float | None, *, names: tuple[str, str]) -> Shares | None:
-    """Return the shares that a caller gave, or None if it gave neither. One of the two makes the other 1 − it.
+    """Return the shares that a caller gave, or None if it gave neither. If only one is given, the other is 1 minus it.
 
     Raises:
         InvalidRequest: a value is not a number in [0, 1], or both are 0.
@@ -77,16 +77,16 @@ def normalised(one: float, other: float, *, names: tuple[str, str]) -> Shares:
 
 
 def preset_for(question: str) -> str | None:
-    """Return the preset that fits what a question asks for, an account or a name, time or number; None if it does not tell."""
+    """Return the preset that suits the question's form: an account, a name, a time or a number. None if the form is unknown."""
     return _BY_FORM.get(asked_for(question))
 
 
 def choose_weights(
     low: float | None, high: float | None, *, preset: str | None = None, default: LevelWeights = BALANCED
 ) -> tuple[LevelWeights, tuple[str, ...]]:
-    """Return weights that sum to 1, and warnings: explicit weights win over a preset, a preset over the default.
+    """Return weights that sum to 1, and warnings. Explicit weights win over a preset, a preset over the default.
 
-    One of the two given makes the other 1 − it.
+    If only one weight is given, the other is 1 minus it.
 
     Raises:
         InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.
@@ -103,7 +103,7 @@ def choose_weights(
 
 
 def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWeights | None, tuple[str, ...]]:
-    """Return weights of the legs that sum to 1, None for the deployment's, and warnings.
+    """Return leg weights that sum to 1, or None for the deployment's weights, and warnings.
 
     Raises:
         InvalidRequest: a weight is not a number in [0, 1], or both are 0.
@@ -118,11 +118,11 @@ def choose_leg_weights(dense: float | None, sparse: float | None) -> tuple[LegWe
 
 
 class LevelPolicy:
-    """Weights of the two levels by request, tenant and deployment.
+    """Level weights by request, tenant and deployment.
 
     Args:
-        features: the flags.
-        deployment: the weights of tenants that set none.
+        features: the feature flags.
+        deployment: weights of tenants that set none.
     """
 
     def __init__(self, features: Features, deployment: LevelWeights) -> None:
@@ -130,7 +130,7 @@ class LevelPolicy:
         self._deployment = deployment
 
     def of_tenant(self, flags: Mapping[str, object]) -> LevelWeights:
-        """Return the weights of a tenant's request that names none and has no form that decides them."""
+        """Return the tenant's default weights, used if the request gives none and the question's form selects no preset."""
         if LOW_WEIGHT not in flags:
             return self._deployment
         return choose_weights(self._features.number(LOW_WEIGHT, flags), None)[0]
@@ -138,7 +138,7 @@ class LevelPolicy:
     def choose(
         self, low: float | None, high: float | None, preset: str | None, *, question: str, flags: Mapping[str, object]
     ) -> tuple[LevelWeights, tuple[str, ...]]:
-        """Return the weights of a request, and warnings about what was adjusted.
+        """Return the weights of a request, and warnings about adjusted values.
 
         Raises:
             InvalidRequest: a weight is not a number in [0, 1], both are 0, or the preset is unknown.

@@ -1,1 +1,1 @@
-"""Plain functions from scores to scores: fusing lists, coverage of a question's words, relevance."""
+"""Scoring functions: fusion of ranked lists, coverage of the question's words, relevance."""

@@ -1,4 +1,4 @@
-"""Which share of a question's words a passage holds, each word weighed by how rare it is among the passages at hand."""
+"""Coverage: the share of a question's words that a passage contains. Words that are rare among the passages weigh more."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Coverage(Generic[K]):
-    """Which terms of the question each passage holds, and what each term weighs (weights sum to 1)."""
+    """The question's terms that each passage contains, and the weight of each term. Weights sum to 1."""
 
     held: Mapping[K, frozenset[int]]
     weights: Mapping[int, float]
@@ -27,15 +27,15 @@ class Coverage(Generic[K]):
         return self.of(self.held.get(target, frozenset()) - self.held.get(source, frozenset()))
 
     def numbered(self, numbers: Mapping[K, int]) -> Coverage[int]:
-        """Return the same under the numbers that passages have elsewhere; those without one are left out."""
+        """Return the same coverage keyed by the passages' numbers. Passages without a number are left out."""
         return Coverage({numbers[key]: terms for key, terms in self.held.items() if key in numbers}, self.weights)
 
 
 def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Coverage[K]:
-    """Weigh the question's terms by how rare they are among the passages at hand.
+    """Weigh the question's terms by their rarity among the passages.
 
-    The candidates stand in for the corpus: no vocabulary has to be kept, and a word they all share tells them apart as
-    little as a word of the whole corpus would. A term that none holds weighs most.
+    The passages serve as a sample of the corpus, so no vocabulary is stored. A term that all passages contain weighs little, a
+    term that no passage contains weighs most.
     """
     held = {passage: question & terms for passage, terms in passages.items()}
     count = len(passages)
@@ -46,10 +46,10 @@ def cover(question: frozenset[int], passages: Mapping[K, frozenset[int]]) -> Cov
 
 
 def best_coverage(terms: Callable[[str], frozenset[int]], question: str, texts: Iterable[str]) -> float:
-    """Return the largest share of the question's term weight that one of the texts holds.
+    """Return the largest share of the question's term weight that one text contains.
 
     Args:
-        terms: the terms of a text, as BM25 sees them (`VectorStore.terms`).
+        terms: function from a text to its BM25 terms (`VectorStore.terms`).
     """
     passages = {number: terms(text) for number, text in enumerate(texts)}
     coverage = cover(terms(question), passages)

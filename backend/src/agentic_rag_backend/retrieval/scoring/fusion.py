@@ -1,4 +1,4 @@
-"""Combining ranked lists: plain functions of scored ids; ties are broken by id everywhere."""
+"""Fuses ranked lists of scored ids. Ties are broken by id."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ def min_max(leg: Sequence[ScoredId]) -> dict[str, float]:
 
 
 def weighted_min_max(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, float]:
-    """Return the weighted sum of the legs' min-max scores for every id of any leg, in [0, 1].
+    """Return the weighted sum of the legs' min-max scores for every id, in [0, 1].
 
-    Weights are divided by their sum over the legs that found anything, so that an empty leg does not halve the rest. A leg
-    whose weight is 0 is left out.
+    Weights are normalised over the non-empty legs, so that an empty leg does not halve all scores. Legs of weight 0 are left out.
     """
     filled = _counting(legs, weights)
     total = sum(weights[name] for name in filled)
@@ -53,11 +52,11 @@ def weighted_rrf(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, f
 
 
 def _counting(legs: Mapping[str, Sequence[ScoredId]], weights: Mapping[str, float]) -> dict[str, Sequence[ScoredId]]:
-    """Return the legs that found anything and have a weight above 0."""
+    """Return the legs that are not empty and have a weight above 0."""
     return {name: leg for name, leg in legs.items() if leg and weights[name] > 0}
 
 
 def ranked(scores: Mapping[str, float] | Iterable[tuple[str, float]]) -> list[ScoredId]:
-    """Return the ids by falling score, equal scores by id."""
+    """Return the ids by descending score, equal scores by id."""
     pairs = scores.items() if isinstance(scores, Mapping) else scores
     return [ScoredId(id, score) for id, score in sorted(pairs, key=lambda pair: (-pair[1], pair[0]))]

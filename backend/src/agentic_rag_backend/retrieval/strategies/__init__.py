@@ -1,1 +1,1 @@
-"""One module a strategy; `retrieval.registry` names them."""
+"""Retrieval strategies, one per module. `retrieval.registry` lists them."""

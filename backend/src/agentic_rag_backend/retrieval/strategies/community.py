@@ -1,4 +1,4 @@
-"""Community search: the themes whose summaries bear on a question, of the current generation only."""
+"""Community search: finds the themes of the current generation whose summaries match the question."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
 LOOKED_AT = 50
-"""Communities whose texts are read, however many are asked for: the question's words are weighed by them, so that no score
-moves with the limit. Relatives and hidden ones fall out of them."""
+"""Communities whose texts are read, regardless of the request's limit. Their texts determine the weights of the question's
+words, so a fixed number keeps scores independent of the limit. Relatives and hidden communities are removed from them.
+"""
 RATED = 20
-"""The same where a model rates them: as many as one call takes."""
+"""The number if a model rates them: as many as fit into one call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityOptions:
-    """Defaults of a deployment: tokens of all themes together, and model calls that may rate them if asked for."""
+    """Deployment defaults: token budget of all themes together, and model calls for rating if a request asks for it."""
 
     budget_tokens: int = 4000
     rating_calls: int = 3
 
 
 def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
-    """Return the search for the themes of a question; ``budget_tokens`` holds where the query's options name none."""
+    """Return the parameters of a theme search. ``budget_tokens`` applies if the query's options set no budget."""
     rated = query.options.get("rate") == "model"
     return ThemeSearch(
         limit=query.high_limit,
@@ -38,9 +39,9 @@ def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
 
 
 class CommunityRetriever:
-    """Answers with communities; see `ThemeFinder` for what is found and `selection` for what is chosen of it.
+    """Returns communities. `ThemeFinder` finds them, `themes.selection` selects among them.
 
-    ``behind`` finds the passages that an answer rests on; None where another level finds passages.
+    ``behind`` finds the passages that support an answer. None if another level finds passages.
     """
 
     def __init__(
@@ -52,7 +53,10 @@ class CommunityRetriever:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return at most ``query.high_limit`` themes, none within another; none before the first generation was built."""
+        """Return at most ``query.high_limit`` themes. No theme is an ancestor of another.
+
+        Empty before the first generation is built.
+        """
         spending = Spending(int(query.options.get("max_calls", self._options.rating_calls)))
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
         found = await self._finder.find(query, search, spending)

@@ -1,8 +1,8 @@
 """Drift: from themes to follow-up questions to passages (after DRIFT search of Microsoft's GraphRAG).
 
-The themes of a question tell what to look for that the question does not name. A cheap model sketches an answer from them
-and asks follow-up questions, in one call; without a model the follow-up questions are the question seen from each theme.
-Local searches answer them in parallel, and their passages are merged with those of the question itself.
+Themes suggest searches that the question does not name. In one call, a cheap model sketches an answer from the themes and
+asks follow-up questions. Without a model, the follow-up questions are the question extended by each theme's keywords. Local
+searches answer them in parallel, and their passages are merged with those of the question.
 """
 
 from __future__ import annotations
@@ -26,17 +26,18 @@ from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder
 _log = structlog.get_logger(__name__)
 
 ASKED_WEIGHT = 0.8
-"""What a passage counts that a model's follow-up question found, beside one that the question itself found."""
+"""Score factor of passages that a model's follow-up question found, relative to passages of the original question."""
 SEEN_WEIGHT = 0.5
-"""The same of the question as a theme would ask it: more pushed out passages of the question (theme questions of the
-examples, documents wanted among ten passages: .48 without, .44 to .46 at .8)."""
+"""Score factor of passages that a question extended by a theme's keywords found. A higher factor displaced passages of the
+original question (theme questions of the examples, wanted documents among ten passages: .48 without, .44 to .46 at .8).
+"""
 KEYWORDS = 4
 READ = 5
-"""Themes that raise follow-up questions."""
+"""Number of themes that follow-up questions are made from."""
 COUNTED = 20
-"""The best passages of each search, in which it is counted how many searches found a passage."""
+"""Top passages of each search that are counted for the number of searches that found a passage."""
 MOST_CHARACTERS = 400
-"""Of a follow-up question, and of the sketched answer, which are searched with."""
+"""Maximum length of a follow-up question and of the sketched answer."""
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
@@ -58,7 +59,9 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriftOptions:
-    """Defaults of a deployment: follow-up questions, tokens of the themes, and model calls (one asks, the rest may rate)."""
+    """Deployment defaults: follow-up questions, token budget of themes, model calls (one for follow-up questions, others for
+    rating).
+    """
 
     follow_ups: int = 3
     budget_tokens: int = 4000
@@ -67,28 +70,28 @@ class DriftOptions:
 
 @dataclass(frozen=True, slots=True)
 class Primer:
-    """What to search for: ``sketch`` is the model's unchecked answer, empty where there is none; it is only searched with."""
+    """Additional search texts. ``sketch`` is the model's unverified answer, used as a search text only. Empty without a model."""
 
     follow_ups: tuple[str, ...]
     sketch: str = ""
     failure: str | None = None
     by_model: bool = False
     words: tuple[str, ...] = ()
-    """What themes added to the question, where they asked."""
+    """The words of the themes that were added to the question. Empty if a model wrote the follow-up questions."""
 
     @property
     def weight(self) -> float:
-        """What a passage counts that one of these searches found."""
+        """Return the score factor of passages that these searches found."""
         return ASKED_WEIGHT if self.by_model else SEEN_WEIGHT
 
 
 class Drift:
-    """See the module.
+    """Searches themes, then passages for the question and its follow-up questions. The module describes the steps.
 
     Args:
         finder: finds the themes.
-        local: answers the question and each follow-up question with passages.
-        calls: the cheap model.
+        local: finds passages for the question and each follow-up question.
+        calls: calls of the cheap model.
     """
 
     def __init__(self, finder: ThemeFinder, local: Retriever, calls: StructuredCalls, options: DriftOptions) -> None:
@@ -99,7 +102,7 @@ class Drift:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return passages of the question and its follow-up questions, and the themes they came of.
+        """Return passages for the question and its follow-up questions, and the themes they were made from.
 
         Raises:
             AgenticRagError: the search for the question itself failed.
@@ -107,7 +110,7 @@ class Drift:
         spending = Spending(int(query.options.get("max_calls", self._options.max_calls)))
         most = int(query.options.get("follow_ups", self._options.follow_ups))
         search = theme_search(query, budget_tokens=self._options.budget_tokens)
-        # The follow-up questions do not depend on how many themes are returned.
+        # The follow-up questions must not depend on the number of returned themes.
         search = replace(search, limit=max(search.limit, READ))
         own = asyncio.ensure_future(self._local.retrieve(_of_local(query, query.text)))
         try:
@@ -129,17 +132,17 @@ class Drift:
             hits=hits,
             facts=first.facts,
             themes=found,
-            # A follow-up question is made of what is there: that it finds something says nothing of the question.
+            # Follow-up questions are made from existing content, so their hits are no evidence that the question can be answered.
             relevance=max(first.relevance, max((theme.score for theme in found), default=0.0)),
             usage=spending.usage,
             trace=replace(_trace(first, themes, primer, failures), hidden=hidden),
         )
 
     async def _themes(self, query: Query, search: ThemeSearch, spending: Spending) -> tuple[FoundThemes | None, str | None]:
-        """Return the themes, or None and why: passages are an answer without them."""
+        """Return the themes. On failure return None and the reason: passages alone are a valid answer."""
         if not search.rated:
             return await self._found(query, search, spending)
-        # One call is kept for the follow-up questions.
+        # One call is reserved for the follow-up questions.
         spending.allowed -= 1
         found = await self._found(query, search, spending)
         spending.allowed += 1
@@ -172,15 +175,15 @@ class Drift:
 
 
 def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -> Primer:
-    """Return the question as each of the best themes would ask it: with what the theme is about."""
+    """Return the question extended by the keywords of each of the best themes."""
     words = tuple(dict.fromkeys(" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes))[:most]
     return Primer(tuple(f"{question[:MOST_CHARACTERS]} {about}" for about in words), words=words)
 
 
 def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float, limit: int) -> tuple[Hit, ...]:
-    """Return the best hits of all lists, each chunk once with the best of its scores; the question's own count in full.
+    """Return the best hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
 
-    Passages that more searches found come before others of the same score; further ties go by id.
+    Of equal scores, passages that more searches found come first, then the order is by id.
     """
     best = {hit.id: hit for hit in own}
     times = Counter(hit.id for hits in (own, *followed) for hit in hits[:COUNTED])
@@ -192,7 +195,7 @@ def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: flo
 
 
 def _of_local(query: Query, text: str) -> Query:
-    # Options of the themes mean nothing to the local search, which finds as many as the merging counts.
+    # The local search does not know the options for themes. Its limit covers the hits that `merged` counts.
     return replace(query, text=text, options={}, limit=max(query.limit, COUNTED))
 
 
@@ -201,7 +204,7 @@ def _told(theme: ThemeHit) -> str:
 
 
 def _sorted_out(texts: Sequence[str], outcomes: Sequence[Retrieval | BaseException]) -> tuple[list[Retrieval], list[str]]:
-    """Return what the follow-up searches found, and why others did not: a leg that fails does not take the rest with it."""
+    """Separate successful follow-up searches from failures. A failed search does not affect the others."""
     answered: list[Retrieval] = []
     failed: list[str] = []
     for text, outcome in zip(texts, outcomes, strict=True):

@@ -1,6 +1,6 @@
-"""Dual-level retrieval: chunks and entities (low) and communities (high) at the same time, blended by weight.
+"""Dual-level retrieval: chunks and entities (low) and communities (high), searched in parallel and blended by weight.
 
-Either level may fail or find nothing above its floor; then the other answers alone and the trace says why.
+If one level fails or finds nothing above its floor, the other answers alone and the trace has the reason.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 _log = structlog.get_logger(__name__)
 
 BEHIND = 50
-"""Themes whose passages an answer may rest on where the high level answers alone."""
+"""Number of themes whose passages may support an answer if the high level answers alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DualLevelOptions:
-    """How the levels are searched. Scores in [0, 1]; a level below its floor counts as empty.
+    """Options of the levels. Scores in [0, 1]. A level below its floor counts as empty.
 
-    ``low_strategy`` finds the chunks where a request does not say what should.
+    ``low_strategy`` finds chunks unless the request names a strategy for the low level.
     """
 
     low_min_score: float = 0.0
@@ -38,9 +38,9 @@ class DualLevel:
     """Runs a low and a high retriever in parallel.
 
     Args:
-        low: finds chunks; empty if its relevance is below ``options.low_min_score``.
-        high: finds themes; those below ``options.high_min_score`` are dropped.
-        behind: finds the passages behind themes that answer alone; None: their own findings are all there is.
+        low: finds chunks. Counts as empty if its relevance is below ``options.low_min_score``.
+        high: finds themes. Themes below ``options.high_min_score`` are dropped.
+        behind: finds the passages of themes that answer alone. None: only the themes' own findings are used.
     """
 
     def __init__(
@@ -57,18 +57,18 @@ class DualLevel:
 
         Raises:
             FeatureDisabled: dual-level retrieval is switched off for the query's tenant.
-            StoreUnavailable: both levels failed, or one did and the other found nothing (or the failed level's own error).
+            StoreUnavailable: both levels failed, or one failed and the other found nothing (or the failed level's own error).
         """
         if not query.dual_level:
             raise FeatureDisabled("dual-level retrieval is switched off for this tenant (DUAL_LEVEL_RETRIEVAL_ENABLED)")
         outcome = await asyncio.gather(self._low.retrieve(query), self._high.retrieve(query), return_exceptions=True)
         low, low_problem = self._level(outcome[0], "low", self._options.low_min_score)
-        # The floor says which level may answer; it says nothing where only one is left.
+        # The floor chooses between two levels. It does not apply if only one is left.
         floor = 0.0 if isinstance(outcome[0], BaseException) else self._options.high_min_score
         high, high_problem = self._level(outcome[1], "high", floor)
         failed = [each for each in outcome if isinstance(each, BaseException)]
         if failed and low is None and high is None:
-            # What the failed level would have found is not known: nothing found is no answer.
+            # The failed level might have found results, so an empty answer would be wrong.
             raise _no_level_answers(failed)
         problems = [problem for problem in (low_problem, high_problem) if problem]
         for problem in problems:
@@ -94,19 +94,19 @@ class DualLevel:
         )
 
     async def _backing(self, query: Query) -> Backing | None:
-        """Return the passages nearest to the question behind all themes that search reads, of whatever score."""
+        """Return the passages nearest to the question among those behind all found themes, regardless of the themes' scores."""
         if self._behind is None:
             return None
         try:
             wide = await self._high.retrieve(replace(query, high_limit=BEHIND, options={}))
             return await self._behind.find(query, wide.themes)
         except AgenticRagError as error:
-            # The low level may have failed for the same reason; the themes are an answer without it.
+            # The low level may have failed for the same reason. The themes are an answer without passages.
             _log.warning("dual_level_without_passages", tenant_id=query.tenant_id.value, code=error.code, reason=error.message)
             return None
 
     def _level(self, outcome: Retrieval | BaseException, name: str, floor: float) -> tuple[Retrieval | None, str | None]:
-        """Return what the level found above its floor, or None and the reason why it counts as empty."""
+        """Return the level's results above its floor. Return None and the reason if the level counts as empty."""
         if isinstance(outcome, BaseException):
             if not isinstance(outcome, Exception):
                 raise outcome
@@ -122,7 +122,7 @@ class DualLevel:
 
 
 def _effective(weights: LevelWeights, low: Retrieval | None, high: Retrieval | None) -> LevelWeights:
-    """Return the weights as given while both levels answer; all of it on the one that does, otherwise."""
+    """Return the given weights if both levels answer. Otherwise the answering level has the whole weight."""
     if low is not None and high is None:
         return LevelWeights(1.0, 0.0)
     if high is not None and low is None:
@@ -140,7 +140,7 @@ def _no_level_answers(failed: list[BaseException]) -> BaseException:
 
 
 def _trace(levels: list[Retrieval], traces: list[Trace], problems: list[str], failed: tuple[str, ...]) -> Trace:
-    """Return the trace: methods of the ``levels`` that answer, warnings, details and failures of every level that ran."""
+    """Return the trace: methods of the ``levels`` that answer, and warnings, details and failures of every level that ran."""
     return Trace(
         strategy="dual_level",
         methods_used=tuple(dict.fromkeys(method for level in levels for method in level.trace.methods_used)),

@@ -1,4 +1,4 @@
-"""Themes for questions of the whole corpus: as many as a budget of tokens holds, from which partial answers are made."""
+"""Themes for questions about the whole corpus: as many as a token budget holds. Partial answers are made from them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
 LEG_LIMIT = 200
 RATING_SHARE = 0.1
-"""Of a theme's score: such questions are near to nothing in particular, and then what the corpus says most about counts."""
+"""Weight of a theme's rating in its score. Such questions are near to no particular theme, so the rating decides among them."""
 
 
 _OF_EVERYTHING = frozenset(
@@ -27,19 +27,19 @@ _OF_EVERYTHING = frozenset(
         "here available"
     )
 )
-"""Words of a question that asks what there is, and names nothing of it."""
+"""Words of questions that ask for an overview and name no subject."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalOptions:
-    """Defaults of a deployment: tokens of all themes together, and model calls of one request, rating included."""
+    """Deployment defaults: token budget of all themes together, and model calls of one request, rating included."""
 
     budget_tokens: int = 12_000
     max_calls: int = 8
 
 
 class GlobalRetriever:
-    """Returns the themes that a corpus-wide answer is made from; the answer itself takes map and reduce (`generation`)."""
+    """Returns the themes of a corpus-wide answer. `generation` makes the answer from them by map and reduce."""
 
     def __init__(self, finder: ThemeFinder, options: GlobalOptions) -> None:
         self._finder = finder
@@ -47,8 +47,8 @@ class GlobalRetriever:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return at most ``query.high_limit`` themes within the budget, none within another, best first."""
-        # Two are kept: for one partial answer at least, and for the answer.
+        """Return at most ``query.high_limit`` themes within the budget, best first. No theme is an ancestor of another."""
+        # Two calls are reserved: one for at least one partial answer, and one for the final answer.
         spending = Spending(max(0, int(query.options.get("max_calls", self._options.max_calls)) - 2))
         of_all = about_everything(query.text)
         search = ThemeSearch(
@@ -81,6 +81,6 @@ class GlobalRetriever:
 
 
 def about_everything(question: str) -> bool:
-    """Tell whether a question asks what the documents are about, and of nothing in particular: it names no subject."""
+    """Tell whether a question asks for an overview of the documents and names no subject."""
     forms = content_forms(question)
     return bool(forms) and forms <= _OF_EVERYTHING

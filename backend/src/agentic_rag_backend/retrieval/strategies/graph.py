@@ -1,7 +1,7 @@
-"""Graph retrieval: hybrid search seeds a walk over the chunk–entity graph, whose best passages are followed one hop further.
+"""Graph retrieval: hybrid search seeds a walk over the chunk–entity graph, then a second hop starts from its best passages.
 
-embed once → dense and BM25 legs → entities the question names → personalised PageRank → product of walk and hybrid score →
-second hop over shared entities → the chunks, each with the path that led to it. No language model is called.
+Steps: embed once → dense and BM25 legs → link entities that the question names → personalised PageRank → product of walk and
+hybrid score → second hop over shared entities → chunks, each with the path to it. No language model is called.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from agentic_rag_backend.stores.vector.base import Collection, Vector
 
 SEED_CHUNKS = 50
 SEED_CHUNK_SHARE = 0.35
-"""Share of the walk's start that lies on the best hybrid passages; the rest on the entities the question names."""
+"""Share of the walk's start mass on the best hybrid passages. The rest is on the entities that the question names."""
 SCORE_BASE = 0.05
-"""Added to the hybrid score before it is multiplied with the walk's, so that the walk alone can find a passage."""
+"""Added to the hybrid score before the product with the walk's score, so that the walk alone can find a passage."""
 LOOK_AT = 40
-"""Direct passages that are read closely, beside the beam and the hop's candidates (MuSiQue R@5: .743; .733 with 24)."""
+"""Direct passages whose texts are read, in addition to the beam and the hop's candidates (MuSiQue R@5: .743; .733 with 24)."""
 WALKED = 300
-"""Passages with the most of the walk's mass that are scored, beside those of the hybrid legs."""
+"""Passages with the most walk mass that are scored, in addition to those of the hybrid legs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the first stage knows: the question's vector and entities, the hybrid score and cosine of chunks by id.
+    """Input of the second stage: the question's vector and entities, and hybrid score and cosine of chunks by id.
 
-    ``unknown`` are the names that the caller gave and the graph does not have; ``visible`` the chunks that were read already.
+    ``unknown`` holds entity names from the request that are not in the graph, ``visible`` the chunks that are already read.
     """
 
     question: Vector
@@ -59,16 +59,16 @@ class Evidence:
 
     @property
     def floor(self) -> float:
-        """The least cosine of the dense leg: no chunk outside it is nearer."""
+        """The lowest cosine of the dense leg. Chunks that the leg did not return are not nearer."""
         return min(self.cosine.values(), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the second stage knows: final scores, hops and texts by chunk id.
+    """Output of the second stage: final scores, hops and visible chunks by chunk id.
 
-    ``coverage`` is the best of the question among the passages that were read closely, ``nearest`` the best cosine of one that
-    may be shown: a hidden one is no evidence. Neither moves with the limit.
+    ``coverage`` is the best coverage of the question by one read passage. ``nearest`` is the best cosine of a visible passage.
+    Neither depends on the request's limit.
     """
 
     scores: Mapping[str, float]
@@ -79,7 +79,7 @@ class Reading:
 
 
 def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
-    """Return the product of hybrid and walk for every chunk that either found; the best is 1.0 (0.0 if none was walked to)."""
+    """Return the product of hybrid and walk for every chunk that either found. The best is 1.0, or 0.0 if no chunk has mass."""
     seeds = ranked(evidence.hybrid)[:SEED_CHUNKS]
     squared = {item.id: item.score**2 for item in seeds}
     named = sum(graph.idf[entity] * weight for entity, weight in evidence.linked.items())
@@ -91,7 +91,7 @@ def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
     for id, square in squared.items():
         number = graph.chunk_index.get(id)
         if number is None:
-            # A passage that names nothing: the walk starts there and goes nowhere.
+            # A passage without entities: its start mass stays on it.
             walked[id] = (1 - DAMPING) * share * square / total
         else:
             chunk_seeds[number] = share * square / total
@@ -104,7 +104,7 @@ def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
         known = graph.chunk_index.get(id)
         if known is not None and mass[known] > 0:
             walked[id] = float(mass[known])
-        # What a leg found is listed, if last, where the walk leaves nothing.
+        # Chunks of a leg that the walk does not reach are listed last.
         walked.setdefault(id, 0.0)
     scores = {id: (evidence.hybrid.get(id, 0.0) + SCORE_BASE) * weight**0.5 for id, weight in walked.items()}
     best = max(scores.values(), default=0.0) or 1.0
@@ -112,7 +112,7 @@ def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
 
 
 def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
-    """Return the numbers of the ``count`` largest positive values; equal values at the limit by key."""
+    """Return the numbers of the ``count`` largest positive values. Equal values at the limit are ordered by key."""
     positive = np.flatnonzero(mass > 0)
     if len(positive) <= count:
         return [int(number) for number in positive]
@@ -121,7 +121,7 @@ def _largest(mass: NDArray[np.float64], keys: Keys, count: int) -> list[int]:
 
 
 class GraphRetriever:
-    """See the module. ``options.entities`` names further entities to start from."""
+    """Runs graph retrieval (see the module). ``options.entities`` names additional entities to start from."""
 
     def __init__(self, stores: Stores, graphs: TenantGraphs, hybrid: Hybrid) -> None:
         self._stores = stores
@@ -131,7 +131,9 @@ class GraphRetriever:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return chunks with their paths, and facts. Falls back to the hybrid order where nothing links, or no graph is read."""
+        """Return chunks with their paths, and facts. Falls back to the hybrid order if nothing links, or if no graph is
+        available.
+        """
         candidates, (graph, missing), answer = await asyncio.gather(
             chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
             shown_graph(self._graphs, query),
@@ -165,7 +167,7 @@ class GraphRetriever:
         links = prune(expand(graph, beam, without=set(evidence.linked)), by_number, cosine, evidence.floor)
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]
-        # As many whatever the limit: the terms of the question are weighed by these, and so are the scores.
+        # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
         look_at = [item.id for item in (*order[:LOOK_AT], *nearest)]
         ids = list(dict.fromkeys([*look_at, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         known = evidence.visible
@@ -189,9 +191,12 @@ class GraphRetriever:
         return Reading(scores, hops, visible, coverage=best, nearest=closest)
 
     async def _enough(self, query: Query, order: Sequence[str], visible: Mapping[str, VisibleChunk]) -> dict[str, VisibleChunk]:
-        """Return further chunks in ``order``: as many as the limit asks for, and all where time and filters left out many."""
+        """Return further chunks in ``order``, as many as the limit requires.
+
+        Read all candidates if time and filters removed many.
+        """
         most = max(query.limit, NEAR)
-        # Twice as many, since a hop may put others before them.
+        # Twice as many, because a hop may rank others before them.
         following = [id for id in order[LOOK_AT : 2 * most] if id not in visible]
         more = await visible_chunks(self._stores.documents, query, following) if following else {}
         if sum(id in visible or id in more for id in order[: max(LOOK_AT, 2 * most)]) < most:
@@ -202,7 +207,7 @@ class GraphRetriever:
     async def _exact_cosines(
         self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]
     ) -> None:
-        """Add the cosines of chunks that the dense leg did not reach."""
+        """Add the cosines of chunks that the dense leg did not return."""
         ids = {graph.chunk_ids[number]: number for number in numbers}
         if ids:
             vectors = await self._stores.vectors.vectors(query.tenant_id, Collection.CHUNKS, list(ids))
@@ -224,12 +229,12 @@ def _trace(query: Query, evidence: Evidence, answer: LegAnswer, left_out: str | 
 
 
 def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Evidence:
-    """Link the question's names, beside what both legs found."""
+    """Link the entities that the question names, and combine them with the results of both legs."""
     linked = dict(link_question(graph, query.text))
     unknown: list[str] = []
     for name in query.options.get("entities", ()):
         known = graph.entity_index.get(str(name))
-        # An entity that no visible passage mentions any more is as good as unknown.
+        # Treat an entity that no visible passage mentions as unknown.
         shown = known is not None and graph.document_frequency[known] > 0
         named = {known: 1.0} if known is not None and shown else dict(link_question(graph, str(name)))
         linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named.items())
@@ -257,7 +262,7 @@ def _hit(graph: TenantGraph, reading: Reading, evidence: Evidence, *, id: str, s
 
 
 def _path(graph: TenantGraph, reading: Reading, evidence: Evidence, id: str) -> tuple[GraphStep, ...]:
-    """Return how the walk came to a chunk: from a name of the question, or over a passage that names what it is about."""
+    """Return how the walk reached a chunk: from a name in the question, or through a passage that names the chunk's subject."""
     title = reading.visible[id].document_title
     number = graph.chunk_index.get(id)
     if number is None:

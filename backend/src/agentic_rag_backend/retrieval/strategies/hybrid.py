@@ -23,10 +23,10 @@ FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}
 
 
 class Hybrid:
-    """Answers with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``.
+    """Searches with both legs. ``options.fusion`` is ``min_max`` (default) or ``rrf``.
 
     Args:
-        weights: of the legs, where a query names none.
+        weights: leg weights for queries that set none.
     """
 
     def __init__(self, stores: Stores, graphs: TenantGraphs, weights: LegWeights = LEG_WEIGHTS) -> None:
@@ -36,11 +36,11 @@ class Hybrid:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return the best chunks of both legs together."""
+        """Return the best chunks of both legs, fused."""
         return await self._answer(query, lambda: shown_graph(self._graphs, query))
 
     async def without_graph(self, query: Query, failures: tuple[str, ...]) -> Retrieval:
-        """Return the same for a strategy whose graph cannot be read, and ``failures`` as the reason."""
+        """Return hybrid results for a strategy whose graph is unavailable. ``failures`` has the reasons."""
 
         async def none() -> tuple[None, tuple[str, ...]]:
             return None, failures
@@ -62,7 +62,7 @@ class Hybrid:
         shown = [item for item in found.order if item.id in visible][: query.limit]
         graph, failures = await shown_with()
         parts = _scores_by_id(found.legs)
-        # Not what a larger limit had to look at besides: the relevance must not move with the limit.
+        # Only these hits are measured: the relevance must not depend on the request's limit.
         measured = found.visible or visible
         hits = tuple(
             Hit(

@@ -1,7 +1,7 @@
-"""The low level: `graph`, or `hybrid` with the same facts for a question that wants an account.
+"""The low level: `graph`, or `hybrid` with the same facts for questions about a theme.
 
-A walk from the names of a question keeps near to them, which is what a question about them wants. What a theme is made of
-stands in passages that need not share a name: a question like that is better served by its words and meaning.
+The graph walk stays near the names in a question, which suits questions about those names. Passages about a theme need not
+share a name, so hybrid search suits such questions better.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 
 LowStrategy = Literal["auto", "graph", "hybrid"]
 BY_FORM: LowStrategy = "auto"
-"""In place of a strategy's name: the one that fits the question's form."""
+"""Pseudo-strategy that selects a strategy by the form of the question."""
 _OF_FORM: Mapping[Asked, LowStrategy] = MappingProxyType({Asked.THEME: "hybrid"})
 
 
 def low_strategy_for(question: str) -> LowStrategy:
-    """Return what finds passages best for a question of this form."""
+    """Return the strategy that finds passages best for a question of this form."""
     return _OF_FORM.get(asked_for(question), "graph")
 
 
 class LowLevel:
-    """Chooses per request; ``trace.details.low_level`` says what, and by what.
+    """Chooses a strategy for each request. ``trace.details.low_level`` has the choice and its reason.
 
-    ``options.low_strategy`` wins over ``default``, which may be a strategy's name, too. With ``options.entities`` to start from,
-    the form of the question is not asked.
+    ``options.low_strategy`` wins over ``default``, which may also be a strategy's name. If ``options.entities`` is given, the
+    form of the question is not considered.
     """
 
     def __init__(self, graph: Retriever, hybrid: Retriever, *, default: LowStrategy = BY_FORM) -> None:
@@ -43,7 +43,7 @@ class LowLevel:
         self._default = default
 
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return what the strategy that was chosen finds; the trace keeps its name."""
+        """Return the results of the chosen strategy. The trace keeps that strategy's name."""
         name, chosen_by = self._chosen(query)
         found = await self._retrievers[name].retrieve(query)
         details = {**found.trace.details, "low_level": {"strategy": name, "chosen_by": chosen_by}}
@@ -61,7 +61,7 @@ class LowLevel:
 
 
 class HybridWithFacts:
-    """What `Hybrid` finds, and the relationships that bear on the question, as `graph` shows them."""
+    """Adds the relationships that `graph` would show to the results of `Hybrid`."""
 
     def __init__(self, stores: Stores, graphs: TenantGraphs, hybrid: Hybrid) -> None:
         self._graphs = graphs
@@ -70,7 +70,7 @@ class HybridWithFacts:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return the best chunks of both legs, and facts; those are left out, and the trace says so, where no graph is read."""
+        """Return the best chunks of both legs, and facts. Without a graph, facts are left out and the trace has the reason."""
         wider = replace(query, limit=max(query.limit, NEAR))
         found, (graph, missing), answer = await asyncio.gather(
             self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.ask_leg(query)

@@ -1,8 +1,8 @@
 """Search in the tree over passages: all levels at once, or from the roots down (Sarthi et al. 2024, section 4).
 
-*Collapsed*: passages and summaries compete on one scale; where a summary would stand stands the passage below it that is nearest
-to the question. *Levels*: the nearest nodes of the highest level, the nearest among their children, and so on down to
-passages. Either way results are passages, which answers can cite; summaries come beside them as themes.
+*Collapsed*: passages and summaries are ranked on one scale. A summary is represented by the passage below it that is nearest
+to the question. *Levels*: the nearest nodes of the highest level, then the nearest of their children, and so on down to
+passages. Both return passages, which answers can cite, and summaries as themes.
 """
 
 from __future__ import annotations
@@ -32,29 +32,31 @@ from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, V
 SEARCHES = ("collapsed", "levels")
 ORDERS = ("mixed", "leaves_first")
 PASSAGES = 0
-"""The level of passages; summaries are above."""
+"""The level of passages. Higher levels hold summaries."""
 
 _NODE_LIMIT = 50
 _READ = 50
-"""Nodes whose texts are read, however many themes are asked for, so that no score moves with the limit."""
+"""Nodes whose texts are read, regardless of how many themes are requested, so that scores do not depend on the limit."""
 _BROUGHT = 10
-"""The best nodes, which bring their nearest passages along."""
+"""Number of best nodes that add their nearest passages to the results."""
 _WEIGHTS = {"dense": 0.7, "sparse": 0.3}
 _REPRESENTATIVES = 3
-"""Passages that represent a summary: the nearest to the question. The first competes with passages found by themselves; a share
-of the score for each below a good summary instead was tried and loses (MuSiQue R@5 .60 for a fifth of it, .63 for none)."""
+"""Passages that represent a summary: the nearest to the question. The first is ranked among the passages that search found
+directly. Adding a share of a summary's score to all passages below it was measured and is worse (MuSiQue R@5 .60 with a fifth
+of the score, .63 without).
+"""
 _BEAM = 5
 """Nodes that are kept on each level on the way down."""
 _COSINE_SHARE = 0.8
-"""Of a theme's score, as for communities; the rest is how much of the question its text covers."""
+"""Share of the cosine in a theme's score, as for communities. The rest is the coverage of the question by its text."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What a search of the tree came to, before anything is looked up that a user may see.
+    """Result of a tree search before visibility is checked.
 
-    ``passages`` are scores in [0, 1] by chunk, ``direct`` those that were found by themselves, ``by_node`` the score of the best
-    summary behind each. ``nodes`` are summaries by falling score, with the passages that represent them.
+    ``passages`` are scores in [0, 1] by chunk. ``direct`` holds those that search found directly, ``by_node`` the score of the
+    best summary above each. ``nodes`` are summaries by descending score, ``representatives`` the passages that represent them.
     """
 
     pointer: GenerationPointer
@@ -72,10 +74,10 @@ NO_TREE = "there is no tree over the passages yet: POST /admin/raptor/rebuild"
 
 
 class RaptorRetriever:
-    """Answers with passages, and with summaries of clusters of them as themes.
+    """Returns passages, and summaries of clusters of passages as themes.
 
-    ``options.levels`` are searched (0: passages; default: all), ``options.search`` says how, ``options.order`` whether
-    passages that were found by themselves come first; without ``options.include_summaries`` there are no themes.
+    ``options.levels`` selects levels (0: passages; default: all), ``options.search`` the method. ``options.order`` can put
+    passages that search found directly first. Without ``options.include_summaries`` there are no themes.
     """
 
     def __init__(self, stores: Stores, graphs: TenantGraphs) -> None:
@@ -85,7 +87,10 @@ class RaptorRetriever:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return at most ``query.limit`` passages and ``query.high_limit`` themes; without a tree, passages as `hybrid`."""
+        """Return at most ``query.limit`` passages and ``query.high_limit`` themes.
+
+        Without a tree, return the passages that `hybrid` finds.
+        """
         pointer = await self._stores.trees.pointer(query.tenant_id)
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         levels = set(query.options.get("levels", ()))
@@ -134,7 +139,7 @@ class RaptorRetriever:
         return found
 
     async def _search_nodes(self, query: Query, vector: Vector, levels: set[int], found: _Found) -> None:
-        """Find nodes by the vector and the words of their summaries."""
+        """Find nodes by the vectors and the words of their summaries."""
         kept = Comparison(LEVEL, "in", tuple(sorted(levels))) if levels else None
         search = VectorSearch(kind=NodeKind.RAPTOR, dense=vector, text=query.text, limit=_NODE_LIMIT, filter=kept)
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [search]))[0]
@@ -149,19 +154,19 @@ class RaptorRetriever:
                 found.tree[node.id] = node
 
     async def _bring(self, query: Query, vector: Vector, found: _Found) -> None:
-        """Let the best nodes bring their nearest passages along."""
+        """Add the nearest passages of the best nodes to the results."""
         best = list(found.nodes)[:_BROUGHT]
         near = await self._represent(query, vector, found, best)
         for id in best:
             nearest = found.representatives[id]
             for chunk in nearest[:1] if found.direct else nearest:
-                # On the passages' own scale where there is one, so that a summary stands where its cosine does among theirs.
+                # Use the scale of the direct passages if there are any, so that the summary's cosine is comparable with theirs.
                 closeness = max(0.0, near[chunk]) / max(near[nearest[0]], 1e-9)
                 score = _scaled(found.cosines[id], found.legs) if found.direct else found.nodes[id] * closeness
                 found.by_node[chunk] = max(found.by_node.get(chunk, 0.0), score)
 
     async def _represent(self, query: Query, vector: Vector, found: _Found, ids: Sequence[str]) -> dict[str, float]:
-        """Note the passages below each node that are nearest to the question; return the cosines of all below them."""
+        """Record the passages below each node that are nearest to the question. Return the cosines of all passages below them."""
         leaves = await self._descended(query, vector, [found.tree[id] for id in ids])
         chunks = {chunk for nodes in leaves.values() for node in nodes for chunk in node.children}
         near = await self._cosines(query, Collection.CHUNKS, vector, sorted(chunks))
@@ -171,7 +176,7 @@ class RaptorRetriever:
         return near
 
     async def _descended(self, query: Query, vector: Vector, nodes: Sequence[TreeNode]) -> dict[str, list[TreeNode]]:
-        """Return the nodes of level 1 that the nearest way down from each leads to."""
+        """Return, for each node, the nodes of level 1 that are reached by following the nearest children."""
         at: dict[str, list[TreeNode]] = {node.id: [node] for node in nodes}
         while any(node.level > 1 for held in at.values() for node in held):
             children = {id for held in at.values() for node in held if node.level > 1 for id in node.children}
@@ -190,7 +195,7 @@ class RaptorRetriever:
         return at
 
     async def _down(self, query: Query, pointer: GenerationPointer, vector: Vector) -> _Found:
-        """Go from the highest level to the passages, keeping the nearest nodes of each."""
+        """Search from the highest level down to the passages, keeping the nearest nodes of each level."""
         found = _Found(pointer)
         height = max((int(level) for level in pointer.details.get("levels", {})), default=0)
         found.pointer, nodes = await self._reader.read(query.tenant_id, level=height)
@@ -214,7 +219,7 @@ class RaptorRetriever:
         found.legs = Legs(dense=tuple(ranked(near)))
         found.nodes = {item.id: item.score for item in ranked(found.nodes)}
         for node in sorted(found.tree.values(), key=lambda node: node.level):
-            # Of a node above others, what represents those of its children that were on the way.
+            # A higher node is represented by the representatives of its visited children.
             parts = [(id,) if node.level == 1 else found.representatives.get(id, ()) for id in node.children]
             below = {chunk for part in parts for chunk in part if chunk in near}
             found.representatives[node.id] = tuple(sorted(below, key=lambda chunk: (-near[chunk], chunk))[:_REPRESENTATIVES])
@@ -227,7 +232,7 @@ class RaptorRetriever:
     async def _hits(self, query: Query, found: _Found, most: int) -> tuple[Hit, ...]:
         order = [item.id for item in ranked(found.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
-            order.sort(key=lambda id: id not in found.direct)  # stable: by score among themselves
+            order.sort(key=lambda id: id not in found.direct)  # # stable: by score among themselves
         candidates = order[: max(2 * most, FIRST)]
         visible = await visible_chunks(self._stores.documents, query, candidates)
         if len(visible) < most and len(candidates) < len(order):
@@ -249,7 +254,7 @@ class RaptorRetriever:
         narrowed = query.filters is not None or query.as_of is not None
         read = nodes if narrowed else nodes[:_READ]
         views = await self._reader.views(query.tenant_id, found.pointer, read, passes=partial(passes, query))
-        # A node of which nothing may be shown but its name is not evidence.
+        # A node that has only a visible name is no evidence.
         tellable = [view for view in views if view.summary or view.findings]
         terms = {number: self._stores.vectors.terms(_text(view)) for number, view in enumerate(tellable)}
         coverage = cover(self._stores.vectors.terms(query.text), terms)
@@ -263,7 +268,7 @@ class RaptorRetriever:
         return tuple(replace(theme, representatives=shown.get(theme.id, ())) for theme in themes)
 
     async def _shown(self, query: Query, found: _Found, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the representatives of nodes that may be shown."""
+        """Return each node's representatives that are visible."""
         chunks = {chunk for id in ids for chunk in found.representatives.get(id, ())}
         visible: Mapping[str, VisibleChunk] = (
             await visible_chunks(self._stores.documents, query, sorted(chunks)) if chunks else {}
@@ -272,7 +277,7 @@ class RaptorRetriever:
 
 
 def _scaled(cosine: float, legs: Legs) -> float:
-    """Return a cosine as min-max scores it among those of the dense leg, in [0, 1]."""
+    """Return a cosine on the dense leg's min-max scale, in [0, 1]."""
     low, high = (legs.dense[-1].score, legs.dense[0].score) if legs.dense else (0.0, 1.0)
     return max(0.0, min(1.0, (cosine - low) / (high - low))) if high > low else float(cosine >= high)
 

@@ -1,4 +1,4 @@
-"""Dense and sparse search: one leg of the vector store, hydrated, and filled up where hydration dropped too much."""
+"""Dense and sparse search: one leg of the vector store. More candidates are read if hydration drops too many."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_LEG = 10_000
 
 
 class SingleLeg:
-    """Answers with one leg: ``dense`` (cosine of embeddings) or ``sparse`` (BM25)."""
+    """Searches with one leg: ``dense`` (cosine of embeddings) or ``sparse`` (BM25)."""
 
     def __init__(self, stores: Stores, graphs: TenantGraphs, *, dense: bool) -> None:
         self._stores = stores
@@ -32,7 +32,7 @@ class SingleLeg:
 
     @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best."""
+        """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best score."""
         found, failures = await self._fill(query)
         hits = found[: query.limit]
         return Retrieval(
@@ -47,7 +47,7 @@ class SingleLeg:
         )
 
     async def _fill(self, query: Query) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """Return the hits, `MEASURED` of them at least where there are as many, and what they had to be shown without."""
+        """Return the hits, at least `MEASURED` if there are as many, and the reasons why parts of them are missing."""
         most = max(query.limit, MEASURED)
         leg, shown, visible = await self._best(query, most)
         graph, failures = await shown_graph(self._graphs, query)
@@ -64,7 +64,7 @@ class SingleLeg:
         return hits, failures
 
     async def _best(self, query: Query, most: int) -> tuple[Sequence[ScoredId], Sequence[ScoredId], Mapping[str, VisibleChunk]]:
-        """Return the leg, its first ``most`` chunks that may be shown, and those chunks as they are shown."""
+        """Return the leg, the first ``most`` visible chunks of it, and their content."""
         filter, wanted = query.filters, most + OVER_FETCH
         while True:
             leg = await self._leg(query, filter, wanted)

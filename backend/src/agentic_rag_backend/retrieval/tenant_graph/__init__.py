@@ -1,1 +1,1 @@
-"""A tenant's chunk–entity graph in memory: what it is made of, how it is kept current, and how it is walked."""
+"""A tenant's chunk–entity graph in memory: its construction, its updates and the walk over it."""

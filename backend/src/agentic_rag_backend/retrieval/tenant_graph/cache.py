@@ -1,4 +1,4 @@
-"""Tenants' graphs in memory: loaded when first needed, kept current by what changed, the least recently used dropped by bytes."""
+"""Cache of tenants' graphs in memory: loaded on first use, updated incrementally, evicted by size (least recently used)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Visibil
 from agentic_rag_backend.stores.graph.base import GraphStore
 
 ANEW_SHARE = 0.5
-"""Changed documents, as a share of those held, from which reading everything costs less than reading them one by one."""
+"""Share of changed documents above which a full reload costs less than an incremental update."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A graph with the ``state_version`` of the catalogue at which it was current."""
+    """A graph, and the catalogue's ``state_version`` for which it is current."""
 
     state_version: int
     ledger: GraphLedger
@@ -29,14 +29,14 @@ class _Held:
 
 
 class TenantGraphs:
-    """The graph of a tenant at its ``state_version`` or a later one; an older one is never served.
+    """Returns a tenant's graph that is at least as new as a given ``state_version``.
 
-    A change of documents is applied to the graph that is held: only what the changed ones say is read. Everything is read
-    for the first question, after more changes than the catalogue has on record, and when most of the graph was replaced.
+    A cached graph is updated with the knowledge of the changed documents only. Everything is read for the first question, after
+    more changes than the catalogue records, and if most of the graph was replaced.
 
     Args:
-        max_bytes: memory for all graphs; the newest is kept even if it alone is larger. Older states of a graph that
-            running questions still hold are not counted.
+        max_bytes: memory for all graphs. The newest is kept even if it exceeds this alone. Older states of a graph that running
+            queries still hold are not counted.
     """
 
     def __init__(self, graph: GraphStore, documents: DocumentCatalogue, *, max_bytes: int) -> None:
@@ -49,18 +49,18 @@ class TenantGraphs:
         self._outdated: set[asyncio.Task[_Held]] = set()
 
     async def graph(self, tenant: Tenant) -> TenantGraph:
-        """Return the tenant's graph, visible knowledge only.
+        """Return the tenant's graph of visible knowledge.
 
         Raises:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         if tenant.created_at > self._forgotten.get(tenant.id, tenant.created_at):
-            del self._forgotten[tenant.id]  # made anew under the same id
+            del self._forgotten[tenant.id]  # # the tenant was created again under the same id
         held = self._held.get(tenant.id)
         if held is not None and held.state_version >= tenant.state_version:
             self._held.move_to_end(tenant.id)
             return held.graph
-        # A load that runs may have begun before this question's state; the one after it has not.
+        # A running load may have begun before this question's state. The next load has not.
         loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
         if loaded.state_version < tenant.state_version:
             loaded = await asyncio.shield(self._loading.get(tenant.id) or self._begin(tenant.id))
@@ -77,14 +77,14 @@ class TenantGraphs:
         if self._loading.get(tenant) is task:
             del self._loading[tenant]
         if not task.cancelled():
-            task.exception()  # Looked at, so that a failure whose askers have all gone is not reported as forgotten.
+            task.exception()  # # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
 
     async def _load(self, tenant: TenantId) -> _Held:
         held = self._held.get(tenant)
         seen = await self._documents.visibility(tenant, since=held.state_version if held is not None else None)
         changed = dict(seen.versions) if held is None else _changes(held.ledger, seen)
         if held is not None and not changed:
-            # Something else changed (a flag, a generation of communities), or a document and back: the knowledge did not.
+            # The documents are the same: a flag or a generation changed, or a document changed and changed back.
             loaded = _Held(seen.state_version, held.ledger, held.graph)
         else:
             if held is not None and (held.ledger.worn or len(changed) > ANEW_SHARE * held.ledger.document_count):
@@ -99,16 +99,17 @@ class TenantGraphs:
     async def _read(
         self, tenant: TenantId, seen: Visibility, changed: Mapping[str, int], *, everything: bool
     ) -> tuple[Visibility, Knowledge]:
-        """Read what the changed documents say, and again of those that changed while they were read.
+        """Read the knowledge of the changed documents. Read documents again that changed in the meantime.
 
-        A version's knowledge is whole for as long as the version is visible, so what was read of one that was visible
-        before and after is whole.
+        The knowledge of a version is complete while the version is visible. What was read of a version that was visible before
+        and
+        after the read is therefore complete.
         """
         knowledge = Knowledge(changed)
         ids = None if everything else [id for id, version in changed.items() if version]
         while True:
             async for said in self._graph.all_said(tenant, ids):
-                # Beside the loop: a batch of everything is some ms of work.
+                # In a thread: one batch takes some milliseconds.
                 await asyncio.to_thread(knowledge.add, said)
             later = await self._documents.visibility(tenant, since=seen.state_version)
             meanwhile = _differing(knowledge.versions, later)
@@ -128,7 +129,7 @@ class TenantGraphs:
         try:
             graph = await asyncio.to_thread(work)
         except BaseException:
-            # What is half applied must not be built on.
+            # An error may have left the ledger incomplete, so it must not be reused.
             if held is not None and self._held.get(tenant) is held:
                 del self._held[tenant]
             raise
@@ -143,13 +144,13 @@ class TenantGraphs:
             self._held.popitem(last=False)
 
     def read_anew(self, tenant: TenantId) -> None:
-        """Read everything for the next question: the stores were mended underneath what is held or being loaded."""
+        """Reload everything at the next question, after a repair of the stores. A running load is discarded."""
         self._held.pop(tenant, None)
         if (loading := self._loading.pop(tenant, None)) is not None:
             self._outdated.add(loading)
 
     def forget(self, tenant: TenantId) -> None:
-        """Drop a deleted tenant's graph; one that is being loaded, or asked for by a late question, is not kept either."""
+        """Drop a deleted tenant's graph. A graph that is still loading, or that a late question requests, is not cached."""
         self._forgotten[tenant] = datetime.now(UTC)
         self._held.pop(tenant, None)
 
@@ -160,7 +161,7 @@ class TenantGraphs:
 
 
 def _changes(ledger: GraphLedger, seen: Visibility) -> dict[str, int]:
-    """Return the documents whose visible version is another one than the ledger's, with it; 0 where there is none now."""
+    """Return the documents whose visible version differs from the ledger, with the visible version. 0: no longer visible."""
     changed = {id: version for id, version in seen.versions.items() if ledger.version(id) != version}
     if seen.whole:
         changed |= {id: 0 for id in ledger.document_ids if id not in seen.versions}
@@ -168,7 +169,7 @@ def _changes(ledger: GraphLedger, seen: Visibility) -> dict[str, int]:
 
 
 def _differing(read: Mapping[str, int], later: Visibility) -> dict[str, int]:
-    """Return the documents that changed after they were read, or that changed since and were not, with what is visible now."""
+    """Return the documents whose visible version differs from the version that was read, with the visible version."""
     changed = {id: version for id, version in later.versions.items() if read.get(id) != version}
     if later.whole:
         changed |= {id: 0 for id, version in read.items() if version and id not in later.versions}

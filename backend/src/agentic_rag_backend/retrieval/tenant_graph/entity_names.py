@@ -1,4 +1,4 @@
-"""What visible documents call each entity: which name is shown, and which entities a name means."""
+"""Names of entities in visible documents: the name that is displayed, and the entities that a name refers to."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Filings
 
 NONE = -1
 _TEXT_BYTES = 40
-"""Of one name beside its text: pointers and the four numbers below."""
+"""Per name, in addition to its text: pointers and the four numbers below."""
 _POSTING_BYTES = 250
-"""Of one normalised name: its text, its place in a dictionary and the tuple of its entities."""
+"""Per normalised name: its text, its dictionary entry and the tuple of its entities."""
 _CHANGED_SHARE = 8
 _NO_NAMES: set[str] = set()
 _NO_ENTITIES: set[int] = set()
@@ -25,10 +25,10 @@ _CHANGED_MINIMUM = 1000
 
 
 class EntityNames:
-    """Names by entity number, each with how many visible documents use it.
+    """Names by entity number, each with the number of visible documents that use it.
 
-    An entity is shown under the name that the graph store files it under if a visible document uses that, else under the
-    first of those in use: a function of what is visible, which the purge of a hidden document does not change.
+    The displayed name is the graph store's name of the entity if a visible document uses it, else the first name in use. It
+    depends on visible documents only, so purging a hidden document does not change it.
     """
 
     def __init__(self, entity_ids: Sequence[str]) -> None:
@@ -36,26 +36,26 @@ class EntityNames:
         self._texts: list[str] = []
         self._types: list[str] = []
         self._type_numbers: dict[str, int] = {}
-        # By name: its entity, how many documents use it, and the next name of the same entity.
+        # By name: its entity, the number of documents that use it, and the next name of the same entity.
         self._entity_of, self._uses, self._next = array("i"), array("i"), array("i")
-        # By entity: its first name, the one it is filed under, the one shown, and its type.
+        # By entity: its first name, the graph store's name, the displayed name, and its type.
         self._first, self._filed, self._shown, self._type = array("i"), array("i"), array("i"), array("i")
         self._settled: dict[str, tuple[int, ...]] = {}
         self._changed: dict[str, tuple[int, ...]] = {}
         self._text_bytes = 0
 
     def grow(self, entities: int) -> None:
-        """Have places for at least that many entities."""
+        """Grow to at least this many entities."""
         new = [NONE] * (entities - len(self._first))
         for column in (self._first, self._filed, self._shown):
             column.extend(new)
         self._type.extend([0] * len(new))
 
     def use(self, namings: Namings, knowledge: Knowledge) -> Ints:
-        """Count the documents that call entities so; return the names' numbers.
+        """Count new uses of names. Return the names' numbers.
 
         Args:
-            namings: entities by their number here; texts are those of ``knowledge``.
+            namings: with this table's entity numbers and the text numbers of ``knowledge``.
         """
         texts = list(knowledge.names)
         pairs, inverse, counts = np.unique(
@@ -67,13 +67,13 @@ class EntityNames:
         return np.asarray(numbers[inverse])
 
     def file(self, filings: Filings, knowledge: Knowledge) -> None:
-        """Note what entities are filed under.
+        """Set the graph store's names and types of entities.
 
         Args:
-            filings: entities by their number here; texts are those of ``knowledge``.
+            filings: with this table's entity numbers and the text numbers of ``knowledge``.
         """
         texts, types = list(knowledge.names), list(knowledge.types)
-        # What was read last is the newest.
+        # The last entry for an entity is the newest.
         entities, place = np.unique(filings.entities[::-1], return_index=True)
         names, kinds = filings.names[::-1][place], filings.types[::-1][place]
         for entity, text in zip(entities.tolist(), names.tolist(), strict=True):
@@ -86,11 +86,11 @@ class EntityNames:
         _view(self._type)[entities] = known[kinds]
 
     def drop(self, numbers: Ints) -> None:
-        """Count a document less that uses each of the names."""
+        """Remove one use of each of the names."""
         np.subtract.at(_view(self._uses), numbers, 1)
 
     def entities_of(self, numbers: Ints) -> Ints:
-        """Return the entities of names."""
+        """Return the entities of the names."""
         return np.asarray(_view(self._entity_of)[numbers])
 
     def _number(self, entity: int, text: str) -> int:
@@ -117,7 +117,7 @@ class EntityNames:
         return found
 
     def settle(self, entities: Ints) -> None:
-        """Decide which names are shown: call it with the entities whose names are used by others than before."""
+        """Update the displayed names of entities after uses of their names changed."""
         filed = _view(self._filed)[entities]
         used = filed != NONE
         used[used] = _view(self._uses)[filed[used]] > 0
@@ -126,11 +126,11 @@ class EntityNames:
             self._shown[entity] = min(self._used(entity), key=lambda number: self._texts[number], default=NONE)
 
     def normalised(self, entity: int) -> set[str]:
-        """Return the names in use, in the form in which questions are compared."""
+        """Return the names in use, normalised for comparison with questions."""
         return {normalise_name(self._texts[number]) for number in self._used(entity)} - {""}
 
     def link(self, before: Mapping[int, set[str]], after: Iterable[tuple[int, set[str]]]) -> None:
-        """Let names mean other entities: ``before`` and ``after`` are the names by which each entity is found, if any."""
+        """Update the entities that names refer to. ``before`` and ``after`` are each entity's searchable names."""
         removed: dict[str, set[int]] = {}
         added: dict[str, list[int]] = {}
         unseen = dict(before)
@@ -152,33 +152,33 @@ class EntityNames:
                 entities.sort(key=self._entity_ids.__getitem__)
             changed[name] = tuple(entities)
         if len(changed) > max(_CHANGED_MINIMUM, len(self._settled) // _CHANGED_SHARE):
-            # Made anew once that many have changed, which costs a constant for each of them.
+            # Rebuilt only after many changes, so the cost per change is constant.
             self._settled = {name: entities for name, entities in {**self._settled, **changed}.items() if entities}
             changed = {}
         self._changed = changed
 
     def names(self) -> Names:
-        """Return the entities by normalised name, for good."""
+        """Return an immutable mapping from normalised names to entities."""
         return Names(self._settled, self._changed)
 
     def texts(self) -> EntityTexts:
-        """Return what entities are called and of what type, for good."""
+        """Return an immutable snapshot of the entities' displayed names and types."""
         return EntityTexts(self._entity_ids, self._texts, self._types, _copied(self._shown), _copied(self._type))
 
     @property
     def worn(self) -> bool:
-        """Whether most names are in use no more."""
+        """Whether most names are no longer in use."""
         return len(self._uses) > 2 * int(np.count_nonzero(_copied(self._uses))) + _CHANGED_MINIMUM
 
     @property
     def size_bytes(self) -> int:
-        """An estimate of the memory held."""
+        """Estimated memory in bytes."""
         postings = _POSTING_BYTES * (len(self._settled) + len(self._changed))
         return self._text_bytes + _TEXT_BYTES * len(self._texts) + 16 * len(self._first) + postings
 
 
 def _view(column: array[int]) -> Ints:
-    """Return what may be read and assigned to, and has to go before the column can grow."""
+    """Return a writable view. It must be released before the column can grow."""
     return np.frombuffer(column, dtype=np.int32) if column else np.zeros(0, dtype=np.int32)
 
 

@@ -1,4 +1,4 @@
-"""A tenant's chunk–entity graph in memory: what the walk and the hops read, visible knowledge only."""
+"""A tenant's chunk–entity graph in memory, with visible knowledge only. The walk and the hops read it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agentic_rag_backend.retrieval.tenant_graph.transitions import Edges, Floats
 __all__ = ["ABOUT_WEIGHT", "EntityTexts", "Floats", "Ints", "Names", "TenantGraph", "inverse_frequencies"]
 
 ABOUT_WEIGHT = 2.0
-"""A chunk whose title or heading is the entity is where a mention of it should lead: twice a mention's weight."""
+"""Twice a mention's weight: an entity leads first to the chunks whose title or heading it is."""
 
 V = TypeVar("V")
 
 
 class Names(Mapping[str, tuple[int, ...]]):
-    """Entities by normalised name: a large mapping that stays, and beside it what changed since; () means gone."""
+    """Entities by normalised name: a large shared mapping, and changes to it that take precedence. () marks a removed name."""
 
     __slots__ = ("_changed", "_settled")
 
@@ -49,7 +49,7 @@ class Names(Mapping[str, tuple[int, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class EntityTexts:
-    """What entities are called and of what type: numbers of texts, by entity."""
+    """Displayed names and types of entities, as text numbers by entity."""
 
     ids: Sequence[str]
     names: Sequence[str]
@@ -60,14 +60,15 @@ class EntityTexts:
 
 @dataclass(frozen=True, slots=True)
 class TenantGraph:
-    """Chunks and entities as numbers, which say nothing about their order: equal knowledge gives equal answers, to the bit.
+    """Chunks and entities as numbers. Results do not depend on the numbering: equal knowledge gives bit-identical results.
 
-    It never changes; the graph after a change of documents is another one that shares what stayed. Numbers may be out of
-    use: arrays by number are as long as the largest number given, ``chunk_count`` is how many chunks there are.
+    The graph is immutable. An updated graph is a new object that shares unchanged parts. Numbers may be unused: arrays are as
+    long
+    as the largest number, ``chunk_count`` is the number of chunks.
     """
 
     chunk_ids: Sequence[str]
-    """By number; may go on beyond this graph's chunks."""
+    """By number. May extend beyond this graph's chunks."""
     chunk_index: Numbered
     entity_index: Numbered
     entity_texts: EntityTexts
@@ -77,24 +78,24 @@ class TenantGraph:
     about: NDArray[np.bool_]
     """Whether any chunk is about the entity."""
     mentions: Edges
-    """By chunk: the entities it mentions; weight 1, or `ABOUT_WEIGHT` for what it is about."""
+    """By chunk: the entities it mentions, with weight 1, or `ABOUT_WEIGHT` if the chunk is about the entity."""
     links: Edges
     """By entity: the chunks that mention it, with the same weights."""
     chunk_keys: Keys
     entity_keys: Keys
-    """What puts equal candidates in order, whatever their numbers."""
+    """Orders equal candidates independently of their numbers."""
     transitions: Transitions
     size_bytes: int
-    """An estimate of the memory held, with what is held to bring the graph up to date."""
+    """Estimated memory in bytes, including the data for incremental updates."""
 
     @property
     def chunk_count(self) -> int:
-        """How many chunks there are that mention anything."""
+        """Number of chunks that mention any entity."""
         return len(self.chunk_index)
 
     @property
     def node_count(self) -> int:
-        """How many chunks and entities there are."""
+        """Number of chunks and entities."""
         return len(self.chunk_index) + len(self.entity_index)
 
     @property
@@ -112,13 +113,16 @@ class TenantGraph:
         return self.mentions.of(chunk)
 
     def entity(self, number: int) -> EntityRef:
-        """Return an entity as answers show it."""
+        """Return an entity in the form used in answers."""
         texts = self.entity_texts
         return EntityRef(texts.ids[number], texts.names[texts.name_of[number]], texts.types[texts.type_of[number]])
 
 
 def inverse_frequencies(chunks: int, document_frequency: Ints) -> Floats:
-    """Return ``log(1 + chunks ÷ df)`` of each entity; looked up by df, so that equal ones are equal to the bit."""
+    """Return ``log(1 + chunks ÷ df)`` of each entity.
+
+    Computed once for each df, so that equal frequencies give bit-identical values.
+    """
     largest = int(document_frequency.max(initial=0))
     table = np.log1p(chunks / np.maximum(np.arange(largest + 1), 1))
     return np.asarray(table[document_frequency])

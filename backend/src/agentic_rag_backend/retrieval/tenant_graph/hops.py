@@ -1,10 +1,10 @@
-"""The second hop: from the best passages over what they name to the passages that answer the rest of the question.
+"""The second hop: from the best passages, over the entities they name, to passages that answer the rest of the question.
 
 A two-hop question names the first passage and describes the second: "Who was the first president of the association which
-published X?" finds X by its name; what X says leads to the association. A candidate is good if a strong passage names what
-the candidate is about, if it is near the question, and if it covers words of the question that the first passage does not.
+published X?" finds X by its name, and the text about X leads to the association. A candidate scores well if a strong passage
+names the candidate's subject, if it is near the question, and if it covers words of the question that the first passage lacks.
 
-Prototyped and measured on MuSiQue and HotpotQA (`docs/reference/benchmarks.md`); the constants sit on a plateau of both.
+Measured on MuSiQue and HotpotQA (`docs/reference/benchmarks.md`). Small changes of the constants do not change the results.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from agentic_rag_backend.retrieval.tenant_graph.graph import Floats, Ints, Tenan
 BEAM = 15
 """Passages that are expanded."""
 CANDIDATES = 64
-"""Linked passages that are looked at closely; the rest is dropped by the cheap part of the score."""
+"""Linked passages whose texts are read. Others are dropped by the cheap part of the score."""
 HUB_SHARE = 0.01
 HUB_MINIMUM = 20
 HUB_MAXIMUM = 500
-"""Entities in more chunks than HUB_SHARE of all (within the two bounds) lead everywhere and so nowhere: not followed."""
+"""Entities in more chunks than this share of all, within the two bounds, are not followed: they connect everything."""
 HALF_LINK = 6.0
-"""Shared idf mass at which a link counts half."""
+"""Shared idf mass at which a link has half of its maximum strength."""
 COVERAGE_WEIGHT = 1.0
 HOP_WEIGHT = 0.5
-"""Share of the best hop relative to the best direct passage."""
+"""Score of the best hop relative to the best direct passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A way from a passage of the beam to a candidate: both chunk numbers, the idf mass they share and its strongest entity."""
+    """A connection from a passage of the beam to a candidate: chunk numbers, shared idf mass and its strongest entity."""
 
     source: int
     target: int
@@ -44,9 +44,9 @@ class Link:
 
 
 def expand(graph: TenantGraph, beam: Sequence[int], *, without: Set[int]) -> list[Link]:
-    """Return the links that leave the chunks of ``beam``, one per (source, target), entities in ``without`` not followed.
+    """Return the links from the chunks of ``beam``, one per (source, target). Entities in ``without`` are not followed.
 
-    The mass of a link is the idf of the shared entities, doubled where the target is *about* the entity.
+    The mass of a link is the idf of the shared entities, doubled if the target is *about* the entity.
     """
     limit = min(max(HUB_MINIMUM, HUB_SHARE * graph.chunk_count), HUB_MAXIMUM)
     sources: list[int] = []
@@ -73,8 +73,9 @@ def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered:
         return []
     width = graph.chunk_places
     key = source * width + targets
-    # Heaviest first within a key, so that the first of each run names the entity that matters most; what is equal comes in
-    # the order of the nodes' keys, since numbers tell when a node came.
+    # Within a key, the heaviest first: the first of each run then names the strongest entity. Ties are ordered by the nodes'
+    # keys,
+    # because numbers depend on the order in which nodes were added.
     keys, entity_keys = graph.chunk_keys, graph.entity_keys
     order = np.lexsort((entity_keys[entity], -mass, key, keys[targets], keys[source]))
     key, entity, mass = key[order], entity[order], mass[order]
@@ -88,16 +89,16 @@ def _merge(graph: TenantGraph, sources: NDArray[np.int64], rows: Ints, gathered:
 
 
 def strength(link: Link) -> float:
-    """Return how much a link counts, in [0, 1)."""
+    """Return the strength of a link, in [0, 1)."""
     return link.mass / (link.mass + HALF_LINK)
 
 
 def prune(links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], floor: float) -> list[Link]:
-    """Keep the links to the `CANDIDATES` best targets by what is known without looking at their text; the first of equals.
+    """Keep the links to the `CANDIDATES` best targets, scored without their texts. For ties, the first target wins.
 
     Args:
-        direct: score of the beam's passages, best 1.0.
-        similarity: cosine with the question where a leg found the chunk; elsewhere it is at most ``floor``.
+        direct: scores of the beam's passages, at most 1.0.
+        similarity: cosine with the question for chunks that a leg found. For other chunks it is at most ``floor``.
     """
 
     def promise(link: Link) -> float:
@@ -121,7 +122,7 @@ class Hop:
 def score_hops(
     links: Sequence[Link], direct: Mapping[int, float], similarity: Mapping[int, float], coverage: Coverage[int]
 ) -> dict[int, Hop]:
-    """Return each target's best hop; the best of all scores 1.0.
+    """Return each target's best hop, scaled so that the best score is 1.0.
 
     ``direct^½ × strength × (cosine with the question + newly covered share of the question)``.
     """

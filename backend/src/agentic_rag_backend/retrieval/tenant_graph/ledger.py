@@ -1,6 +1,6 @@
-"""What a tenant's graph is made of, document by document, so that a change of some costs what those say.
+"""Mutable source of a tenant's graph, organised by document, so that an update costs in proportion to the changed documents.
 
-Proportional to what is held are only copies of a few arrays with one number a chunk or entity; see `row_pool`.
+Only the copies of a few arrays with one number per chunk or entity are proportional to the whole graph; see `row_pool`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from agentic_rag_backend.retrieval.tenant_graph.transitions import Edges, Transi
 from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Filings, Knowledge, Namings, Texts
 
 WORN_MINIMUM = 1000
-"""Numbers out of use that are never too many."""
+"""Unused numbers up to this count never cause a rebuild."""
 _DENSE_EDGE_BYTES = 24
-"""Of one edge in the two matrices that a small graph is walked by."""
+"""Per edge in the two matrices for the walk over a small graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """New edges, distinct, by chunk and then by the entity's key, and the document of each; in the ledger's numbers."""
+    """New edges, distinct, ordered by chunk and then by the entity's key, with their documents. Uses the ledger's numbers."""
 
     documents: Ints
     chunks: Ints
@@ -36,9 +36,9 @@ class _Said:
 
 
 class GraphLedger:
-    """The one who brings a graph up to date; not for two at once. What `graph` returned before never changes.
+    """Keeps a graph up to date. Not thread-safe. Graphs that `graph` returned earlier never change.
 
-    A failure in `apply` leaves it useless.
+    After a failure in `apply` the ledger must be discarded.
     """
 
     def __init__(self) -> None:
@@ -50,22 +50,22 @@ class GraphLedger:
         self._names = EntityNames(self._entities.ids)
 
     def version(self, document_id: str) -> int:
-        """Return the visible version of a document, 0 if there is none."""
+        """Return the visible version of a document. 0 if none is visible."""
         number = self._documents.index.get(document_id)
         return 0 if number is None else int(self._versions.view[number])
 
     @property
     def document_ids(self) -> Iterable[str]:
-        """The visible documents."""
+        """Ids of the visible documents."""
         return (self._documents.ids[number] for number in np.flatnonzero(self._versions.view).tolist())
 
     @property
     def document_count(self) -> int:
-        """How many documents are visible."""
+        """Number of visible documents."""
         return int(np.count_nonzero(self._versions.view))
 
     def apply(self, knowledge: Knowledge) -> None:
-        """Let the documents it is about say this, and nothing that they said before."""
+        """Replace the knowledge of the documents in ``knowledge.versions``."""
         known = {id: version for id, version in knowledge.versions.items() if version or self.version(id)}
         self._documents.add(known)
         documents = self._documents.numbers(known)
@@ -89,7 +89,7 @@ class GraphLedger:
         self._names.link(before, self._found_by(touched))
 
     def _number_namings(self, knowledge: Knowledge) -> Namings:
-        """Return the namings with the numbers that documents and entities have here; texts keep theirs."""
+        """Return the namings with the ledger's numbers of documents and entities. Text numbers are unchanged."""
         namings = knowledge.namings
         entities = _numbered(self._entities, knowledge.entities, namings.entities)
         for column in (self._links, self._about, self._names):
@@ -97,7 +97,7 @@ class GraphLedger:
         return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
 
     def _number_filings(self, knowledge: Knowledge) -> Filings:
-        """Return what entities that have a number here are filed under; the others are of no visible document."""
+        """Return the filings of entities that have a number here. Other entities belong to no visible document."""
         filings = knowledge.filings
         index = self._entities.index
         numbers = np.fromiter((index.get(id, -1) for id in knowledge.entities), dtype=np.int32, count=len(knowledge.entities))
@@ -110,7 +110,7 @@ class GraphLedger:
         chunks = _numbered(self._chunks, knowledge.chunks, mentions.chunks)
         self._mentions.grow(len(self._chunks))
         entities = _numbered(self._entities, knowledge.entities, mentions.entities)
-        # An entity can be both mentioned in a chunk and what it is about: the stronger edge counts.
+        # A chunk can both mention an entity and be about it. The stronger edge counts.
         order = np.lexsort((-mentions.about, entities, self._entities.keys[entities], chunks))
         pairs = np.stack([chunks[order], entities[order]])
         order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
@@ -118,7 +118,7 @@ class GraphLedger:
         return _Said(documents, chunks[order], entities[order], mentions.about[order])
 
     def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
-        """Yield the names by which questions find entities; those that no chunk mentions are not found."""
+        """Yield the searchable names of entities. Entities that no chunk mentions are not searchable."""
         mentioned = entities[self._links.now().lengths[entities] > 0]
         return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
 
@@ -144,7 +144,7 @@ class GraphLedger:
         self._about.view[entities] = np.bincount(position, weights=values & 1, minlength=len(entities))
 
     def graph(self) -> TenantGraph:
-        """Return the graph as it is now."""
+        """Return the current graph."""
         mentions, links, texts = self._mentions.snapshot(), self._links.snapshot(), self._names.texts()
         chunk_index = Numbered(self._chunks, mentions.lengths > 0)
         entity_index = Numbered(self._entities, texts.name_of >= 0)
@@ -180,7 +180,7 @@ class GraphLedger:
 
     @property
     def worn(self) -> bool:
-        """Whether most numbers are out of use, so that making the graph anew would pay."""
+        """Whether most numbers are unused, so that a rebuild is worth its cost."""
         used = (
             (self._documents, np.count_nonzero(self._versions.view)),
             (self._chunks, np.count_nonzero(self._mentions.now().lengths)),
@@ -189,7 +189,7 @@ class GraphLedger:
 
     @property
     def size_bytes(self) -> int:
-        """An estimate of the memory held."""
+        """Estimated memory in bytes."""
         tables = self._documents.size_bytes + self._chunks.size_bytes + self._entities.size_bytes + self._names.size_bytes
         pools = (self._chunks_of, self._namings_of, self._mentions, self._links)
         return tables + self._versions.size_bytes + self._about.size_bytes + sum(pool.size_bytes for pool in pools)
@@ -200,7 +200,7 @@ def _empty(pool: RowPool, rows: Ints) -> None:
 
 
 def _put_groups(pool: RowPool, rows: Ints, of: Ints, values: Ints) -> None:
-    """Give each of ``rows`` those values that are ``of`` it, and nothing where there are none."""
+    """Replace each of ``rows`` by the values that belong to it according to ``of``. Rows without values become empty."""
     _empty(pool, rows)
     order = np.argsort(of, kind="stable")
     groups, lengths = np.unique(of, return_counts=True)
@@ -208,11 +208,11 @@ def _put_groups(pool: RowPool, rows: Ints, of: Ints, values: Ints) -> None:
 
 
 def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new: Keys) -> NDArray[np.int64]:
-    """Return where new values go among rows that lie behind each other, each sorted by its keys.
+    """Return the positions at which to insert new values into concatenated rows, each sorted by key.
 
     Args:
-        lengths: of the rows; ``keys`` are those of their values.
-        row: of each new value, ascending; ``new`` is its key, ascending within a row.
+        lengths: lengths of the rows; ``keys`` are the keys of their values.
+        row: row of each new value, ascending; ``new`` is its key, ascending within a row.
     """
     starts = np.cumsum(lengths) - lengths
     at = starts[row]
@@ -225,7 +225,7 @@ def _places(lengths: NDArray[np.int64], keys: Keys, row: NDArray[np.int64], new:
 
 
 def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
-    """Return the ``numbers`` of ids, given as places in ``texts``; new ones get the next."""
+    """Return the ``numbers`` of ids that are given as places in ``texts``. New ids are added."""
     places = np.unique(used)
     ids = list(texts)
     held = [ids[place] for place in places.tolist()]
@@ -236,7 +236,7 @@ def _numbered(numbers: Numbers, texts: Texts, used: Ints) -> Ints:
 
 
 def build_tenant_graph(knowledge: Knowledge) -> TenantGraph:
-    """Return the graph of what documents say."""
+    """Return the graph of some documents' knowledge."""
     ledger = GraphLedger()
     ledger.apply(knowledge)
     return ledger.graph()

@@ -1,4 +1,4 @@
-"""Which entities a question names: exact names and aliases of the tenant's graph, longest first."""
+"""Links a question to entities by exact names and aliases in the tenant's graph, longest match first."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 
 MAX_NAME_WORDS = 10
 COMMON_WORD_WEIGHT = 0.3
-"""Weight of a single lower-case word that happens to be a name, such as the title "Seahorse": a hint, not a link."""
+"""Weight of a single lower-case word that is also a name, such as the title "Seahorse": a weak link."""
 
 
 def link_question(graph: TenantGraph, text: str) -> Mapping[int, float]:
     """Return the entities that ``text`` names, with weights in (0, 1].
 
-    Every run of words is looked up, longest first, and no word serves twice; so "Journal of Mathematical Physics" does
-    not also link "Physics". Names that several entities share link all of them with equal shares.
+    Every run of words is looked up, longest first. Each word is used once, so "Journal of Mathematical Physics" does not also
+    link "Physics". A name that several entities share links all of them with equal shares.
     """
-    # Word by word, articles kept: only at the start of a name are they dropped, not in the middle of "Vitamin A-Z".
+    # Word by word, articles included: only leading articles of a name are dropped, not the "A" in "Vitamin A-Z".
     words = [(form, marked) for raw in text.split() for marked in (_is_marked(raw),) for form in name_words(raw)]
     linked: dict[int, float] = {}
     free = [True] * len(words)
@@ -42,7 +42,7 @@ def link_question(graph: TenantGraph, text: str) -> Mapping[int, float]:
 
 
 def _is_marked(word: str) -> bool:
-    """Tell whether a word is written as names are: a capital or a digit is in it."""
+    """Tell whether a word contains a capital letter or a digit, as names do."""
     return any(character.isupper() or character.isdigit() for character in word)
 
 

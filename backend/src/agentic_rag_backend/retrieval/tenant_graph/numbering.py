@@ -1,4 +1,4 @@
-"""Ids as numbers that stay: the same id keeps its number for as long as the table lives."""
+"""Stable numbers for ids: an id keeps its number for the lifetime of the table."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agentic_rag_backend.retrieval.tenant_graph.row_pool import Column, Ints
 Keys = NDArray[np.uint64]
 
 _ENTRY_BYTES = 140
-"""Of one id in a list and a dict beside its text: two pointers, hash, spare places and the number."""
+"""Per id, in addition to its text: two pointers, hash, spare places and the number, in a list and a dict."""
 
 
 class Numbers:
-    """Numbers of ids, given in the order in which ids come; within one call, in the order of their keys.
+    """Numbers of ids, assigned in order of arrival. Within one call, they are assigned in the order of the ids' keys.
 
-    A key is a hash of the id: sorted by it, rows and sums come in one order whatever came first. (Two of a million ids share
-    a key with probability 3e-8, and would at most be added in another order.)
+    A key is a hash of the id. Sorting by key makes the order of rows and sums independent of the order of arrival. (Two of a
+    million ids share a key with probability 3e-8. Their values might then be summed in another order.)
     """
 
     __slots__ = ("_keys", "_text_bytes", "ids", "index")
@@ -33,7 +33,7 @@ class Numbers:
         self._text_bytes = 0
 
     def add(self, ids: Iterable[str]) -> None:
-        """Number those that have no number yet."""
+        """Assign numbers to ids that have none."""
         unknown = [id for id in dict.fromkeys(ids) if id not in self.index]
         if not unknown:
             return
@@ -41,7 +41,7 @@ class Numbers:
         order = np.argsort(keys, kind="stable")
         first = len(self.ids)
         new = [unknown[place] for place in order.tolist()]
-        # First the id, then what leads to it: a reader beside this finds both or none.
+        # The id is stored before its index entry, so that a concurrent reader finds both or neither.
         self.ids.extend(new)
         for number, id in enumerate(new, first):
             self.index[id] = number
@@ -50,12 +50,12 @@ class Numbers:
         self._keys.view[first:] = keys[order]
 
     def numbers(self, ids: Collection[str]) -> Ints:
-        """Return the numbers of ids that all have one."""
+        """Return the numbers of ids. All ids must have one."""
         return np.fromiter((self.index[id] for id in ids), dtype=np.int32, count=len(ids))
 
     @property
     def keys(self) -> Keys:
-        """The keys by number; they never change, so a view of them is good for ever."""
+        """Keys by number. Keys never change, so a view of them stays valid."""
         return self._keys.view
 
     def __len__(self) -> int:
@@ -63,7 +63,7 @@ class Numbers:
 
     @property
     def size_bytes(self) -> int:
-        """An estimate of the memory held."""
+        """Estimated memory in bytes."""
         return self._text_bytes + _ENTRY_BYTES * len(self.ids) + self._keys.size_bytes
 
 
@@ -72,7 +72,7 @@ def _key(id: str) -> int:
 
 
 class Numbered(Mapping[str, int]):
-    """The ids of a table that were in use at one moment, with their numbers; what came later is not among them."""
+    """Snapshot of the ids in use, with their numbers. Ids that are added later are not included."""
 
     __slots__ = ("_count", "_in_use", "_numbers")
 

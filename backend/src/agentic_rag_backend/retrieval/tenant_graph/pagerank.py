@@ -13,7 +13,7 @@ EPSILON = 1e-4
 """Mass below which a node passes nothing on, as a share of the seeds' mass. On graphs of 2k to 200k chunks this keeps at
 least .95 of the exact walk's best 20 and bounds the work by 1 ÷ EPSILON nodes an iteration, whatever the graph's size."""
 DENSE_BELOW = 20_000
-"""Nodes under which the whole graph is walked exactly: cheaper than finding out which nodes matter."""
+"""Graphs with fewer nodes are walked exactly: selecting the active nodes would cost more."""
 
 Mass = NDArray[np.float64]
 
@@ -21,10 +21,11 @@ Mass = NDArray[np.float64]
 def personalised_pagerank(
     graph: TenantGraph, chunk_seeds: Mass, entity_seeds: Mass, *, damping: float = DAMPING, iterations: int = ITERATIONS
 ) -> Mass:
-    """Return how much mass a walk from the seeds leaves on each chunk.
+    """Return the mass that a walk from the seeds leaves on each chunk.
 
     Args:
-        chunk_seeds: shape (chunk places,), entity_seeds: shape (entity places,); together they sum to 1.
+        chunk_seeds: shape (chunk places,).
+        entity_seeds: shape (entity places,). Both seeds together sum to 1.
 
     Returns:
         Shape (chunk places,), values ≥ 0.

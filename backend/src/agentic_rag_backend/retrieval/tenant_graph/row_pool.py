@@ -1,4 +1,4 @@
-"""Rows of numbers of any length that are replaced whole, so that a snapshot of them costs no copy of what they hold."""
+"""Pool of integer rows of any length. Rows are replaced as a whole, so a snapshot does not copy their values."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 
 SPARE = 1.25
-"""Room that a column takes when it grows, as a multiple of what it needs: growing costs a constant per number."""
+"""Capacity of a growing column, as a multiple of its required size. Makes the cost per added number constant."""
 GARBAGE = 1.5
-"""Replaced values that a pool may hold beside those in use, as a multiple of them, before it is packed."""
+"""Replaced values that a pool may hold before it is packed, as a multiple of the values in use."""
 SMALL = 4096
 
 
 class Column:
-    """A growing array with one number a place; new places hold zero.
+    """A growing array with one number per place. New places are zero.
 
-    Growing moves it, and what was read before stays as it was; until then, readers of a view see what is assigned to it.
+    Growing reallocates: earlier views keep the old values. Until then, views show later assignments.
     """
 
     __slots__ = ("_count", "_values")
@@ -31,7 +31,7 @@ class Column:
         self._count = 0
 
     def grow(self, count: int) -> None:
-        """Have at least ``count`` places."""
+        """Grow to at least ``count`` places."""
         if count > len(self._values):
             moved = np.zeros(int(count * SPARE) if self._count else count, dtype=self._values.dtype)
             moved[: self._count] = self.view
@@ -40,7 +40,7 @@ class Column:
 
     @property
     def view(self) -> NDArray[Any]:
-        """The places there are."""
+        """View of all places."""
         return self._values[: self._count]
 
     def __len__(self) -> int:
@@ -48,13 +48,13 @@ class Column:
 
     @property
     def size_bytes(self) -> int:
-        """Memory held, spare places included."""
+        """Memory in bytes, including spare places."""
         return int(self._values.nbytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows as they were at one moment: row i is ``values[starts[i] : starts[i] + lengths[i]]``."""
+    """Snapshot of rows: row i is ``values[starts[i] : starts[i] + lengths[i]]``."""
 
     starts: Longs
     lengths: Ints
@@ -75,14 +75,14 @@ class Rows:
 
     @property
     def size_bytes(self) -> int:
-        """Memory of what tells where the rows are; their values belong to the pool."""
+        """Memory of the row positions in bytes. The values belong to the pool."""
         return int(self.starts.nbytes + self.lengths.nbytes)
 
 
 class RowPool:
-    """Rows that are written behind each other; a replaced one stays where it was for the snapshots that know it.
+    """Rows stored one after another. A replaced row keeps its place for snapshots that refer to it.
 
-    Packed once the replaced ones take too much room, which costs a constant per value written.
+    The pool is packed when replaced rows take too much room. The cost per written value is constant.
     """
 
     __slots__ = ("_lengths", "_starts", "_used", "_values")
@@ -94,12 +94,12 @@ class RowPool:
         self._used = 0
 
     def grow(self, rows: int) -> None:
-        """Have at least that many rows; new ones are empty."""
+        """Grow to at least this many rows. New rows are empty."""
         self._starts.grow(rows)
         self._lengths.grow(rows)
 
     def replace(self, rows: NDArray[Any], lengths: NDArray[Any], values: NDArray[Any]) -> None:
-        """Give ``rows``, all different, the lengths and, concatenated in that order, the values."""
+        """Replace ``rows``, which must be distinct, by ``values``, which are concatenated rows of the given ``lengths``."""
         self._used += len(values) - int(self._lengths.view[rows].sum())
         start = len(self._values)
         self._values.grow(start + len(values))
@@ -115,18 +115,18 @@ class RowPool:
         self._values = Column(np.int32)
         self._values.grow(len(held))
         self._values.view[:] = held
-        # In place it would move the rows of a view: a snapshot has copied them, `now` must not outlive a change.
+        # This changes the positions in views: snapshots have copies, and the result of `now` is only valid until a change.
         self._starts.view[:] = np.cumsum(lengths) - lengths
 
     def now(self) -> Rows:
-        """Return the rows as they are, without a copy: good until the next change."""
+        """Return the current rows without a copy. Valid until the next change."""
         return Rows(self._starts.view, self._lengths.view, self._values.view)
 
     def snapshot(self) -> Rows:
-        """Return the rows as they are, for good; copied is only where each row is."""
+        """Return an immutable snapshot of the rows. Only the rows' positions are copied."""
         return Rows(self._starts.view.copy(), self._lengths.view.copy(), self._values.view)
 
     @property
     def size_bytes(self) -> int:
-        """Memory held, replaced and spare values included."""
+        """Memory in bytes, including replaced and spare values."""
         return self._starts.size_bytes + self._lengths.size_bytes + self._values.size_bytes

@@ -1,4 +1,4 @@
-"""One step of the walk over the chunk–entity graph, either way; the same bits whatever order the graph grew in."""
+"""One step of the walk over the chunk–entity graph, in both directions. Results do not depend on the order of updates."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Floats = NDArray[np.float64]
 
 
 class Edges:
-    """Weighted rows: a value is a number, doubled, plus 1 where the edge is an *about* edge, which counts twice.
+    """Weighted rows. A value is a column number times 2, plus 1 for an *about* edge, which has twice the weight.
 
-    Values of a row come in the order of their numbers' keys, so that its sums do not depend on the numbers.
+    The values of a row are ordered by the keys of their columns, so that sums do not depend on the numbering.
     """
 
     __slots__ = ("rows",)
@@ -38,26 +38,26 @@ class Edges:
 
 
 class Transitions:
-    """Steps from chunks to entities and back, each node's mass shared among its edges.
+    """Steps from chunks to entities and back. Each node's mass is divided among its edges.
 
-    From a chunk by weight × inverse document frequency, from an entity by weight.
+    From a chunk in proportion to weight × inverse document frequency, from an entity in proportion to weight.
     """
 
     __slots__ = ("_by_chunk", "_by_entity", "_idf", "_keys", "_matrices", "_named", "_totals")
 
     def __init__(self, by_chunk: Edges, by_entity: Edges, *, idf: Floats, totals: Floats, keys: tuple[Keys, Keys]) -> None:
-        """``totals`` are the entities' sums of weights; ``keys`` those of chunks and of entities."""
+        """``totals`` are the entities' sums of weights. ``keys`` are the keys of chunks and of entities."""
         self._by_chunk = by_chunk
         self._by_entity = by_entity
         self._idf = idf
         self._totals = np.maximum(totals, 1.0)
         self._keys = keys
-        # Each chunk's sum of weight × idf, made where a walk comes by: all of them change with every chunk that comes.
+        # Each chunk's sum of weight × idf. Computed when the walk first needs it, because each added chunk changes all of them.
         self._named = np.full(len(by_chunk.rows.lengths), np.nan)
         self._matrices: tuple[sparse.csr_matrix, sparse.csr_matrix] | None = None
 
     def to_chunks(self, entities: Floats, floor: float) -> Floats:
-        """Return what ``entities`` pass on to chunks; those holding no more than ``floor`` pass nothing on."""
+        """Return the mass that ``entities`` pass to chunks. Entities with at most ``floor`` pass nothing."""
         if floor <= 0:
             return np.asarray(self._dense()[0] @ entities)
         rows = _active(entities, floor, self._keys[1])
@@ -66,7 +66,7 @@ class Transitions:
         return _added(chunks, weights * shares[position], len(self._named))
 
     def to_entities(self, chunks: Floats, floor: float) -> Floats:
-        """Return what ``chunks`` pass on to entities; those holding no more than ``floor`` pass nothing on."""
+        """Return the mass that ``chunks`` pass to entities. Chunks with at most ``floor`` pass nothing."""
         if floor <= 0:
             return np.asarray(self._dense()[1] @ chunks)
         rows = _active(chunks, floor, self._keys[0])
@@ -83,7 +83,7 @@ class Transitions:
         self._named[chunks] = np.where(sums > 0, sums, 1.0)
 
     def _dense(self) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-        """Return both directions as matrices, by chunk and by entity: for graphs that are small enough to walk whole."""
+        """Return both directions as matrices, by chunk and by entity, for graphs small enough to walk completely."""
         if self._matrices is None:
             self._name(np.arange(len(self._named)))
             self._matrices = (
@@ -94,13 +94,13 @@ class Transitions:
 
     @property
     def size_bytes(self) -> int:
-        """Memory held, without the matrices."""
+        """Memory in bytes, without the matrices."""
         return int(self._totals.nbytes + self._named.nbytes)
 
 
 def _active(mass: Floats, floor: float, keys: Keys) -> NDArray[np.int64]:
     rows = np.flatnonzero(mass > floor)
-    # Numbers of one load ascend with their keys, so this is nearly sorted, and cheap.
+    # The numbers of one load are in key order, so the input is nearly sorted and sorting is cheap.
     return rows[np.argsort(keys[rows], kind="stable")]
 
 
@@ -109,8 +109,8 @@ def _added(places: Ints, values: Floats, size: int) -> Floats:
 
 
 def _matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:
-    """Return the weights as a matrix, each multiplied with its row's gain and divided by its column's sum."""
-    from scipy import sparse  # 14 MB that a process does without until a graph is walked
+    """Return the weights as a matrix, multiplied by each row's gain and divided by each column's sum."""
+    from scipy import sparse  # # 14 MB, loaded only when a graph is walked
 
     position, columns, weights = edges.gather(np.arange(len(gains)))
     starts = np.concatenate([[0], np.cumsum(edges.rows.lengths, dtype=np.int64)])

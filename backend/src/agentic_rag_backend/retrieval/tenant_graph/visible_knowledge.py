@@ -1,4 +1,4 @@
-"""What documents say, taken in batch by batch as numbers, so that no object is kept for each mention and name."""
+"""Knowledge of documents as arrays of numbers, added in batches, so that there is no object per mention and name."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
 
 
 class Texts(dict[str, int]):
-    """Texts, each held once, with numbers in the order in which they came."""
+    """Distinct texts, numbered in order of arrival."""
 
     def __missing__(self, text: str) -> int:
         number = self[text] = len(self)
         return number
 
     def numbers(self, texts: Iterable[str], count: int) -> Ints:
-        """Return the numbers of ``count`` texts; new ones get the next."""
+        """Return the numbers of ``count`` texts. New texts get the next numbers."""
         return np.fromiter((self[text] for text in texts), dtype=np.int32, count=count)
 
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """One number a mention in each array."""
+    """One number per mention in each array."""
 
     documents: Ints
     chunks: Ints
@@ -35,7 +35,7 @@ class Mentions:
 
 @dataclass(frozen=True, slots=True)
 class Namings:
-    """One number a naming in each array: who calls which entity how."""
+    """One number per naming in each array: a document uses a name for an entity."""
 
     documents: Ints
     entities: Ints
@@ -44,7 +44,7 @@ class Namings:
 
 @dataclass(frozen=True, slots=True)
 class Filings:
-    """One number an entity in each array, the newest last: under which name and type it is filed."""
+    """One number per entity in each array, the newest last: the name and type of the entity in the graph store."""
 
     entities: Ints
     names: Ints
@@ -52,10 +52,10 @@ class Filings:
 
 
 class Knowledge:
-    """What some documents say: ``versions`` that are visible now (0: none), and the mentions and names of those.
+    """Knowledge of some documents: ``versions`` that are visible now (0: none), and their mentions and names.
 
-    Mentions and names of other versions may be among those that are added, and do not count; nor does a mention of what its
-    document does not name. Numbers are its own: `documents`, `chunks`, `entities`, `names` and `types` tell whose.
+    Mentions and names of other versions may be added and are ignored, as are mentions of entities that the document does not
+    name. `documents`, `chunks`, `entities`, `names` and `types` resolve the numbers of this object.
     """
 
     def __init__(self, versions: Mapping[str, int], said: Iterable[Said] = ()) -> None:
@@ -71,7 +71,7 @@ class Knowledge:
             self.add(some)
 
     def add(self, said: Said) -> None:
-        """Take some in; what entities are filed under counts for those that were named before."""
+        """Add a batch. Filings only count for entities that were named before."""
         self._mentions.append(self._mentioned(said))
         self._namings.append(self._named(said))
         self._filings.append(self._filed(said))
@@ -110,7 +110,7 @@ class Knowledge:
         return np.stack(columns)
 
     def forget(self, changed: Mapping[str, int]) -> None:
-        """Let other versions be visible, and drop what was taken in of those documents."""
+        """Change visible versions, and drop the added knowledge of those documents."""
         self.versions |= changed
         gone = np.array([self.documents[id] for id in changed if id in self.documents], dtype=np.int32)
         for columns in (self._mentions, self._namings):
@@ -118,17 +118,17 @@ class Knowledge:
 
     @property
     def namings(self) -> Namings:
-        """The names taken in."""
+        """All added namings."""
         return Namings(*_joined(self._namings))
 
     @property
     def filings(self) -> Filings:
-        """What entities are filed under, those included that nothing visible names."""
+        """All added filings, including those of entities that no visible document names."""
         return Filings(*_joined(self._filings))
 
     @property
     def mentions(self) -> Mentions:
-        """The mentions taken in of what their documents name."""
+        """All added mentions of entities that their documents name."""
         columns, (documents, entities, _) = _joined(self._mentions), _joined(self._namings)
         count = np.int64(max(1, len(self.entities)))
         named = np.isin(columns[0].astype(np.int64) * count + columns[2], documents.astype(np.int64) * count + entities)
@@ -136,6 +136,6 @@ class Knowledge:
 
 
 def _joined(columns: list[Ints]) -> Ints:
-    """Return what was taken in as one, and keep it so."""
+    """Join the batches into one array, and store it as the only batch."""
     columns[:] = [np.concatenate(columns, axis=1)]
     return columns[0]

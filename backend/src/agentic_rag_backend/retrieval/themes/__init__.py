@@ -1,1 +1,1 @@
-"""Themes that bear on a question: found, rated by a model, chosen over the hierarchy, backed by passages."""
+"""Themes for a question: search, rating by a model, selection over the hierarchy, and the passages that support them."""

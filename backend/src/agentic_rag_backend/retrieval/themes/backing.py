@@ -1,7 +1,7 @@
-"""The passages behind themes: what an answer rests on where no passage was found otherwise.
+"""The passages behind themes: they support an answer when no passages were found otherwise.
 
-A theme's own score says how near its summary is to a question, which is less than how near its best passage is. Whether the
-documents answer is therefore asked of the passages, by the measure that other searches use.
+A theme's score measures how near its summary is to a question, which is less than how near its best passage is. The
+passages, measured as in other searches, therefore decide whether the documents answer a question.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import Collection
 
 LOOKED_AT = 200
-"""Passages whose vectors are compared with the question, those of the best themes first."""
+"""Passages whose vectors are compared with the question, starting with those of the best themes."""
 NEAREST = 10
-"""Passages that an answer may rest on."""
+"""Maximum number of passages that support an answer."""
 
 
 class PassagesBehind:
-    """Finds the passages that the findings of themes rest on and that are nearest to a question."""
+    """Finds the passages behind the findings of themes that are nearest to a question."""
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
 
     async def find(self, query: Query, themes: Sequence[ThemeHit]) -> Backing | None:
-        """Return the nearest passages that may be shown, or None where there is none."""
+        """Return the nearest visible passages. None if there are none."""
         sources = (source.chunk_id for theme in themes for finding in theme.findings for source in finding.sources)
         ids = list(dict.fromkeys(sources))[:LOOKED_AT]
         if not ids:

@@ -1,4 +1,4 @@
-"""Find themes: communities of the current generation by vector and BM25 at every level, chosen over the hierarchy."""
+"""Finds themes: communities of the current generation by vector and BM25 at every level, selected over the hierarchy."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ NO_MODEL = "options.rate: no language model is configured; themes are chosen by 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThemeSearch:
-    """How much is looked at and brought back.
+    """Parameters of a theme search.
 
     Args:
-        limit: themes.
-        budget_tokens: of their texts together, estimated.
-        leg_limit: communities that each leg finds.
-        looked_at: of these, those whose texts are read.
-        rated: whether the model says which of them bear on the question.
-        rating_share: share in [0, 1] of how well documented a theme is, beside how near it is.
+        limit: maximum number of themes.
+        budget_tokens: estimated tokens of all their texts together.
+        leg_limit: communities that each leg returns.
+        looked_at: number of these whose texts are read.
+        rated: whether a model rates their relevance.
+        rating_share: weight in [0, 1] of a theme's own rating in its score. The rest is its nearness to the question.
     """
 
     limit: int
@@ -51,7 +51,7 @@ class ThemeSearch:
 
 @dataclass(frozen=True, slots=True)
 class FoundThemes:
-    """Themes, best first, and how they were chosen: ``details`` are for the trace, ``failures`` parts of it that failed."""
+    """Themes, best first. ``details`` describe the selection for the trace, ``failures`` are steps of it that failed."""
 
     themes: tuple[ThemeHit, ...]
     pointer: GenerationPointer
@@ -62,7 +62,7 @@ class FoundThemes:
 
 @dataclass(frozen=True, slots=True)
 class _Candidates:
-    """What search found, hydrated; ``cosine`` by community."""
+    """Search results with their content. ``cosine`` is by community."""
 
     views: Sequence[CommunityView]
     parents: Mapping[str, str | None]
@@ -76,9 +76,9 @@ class _Tree:
 
 
 class ThemeFinder:
-    """Searches communities and chooses among them. ``options.level`` keeps one level of the hierarchy (0: the coarsest).
+    """Searches communities and selects among them. ``options.level`` keeps one level of the hierarchy (0: the coarsest).
 
-    Under filters or a time, prose and findings are shown only where every passage behind them passes.
+    With filters or a time, prose and findings are shown only if all passages behind them match.
     """
 
     def __init__(self, stores: Stores, rater: ThemeRater | None = None) -> None:
@@ -87,7 +87,7 @@ class ThemeFinder:
         self._reader = CommunityReader(documents=stores.documents, communities=stores.communities, graph=stores.graph)
 
     async def find(self, query: Query, search: ThemeSearch, spending: Spending | None = None) -> FoundThemes:
-        """Return the themes chosen; none before the first generation was built."""
+        """Return the selected themes. Empty before the first generation is built."""
         pointer = await self._stores.communities.pointer(query.tenant_id)
         if pointer.generation == 0:
             return FoundThemes((), pointer)
@@ -120,7 +120,7 @@ class ThemeFinder:
         )
         legs = (await self._stores.vectors.search(query.tenant_id, Collection.NODES, [asked]))[0]
         order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
-        # Where much may be left out, all are looked at.
+        # Read all candidates if many of them may be left out.
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
         best = order if narrowed else order[: search.looked_at]
         ids = [community_point_id(item.id, generation) for item in best]
@@ -131,14 +131,14 @@ class ThemeFinder:
             communities = [community for community in communities if community.level == query.options["level"]]
         parents = await self._parents(query, generation, communities)
         views = await self._reader.views(query.tenant_id, pointer, communities, passes=partial(passes, query))
-        # A community of which nothing may be shown but its name is not evidence.
+        # A community that has only a visible name is no evidence.
         tellable = [view for view in views if view.summary or view.findings]
         cosine = {community_point_id(item.id, generation): item.score for item in legs.dense}
         cosine |= await self._exact_cosines(query, generation, vector, [view.id for view in tellable if view.id not in cosine])
         return _Candidates(tellable, parents, cosine)
 
     async def _parents(self, query: Query, generation: int, communities: Sequence[Community]) -> dict[str, str | None]:
-        """Return what is above each community, as far up as another one could be a relative."""
+        """Return the parents of the communities, up to the coarsest level among them."""
         known = {each.id: each for each in communities}
         coarsest = min((each.level for each in communities), default=0)
         while True:
@@ -153,7 +153,7 @@ class ThemeFinder:
             known |= {each.id: each for each in found}
 
     async def _exact_cosines(self, query: Query, generation: int, question: Vector, ids: Sequence[str]) -> dict[str, float]:
-        """Return the cosines of communities that only their words found."""
+        """Return the cosines of communities that only the BM25 leg found."""
         if not ids:
             return {}
         points = {community_point_id(id, generation): id for id in ids}
@@ -185,7 +185,7 @@ class ThemeFinder:
 
 
 def theme_tokens(theme: ThemeHit) -> int:
-    """Return the tokens of what a prompt may show of a theme, estimated."""
+    """Return the estimated tokens of the theme's text in a prompt."""
     return text_tokens([theme.name, theme.summary, *(finding.statement for finding in theme.findings)])
 
 

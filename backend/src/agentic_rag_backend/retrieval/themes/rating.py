@@ -1,7 +1,7 @@
-"""Have a cheap model say which themes bear on a question, from the roots of the hierarchy down.
+"""Asks a cheap model which themes are relevant to a question, from the roots of the hierarchy down.
 
-A branch whose root has nothing to do with the question is not descended into (dynamic community selection, as GraphRAG's
-authors describe it). Only what search found is rated, so the number of calls does not grow with the corpus.
+Branches below an irrelevant root are skipped (dynamic community selection, as GraphRAG's authors describe it). Only themes
+that search found are rated, so the number of calls does not grow with the corpus.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from agentic_rag_backend.retrieval.structured_calls import (
 from agentic_rag_backend.retrieval.themes.selection import ancestors
 
 MOST_A_CALL = 20
-"""Themes rated by one call."""
+"""Themes per call."""
 BEST = 5.0
 OWN_SHARE = 0.3
-"""Share of search's own score beside the rating: it orders what the model rates alike."""
+"""Weight of the search score next to the rating. It orders themes with equal ratings."""
 UNRATED_SHARE = 0.5
-"""What the score of a theme counts that no call was left for, so that rated ones come first."""
+"""Score factor of themes that no call was left for, so that rated themes come first."""
 _SUMMARY_CHARACTERS = 400
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -50,7 +50,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class RatedTheme:
-    """A theme as it is shown to the model; ``score`` in [0, 1] is search's."""
+    """A theme in the form that the model reads. ``score`` in [0, 1] is the search score."""
 
     id: str
     name: str
@@ -60,7 +60,7 @@ class RatedTheme:
 
 @dataclass(frozen=True, slots=True)
 class Ratings:
-    """Scores in [0, 1] of the themes that stay, and how many the model dropped or did not see."""
+    """Scores in [0, 1] of the kept themes, and the number of themes that the model rejected or did not rate."""
 
     scores: Mapping[str, float]
     dropped: int = 0
@@ -68,20 +68,20 @@ class Ratings:
 
 
 class ThemeRater:
-    """Rates themes by a language model."""
+    """Rates themes with a language model."""
 
     def __init__(self, calls: StructuredCalls) -> None:
         self._calls = calls
 
     @property
     def possible(self) -> bool:
-        """Whether there is a model that can be asked."""
+        """Whether a model is available."""
         return self._calls.possible
 
     async def rate(
         self, question: str, themes: Sequence[RatedTheme], parents: Mapping[str, str | None], spending: Spending
     ) -> Ratings:
-        """Rate roots first, then what is below those that help; what is below the others is dropped with them."""
+        """Rate roots first, then the themes below relevant ones. Themes below irrelevant ones are dropped."""
         below = _nearest_below(themes, parents)
         by_id = {theme.id: theme for theme in themes}
         relevance: dict[str, float] = {}
@@ -89,7 +89,7 @@ class ThemeRater:
         while frontier and spending.left:
             asked = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MOST_A_CALL * spending.left]
             relevance |= await self._rated(question, [by_id[id] for id in asked], spending)
-            # A theme whose call failed may be of use, and so may what is below it.
+            # Keep themes whose call failed, and rate the themes below them.
             frontier = [id for above in asked if relevance.get(above, 1.0) > 0 for id in below[above]]
         useless = {id for id, value in relevance.items() if value == 0}
         kept = [theme for theme in themes if useless.isdisjoint((theme.id, *ancestors(theme.id, parents)))]
@@ -129,7 +129,7 @@ def _ratings_in(reply: StructuredReply, batch: Sequence[RatedTheme]) -> dict[str
 
 
 def _nearest_below(themes: Sequence[RatedTheme], parents: Mapping[str, str | None]) -> defaultdict[str | None, list[str]]:
-    """Return the themes under the nearest one above them that is among them; under None those that have none."""
+    """Return themes by their nearest ancestor in the list. Themes without one are under None."""
     known = {theme.id for theme in themes}
     below: defaultdict[str | None, list[str]] = defaultdict(list)
     for theme in themes:

@@ -1,8 +1,8 @@
-"""Which themes stand for the hierarchy: the best of all levels under a budget of tokens, none within another.
+"""Selects the best themes of all levels within a token budget, so that no theme is an ancestor of another.
 
-Summaries of a parent and of its children say the same twice. By falling score a theme is taken unless one above or below it
-was taken before: a parent gives way to children that are nearer to the question, and a whole branch to a parent that is
-nearer than any of them. What does not fit in the rest of the budget is passed over; smaller themes after it may still fit.
+Summaries of a parent and of its children repeat each other. Themes are taken by descending score, unless an ancestor or
+descendant was taken before. So children that are nearer to the question replace their parent, and a parent that is nearer
+replaces its branch. A theme that exceeds the rest of the budget is skipped. Smaller themes after it may still fit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CHARACTERS_A_TOKEN = 4
 
 @dataclass(frozen=True, slots=True)
 class ThemeCandidate:
-    """A theme that may be chosen: ``score`` in [0, 1], ``tokens`` of its text."""
+    """A theme that may be selected: ``score`` in [0, 1], ``tokens`` of its text."""
 
     id: str
     score: float
@@ -25,7 +25,7 @@ class ThemeCandidate:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The ids chosen, best first, and the tokens of their texts together; why others were not: relatives, or too large."""
+    """The selected ids, best first, the tokens of their texts, and the number of themes skipped as relatives or as too large."""
 
     ids: tuple[str, ...]
     tokens: int
@@ -36,11 +36,11 @@ class Selection:
 def select_themes(
     candidates: Iterable[ThemeCandidate], parents: Mapping[str, str | None], *, budget_tokens: int, limit: int
 ) -> Selection:
-    """Choose at most ``limit`` themes whose texts have at most ``budget_tokens`` tokens together.
+    """Select at most ``limit`` themes whose texts have at most ``budget_tokens`` tokens together.
 
     Args:
-        candidates: in any order; equal scores are taken by id.
-        parents: of the candidates and of everything above them.
+        candidates: in any order. Equal scores are ordered by id.
+        parents: parents of the candidates and of all their ancestors.
     """
     chosen: list[str] = []
     taken: set[str] = set()
@@ -63,7 +63,7 @@ def select_themes(
 
 
 def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
-    """Yield what is above a theme, nearest first."""
+    """Yield the ancestors of a theme, nearest first."""
     seen = {id}
     above = parents.get(id)
     while above is not None and above not in seen:
@@ -73,5 +73,5 @@ def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 
 def text_tokens(texts: Sequence[str]) -> int:
-    """Return the tokens of some texts, estimated at four characters each."""
+    """Return the estimated tokens of some texts, at four characters each."""
     return -(-sum(len(text) for text in texts) // CHARACTERS_A_TOKEN)
