@@ -1,4 +1,4 @@
-"""Who works on the jobs, as any process can tell: for people and probes, not for the queue."""
+"""Reports the workers of the jobs and the state of the queues, for people and probes. The queue does not use it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _THIS = Worker(executor_id="this process", beats=0, workflows=frozenset())
 
 
 class Attendance:
-    """Looks at the workers.
+    """Reports workers and queues.
 
     Args:
         here: whether this process runs jobs.
-        others: None where no other process may.
+        others: services to find other processes. None if this process is alone.
         queue: the job queue.
         workflows: name of the first workflow by kind of job.
     """
@@ -47,7 +47,7 @@ class Attendance:
         if self._others is None:
             return [_THIS] if self.here else []
         silent_after_s = self._others.silent_after_s
-        # One that knows no workflow only holds leases, such as a command that looks for differences.
+        # A worker without workflows, such as a command that runs a reconciliation, only holds leases.
         return [each for each in await self._directory.workers() if each.workflows and each.silent_s < silent_after_s]
 
     async def open_jobs(self) -> Mapping[str, int]:
@@ -55,9 +55,9 @@ class Attendance:
         return await self._directory.open_jobs()
 
     async def queue_lag_s(self) -> Mapping[QueueName, float]:
-        """Return, by queue, for how many seconds its oldest job has waited to begin; 0: none waits.
+        """Return, by queue, the seconds that its oldest job has waited to start. 0 if none waits.
 
-        A job waits in its first queue while its state is ``queued``, and in a later one until a process claims it there.
+        A job waits in its first queue while its state is ``queued``, and in a later queue until a process claims it.
         """
         lag = dict(await self._queue.oldest_enqueued_s())
         for kind, waited_s in (await self._directory.oldest_queued_s()).items():

@@ -17,20 +17,20 @@ from agentic_rag_backend.stores.catalogue.sqlite import DRIVER
 
 
 def queue_engine(engine: Engine) -> tuple[Engine, bool]:
-    """Return an engine of the same database with the transactions DBOS counts on, and whether it is ours to dispose.
+    """Return an engine on the same database with the transactions that DBOS requires, and whether the caller must dispose it.
 
-    On SQLite that is a write lock at the first write, none for reads; the catalogue's own engine takes it at BEGIN.
+    On SQLite, this engine takes the write lock at the first write. The catalogue's own engine takes it at BEGIN.
     """
     if engine.dialect.name != "sqlite":
         return engine, False
-    # Few connections: writers queue for one in order, where SQLite would let them sleep and try again.
+    # Few connections: writers then queue for a connection in order. Within SQLite they would sleep and retry.
     own = create_engine(engine.url.set(drivername=DRIVER), pool_size=3, max_overflow=0)
 
     @event.listens_for(own, "connect")
     def configure(connection: Any, _record: object) -> None:
         connection.isolation_level = "IMMEDIATE"
         connection.execute("PRAGMA journal_mode = WAL")
-        # What power loss may take is a claim or an ending: the job then runs again, which changes nothing.
+        # A power loss may lose a claim or an end. The job then runs again, which changes nothing.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA busy_timeout = 30000")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -39,13 +39,13 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
 
 
 def beside(engine: Engine, suffix: str) -> Path | None:
-    """Return the path of a file beside an SQLite database, as ``-wal`` is; None for other databases."""
+    """Return the path of a file next to an SQLite database, such as ``-wal``. None for other databases."""
     file = engine.url.database
     return Path(f"{file}{suffix}") if engine.dialect.name == "sqlite" and file else None
 
 
 def ping(engine: Engine) -> None:
-    """Ask the database for a number."""
+    """Run a trivial query."""
     with engine.connect() as connection:
         connection.exec_driver_sql("SELECT 1")
 
@@ -62,7 +62,7 @@ def as_unavailable() -> Iterator[None]:
 
 
 def _reason(error: SQLAlchemyError) -> str:
-    """Return the error's type and, from SQLite, its message, which names columns and never values."""
+    """Return the error's type. For SQLite also its message, which contains column names and no values."""
     original = getattr(error, "orig", None)
     name = type(original or error).__name__
     return f"{name}: {original}" if isinstance(original, sqlite3.Error) else name

@@ -1,10 +1,10 @@
-"""Notifications of PostgreSQL, by which a process that enqueues a job wakes the queue workers of the others.
+"""Notifications of PostgreSQL: a process that enqueues a job wakes the queue workers of the other processes.
 
-Every process notifies in the transaction that enqueues, so that a notification arrives when there is something to claim, and
-never otherwise. A process that runs jobs listens on a connection of its own. It relies on notifications only after one of its
-own has come back to it: a pooler that hands out server connections by the transaction accepts ``LISTEN`` and delivers nothing.
+Every process notifies in the transaction that enqueues, so a notification arrives exactly when there is something to claim. A
+process that runs jobs listens on a separate connection. It relies on notifications only after it has received one of its own:
+a connection pooler in transaction mode accepts ``LISTEN`` and delivers nothing.
 
-Channels belong to a database, and a deployment has a database of its own, so deployments do not wake each other.
+Channels belong to a database. Each deployment has its own database, so deployments do not wake each other.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Notifications:
-    """Sends notifications to the other processes on a PostgreSQL database, and listens for theirs.
+    """Sends notifications to the other processes on a PostgreSQL database, and receives theirs.
 
     Args:
-        heard: called when something may have been enqueued, or when `listening` has changed.
+        heard: called when jobs may have been enqueued, or when `listening` has changed.
     """
 
     def __init__(self, engine: Engine, heard: Callable[[], None]) -> None:
@@ -47,11 +47,11 @@ class Notifications:
         """Notifications of other processes so far."""
 
     def send(self, connection: Connection) -> None:
-        """Notify the other processes when the open transaction is committed; blocks."""
+        """Notify the other processes when the open transaction is committed. Blocks."""
         connection.execute(_NOTIFY, {"channel": CHANNEL, "sender": self._sender})
 
     def send_now(self) -> None:
-        """Notify the other processes; blocks.
+        """Notify the other processes. Blocks.
 
         Raises:
             SQLAlchemyError: the database does not answer.
@@ -60,14 +60,14 @@ class Notifications:
             self.send(connection)
 
     async def listen(self) -> None:
-        """Listen until cancelled; a connection that is lost is opened again, after pauses that grow."""
+        """Listen until cancelled. Reconnect after a lost connection, with growing pauses."""
         failures = 0
         while True:
             try:
                 await self._listen_once()
             except Exception as error:  # noqa: BLE001 - whatever it is, a task that ended would look like a hang
                 failures = 1 if self.listening else failures + 1
-                # While it stays away, one line is enough.
+                # Log one warning per outage.
                 _log.log(
                     logging.WARNING if failures == 1 else logging.DEBUG,
                     "job_notifications_lost",
@@ -83,8 +83,8 @@ class Notifications:
         """Listen on one connection until it fails.
 
         Raises:
-            TimeoutError: this process's own notification did not come back.
-            Exception: the connection failed, in one of the many ways of the driver.
+            TimeoutError: this process's own notification was not received.
+            Exception: the connection failed. The driver raises many kinds of errors.
         """
         async with await open_listener(self._engine) as connection:
             await connection.execute(f'LISTEN "{CHANNEL}"')
@@ -102,12 +102,12 @@ class Notifications:
     def _listens(self, listening: bool) -> None:
         if listening != self.listening:
             self.listening = listening
-            # Something may have been enqueued while nobody listened, and the workers are to know how long to wait.
+            # Jobs may have been enqueued while nothing was received. The workers also have to update their polling interval.
             self._heard()
             if listening:
                 _log.info("job_notifications_arrive")
 
 
 def notifications_on(engine: Engine, heard: Callable[[], None]) -> Notifications | None:
-    """Return the notifications of ``engine``'s database; None where it has none."""
+    """Return the notifications of ``engine``'s database. None if the database has no notifications."""
     return Notifications(engine, heard) if engine.dialect.name == "postgresql" else None

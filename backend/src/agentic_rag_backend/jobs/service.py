@@ -1,4 +1,4 @@
-"""Jobs as their owner handles them: look, stop, try again."""
+"""Lists, cancels and retries jobs for their owner."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 
 class JobService:
-    """Knows with which workflow each kind of job begins.
+    """Operations on a tenant's jobs.
 
     Args:
-        workflows: name of the first workflow by kind, as registered with the queue.
+        workflows: name of the first workflow by kind of job, as registered with the queue.
     """
 
     def __init__(self, jobs: JobCatalogue, queue: JobQueue, workflows: Mapping[JobKind, str]) -> None:
@@ -23,10 +23,19 @@ class JobService:
         self._workflows = dict(workflows)
 
     async def cancel(self, tenant: TenantId, job_id: str) -> Job:
-        """Ask a job to stop; `NotFound` if there is none, `Conflict` if it has ended."""
+        """Ask a job to stop.
+
+        Raises:
+            NotFound: the tenant has no such job.
+            Conflict: the job has ended.
+        """
         return await self._jobs.request_cancel(tenant, job_id)
 
     async def retry(self, tenant: TenantId, job_id: str) -> Job:
-        """Queue a failed, partial or cancelled job again under the next attempt number; `Conflict` otherwise."""
+        """Queue a failed, partial or cancelled job again with the next attempt number.
+
+        Raises:
+            Conflict: the job is in another state.
+        """
         job = await self._jobs.job(tenant, job_id)
         return await self._jobs.retry(tenant, job_id, self._queue.enqueuer(self._workflows[job.kind]))

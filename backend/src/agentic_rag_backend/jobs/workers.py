@@ -1,9 +1,9 @@
-"""Which other workers are gone, where several work on one database; and what becomes of what they had claimed.
+"""Detects dead workers of a database that several processes share, and returns their claimed workflows to the queue.
 
-Nobody's clock is believed: a worker counts its beats, and who sees the same count for long enough calls it silent. Time
-in which the observer itself did not look (stopped, suspended, without the database) does not count, since the others may
-have been as well. Whoever notices first acts: removing the silent worker is one compare-and-set, queueing again what it had
-claimed another one, so that any number of observers may notice at once, or be killed in the middle.
+No clock of another machine is used. Each worker counts its heartbeats, and an observer that sees an unchanged count for long
+enough considers the worker silent. Time during which the observer itself did not check (stopped, suspended, without the
+database) does not count, because the others may have been stopped too. Any observer may act. Removing a silent worker and
+returning its workflows are compare-and-set operations, so several observers may act at once, or be killed in between.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Who owns what a shared server holds: the mark that a deployment leaves there, and how another one's is refused.
+"""Ownership of stores on shared servers: each store has a mark with its deployment's id, and other deployments are refused.
 
-Every store on a server keeps the id of the deployment that it belongs to. A store that an earlier release made has no id:
-the first deployment whose catalogue knows one of its tenants adopts it, and an empty one belongs to the first that comes.
+A store of an earlier release has no mark. The first deployment whose catalogue has one of its tenants adopts it. An empty store
+belongs to the first deployment that opens it.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError
 
 OWNER, OWNED_BY = "deployment", "deployment_described"
-"""Keys of the mark where a store keeps one as JSON."""
+"""Keys of a mark that is stored as JSON."""
 
 Knows = Callable[[Sequence[TenantId]], Awaitable[frozenset[TenantId]]]
-"""Returns those tenants that the deployment's catalogue has."""
+"""Returns the tenants that the deployment's catalogue has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The deployment that opens a store, and its catalogue's knowledge of tenants."""
+    """The deployment that opens a store, with access to its catalogue's tenants."""
 
     deployment: Deployment
     knows: Knows
 
     def mark(self) -> dict[str, str]:
-        """Return what is written into a store."""
+        """Return the mark to write into a store."""
         return {OWNER: self.deployment.id, OWNED_BY: f"{self.deployment.name!r} on {self.deployment.described}"}
 
     def owns(self, what: str, mark: Mapping[str, Any], *, way_out: str) -> bool:
-        """Tell whether ``mark`` is this deployment's; False where there is none.
+        """Return whether ``mark`` belongs to this deployment. False if there is no mark.
 
         Raises:
-            ConfigurationError: it is another deployment's; the message names both and ``way_out``.
+            ConfigurationError: it belongs to another deployment. The message names both deployments and ``way_out``.
         """
         held = mark.get(OWNER)
         if held is not None and held != self.deployment.id:
@@ -47,10 +47,10 @@ class Owner:
         return held is not None
 
     async def require_adoptable(self, what: str, tenants: Sequence[TenantId], *, way_out: str) -> None:
-        """Refuse a store without a mark that holds data of tenants none of which the catalogue knows.
+        """Refuse a store without a mark that holds only tenants that the catalogue does not have.
 
         Raises:
-            ConfigurationError: it does; the message names how many and ``way_out``.
+            ConfigurationError: the message has the number of tenants and ``way_out``.
         """
         if tenants and not await self.knows(tenants):
             raise ConfigurationError(

@@ -10,20 +10,20 @@ from agentic_rag_backend.domain.tenant import TenantId
 
 
 class BlobStore(Protocol):
-    """Keys are made by `blob_key` alone, never from a file name; anything but a `TenantId` raises `InvalidScope`."""
+    """Stores blobs by key. Keys come from `blob_key`, never from a file name. `InvalidScope` for anything but a `TenantId`."""
 
     async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
-        """Store ``content``; the same key again replaces it. Durable when it returns."""
+        """Store ``content`` durably. Replace an existing blob under the key."""
 
     async def get(self, tenant: TenantId, key: str) -> bytes:
         """Return the content.
 
         Raises:
-            NotFound: there is none.
+            NotFound: there is no blob under the key.
         """
 
     async def delete(self, tenant: TenantId, key: str) -> bool:
-        """Remove the content; return whether there was any."""
+        """Remove the content. Return whether it existed."""
 
     def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
         """Stream the keys of blobs stored before an aware time, in any order, in pages of at most 1,000.
@@ -38,12 +38,12 @@ class BlobStore(Protocol):
         """Return every tenant with at least one blob. For the operator's housekeeping only."""
 
     async def delete_tenant(self, tenant: TenantId) -> int:
-        """Remove everything of the tenant and return how many blobs went."""
+        """Remove all blobs of the tenant. Return their number."""
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the store answers."""
 
 
 def blob_key(document_id: str, version: int) -> str:
-    """Return the key of one version's original."""
+    """Return the key of a version's original."""
     return f"{document_id}/{version}"

@@ -33,17 +33,17 @@ _ASKED_AT_ONCE = 16
 _CLOCK_SKEW = timedelta(hours=1)
 _SCHEMES = ("file", "s3", "gs")
 _MARK = ".deployment.json"
-"""The object that identifies the folder's owner; no tenant's folder has such a name."""
+"""The object that identifies the folder's owner. No tenant's folder has this name."""
 
 
 class ObstoreBlobStore:
-    """Implements `BlobStore`; each tenant has a folder of its own below the URL's."""
+    """Implements `BlobStore`. Each tenant has a folder below the URL."""
 
     def __init__(self, url: str) -> None:
-        """Use ``file:///folder`` (made if missing), ``s3://bucket/prefix`` or ``gs://bucket/prefix``.
+        """Use ``file:///folder`` (created if missing), ``s3://bucket/prefix`` or ``gs://bucket/prefix``.
 
         Raises:
-            ConfigurationError: the URL is none of these.
+            ConfigurationError: the URL has another form.
         """
         parts = urlsplit(url)
         if parts.scheme not in _SCHEMES or not (parts.netloc or parts.path.strip("/")):
@@ -65,10 +65,10 @@ class ObstoreBlobStore:
             raise ConfigurationError(f"BLOB_URL cannot be opened: {type(error).__name__}") from error
 
     async def claim(self, owner: Owner) -> None:
-        """Mark the folder or bucket prefix as the deployment's if it is not marked. Repeatable.
+        """Mark the folder or bucket prefix as the deployment's unless it is marked. Idempotent.
 
         Raises:
-            ConfigurationError: it belongs to another deployment, or holds originals of tenants that are all unknown to the
+            ConfigurationError: it belongs to another deployment, or it holds originals of tenants that are all unknown to the
                 catalogue.
             StoreUnavailable: the store does not answer.
         """
@@ -98,13 +98,13 @@ class ObstoreBlobStore:
         return held
 
     async def _write_mark(self, mark: bytes) -> None:
-        """Write the mark unless another process has just done so."""
+        """Write the mark unless another process has written one."""
         async with _answering():
             try:
                 await obstore.put_async(self._store, _MARK, mark, mode="create")
             except AlreadyExistsError:
                 return
-            except NotSupportedError:  # a store without conditional writes: the last one that marks it has it
+            except NotSupportedError:  # # a store without conditional writes: the last process to mark it owns it
                 await obstore.put_async(self._store, _MARK, mark)
 
     async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
@@ -113,7 +113,7 @@ class ObstoreBlobStore:
         async with _answering():
             await obstore.put_async(self._store, path, content)
             if self._folder is not None:
-                # The library renames a finished file into place, but leaves it to the system when it reaches the disk.
+                # The library renames a finished file into place but does not force it to the disk.
                 await asyncio.to_thread(_sync_to_disk, self._folder / path, self._folder)
 
     async def get(self, tenant: TenantId, key: str) -> bytes:
@@ -124,7 +124,7 @@ class ObstoreBlobStore:
             return bytes(await found.bytes_async())
 
     async def delete(self, tenant: TenantId, key: str) -> bool:
-        """Remove the content; return whether there was any."""
+        """Remove the content. Return whether it existed."""
         path = _path(tenant, key)
         try:
             async with _answering(key):
@@ -136,14 +136,14 @@ class ObstoreBlobStore:
         return True
 
     def keys(self, tenant: TenantId, *, before: datetime) -> AsyncIterator[list[str]]:
-        """Stream the keys of blobs stored before ``before``; on another machine's clock, an hour before it."""
+        """Stream the keys of blobs stored before ``before``. If the clock is another machine's, at least an hour before."""
         scope = require_tenant(tenant).value
         if self._folder is not None:
             return _in_pages(_files(self._folder / scope, before.timestamp()))
         return self._listed(scope, before - _CLOCK_SKEW)
 
     async def missing(self, tenant: TenantId, keys: Sequence[str]) -> list[str]:
-        """Return the keys among ``keys`` without content; several are checked at once."""
+        """Return the keys among ``keys`` without content. Several are checked concurrently."""
         slots = asyncio.Semaphore(_ASKED_AT_ONCE)
 
         async def is_missing(key: str) -> bool:
@@ -159,7 +159,7 @@ class ObstoreBlobStore:
         return [key for key, gone in zip(keys, absent, strict=True) if gone]
 
     async def tenants(self) -> list[TenantId]:
-        """Return every tenant with at least one blob; folders with other names are not ours."""
+        """Return every tenant with at least one blob. Other folders are ignored."""
         if self._folder is not None:
             return await asyncio.to_thread(_owners, self._folder)
         async with _answering():
@@ -168,7 +168,7 @@ class ObstoreBlobStore:
         return sorted(TenantId(name) for name in names if _OWNER.fullmatch(name))
 
     async def delete_tenant(self, tenant: TenantId) -> int:
-        """Remove everything of the tenant."""
+        """Remove all blobs of the tenant."""
         removed = 0
         async with _answering():
             async for batch in obstore.list(self._store, require_tenant(tenant).value):
@@ -198,7 +198,7 @@ class ObstoreBlobStore:
 
 @asynccontextmanager
 async def _answering(key: str | None = None) -> AsyncIterator[None]:
-    """Turn the library's errors into ours; its messages name paths and buckets, so they stay in the cause."""
+    """Translate the library's errors. Their messages contain paths and buckets, so they are kept in the cause only."""
     try:
         yield
     except FileNotFoundError as error:
@@ -206,16 +206,16 @@ async def _answering(key: str | None = None) -> AsyncIterator[None]:
             raise StoreUnavailable("the blob store's folder is gone") from error
         raise NotFound(f"there is no blob {key!r}") from error
     except (BaseError, OSError) as error:
-        # The library reports a full disk in its text alone.
+        # Only the library's message reports a full disk.
         if (isinstance(error, OSError) and full_os_error(error)) or os.strerror(errno.ENOSPC) in str(error):
             raise full("the blob store") from error
         raise StoreUnavailable(f"the blob store did not answer: {type(error).__name__}") from error
 
 
 def _path(tenant: TenantId, key: str) -> str:
-    """Return the path of a blob: letters, digits and dashes of the key unchanged, other bytes as ``_`` and two hex digits.
+    """Return the path of a blob. Letters, digits and dashes stay; other bytes become ``_`` and two hex digits.
 
-    No store then has to escape anything, and no key leaves its tenant's folder: dots are escaped too.
+    No store then needs to escape a path. Dots are escaped too, so no key leaves its tenant's folder.
     """
     segments = key.split("/")
     if not all(segments):
@@ -225,7 +225,7 @@ def _path(tenant: TenantId, key: str) -> str:
 
 
 def _key(path: str) -> str:
-    """Return the key that `_path` made ``path`` of, the tenant's folder left out."""
+    """Return the key for a path of `_path` without the tenant's folder."""
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[0].replace("_", "")).decode(), path)
 
 
@@ -235,7 +235,7 @@ async def _in_pages(keys: Iterator[str]) -> AsyncIterator[list[str]]:
 
 
 def _owners(folder: Path) -> list[TenantId]:
-    """Return the tenants whose folders hold a file."""
+    """Return the tenants whose folders contain a file."""
     if not folder.is_dir():
         return []
     named = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and _OWNER.fullmatch(entry.name))
@@ -249,7 +249,7 @@ def _files(folder: Path, before: float) -> Iterator[str]:
             try:
                 if file.stat().st_mtime >= before:
                     continue
-                if "#" in name:  # the library's name for an incomplete file; our keys never produce it
+                if "#" in name:  # # the library's name for an incomplete file. Our keys never contain it
                     file.unlink()
                     continue
             except FileNotFoundError:
@@ -258,7 +258,7 @@ def _files(folder: Path, before: float) -> Iterator[str]:
 
 
 def _sync_to_disk(file: Path, root: Path) -> None:
-    """Force a file and the folders that lead to it onto the disk."""
+    """Force a file and its parent folders to the disk."""
     for path in (file, *(parent for parent in file.parents if parent == root or root in parent.parents)):
         try:
             handle = os.open(path, os.O_RDONLY)

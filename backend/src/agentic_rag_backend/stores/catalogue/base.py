@@ -1,8 +1,8 @@
-"""The catalogue's ports, one a noun, all answered by one SQL engine: the record of what exists and what is visible.
+"""The catalogue's ports, one per noun, implemented by one SQL engine: the record of what exists and what is visible.
 
-Contract, which `testing.catalogue` checks on every adapter: the tenant is the first argument wherever data is a
-tenant's; unknown and foreign ids raise the same `NotFound`; every change that can alter an answer raises the tenant's
-``state_version`` in its own transaction; times are aware and UTC.
+Contract, which `testing.catalogue` checks on every adapter: the tenant is the first argument of every method on a tenant's
+data. Unknown ids and ids of other tenants raise the same `NotFound`. Every change that can alter an answer raises the tenant's
+``state_version`` in its own transaction. Times are aware and in UTC.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ class Catalogue(Protocol):
     def idempotency(self) -> IdempotencyKeys: ...
 
     async def migrate(self) -> None:
-        """Bring the schema to this release's version; repeatable."""
+        """Migrate the schema to this release. Idempotent."""
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the database answers."""
 
     async def close(self) -> None:
-        """Release connections; further calls fail."""
+        """Release connections. Later calls fail."""

@@ -1,4 +1,4 @@
-"""Column types and row codecs that mean the same on SQLite and PostgreSQL."""
+"""Column types and row codecs with equal behaviour on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def utc_now() -> datetime:
 
 
 def encode_json(value: Any) -> str:
-    """Return ``value`` as JSON text; dataclasses become objects, NaN and infinities null.
+    """Return ``value`` as JSON text. Dataclasses become objects, NaN and infinities become null.
 
     Raises:
-        InvalidRequest: something in it has no JSON form, such as an integer beyond 64 bits.
+        InvalidRequest: a part of it has no JSON form, such as an integer beyond 64 bits.
     """
     try:
         return orjson.dumps(value).decode()
@@ -36,13 +36,13 @@ def encode_json(value: Any) -> str:
 
 
 def plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``value`` as it will be read back: tuples as lists, other mappings as dicts."""
+    """Return ``value`` in the form in which it will be read back: tuples as lists, other mappings as dicts."""
     decoded: dict[str, Any] = orjson.loads(encode_json(dict(value)))
     return decoded
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An aware time. SQLite keeps no zone, so UTC is written there and put back when read; naive times are refused."""
+    """Aware time. SQLite stores no zone, so times are stored in UTC and read as UTC. Naive times are refused."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -63,7 +63,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
 
 class Json(TypeDecorator[Any]):
-    """JSON kept as text on both databases: the same bytes, the same comparison, and orjson's speed."""
+    """JSON as text on both databases: equal bytes and comparisons, encoded by orjson."""
 
     impl = Text
     cache_ok = True
@@ -108,7 +108,7 @@ def failures_from_json(value: list[dict[str, Any]]) -> tuple[Failure, ...]:
 
 
 def extraction_from_json(value: Mapping[str, Any]) -> Extraction:
-    """Return the extraction that was encoded with `encode_json`."""
+    """Return the extraction from a value of `encode_json`."""
     return Extraction(
         chunk_id=value["chunk_id"],
         mentions=tuple(EntityMention(**item) for item in value["mentions"]),

@@ -1,4 +1,4 @@
-"""The port of communities on SQL."""
+"""The communities port on SQL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COMMUNITIES = GenerationStore(
     stale_since=tenants.c.stale_since,
 )
 _RESTING = ("title", "names", "keywords", "findings", "sources")
-"""Columns of a summary that name the passages on which it rests."""
+"""Columns of a summary that contain the passages that support it."""
 
 
 def summaries(
@@ -36,14 +36,15 @@ def summaries(
 ) -> dict[str, CommunitySummary]:
     """See `CommunityCatalogue.summaries`."""
     found = COMMUNITIES.find_summaries(connection, tenant, fingerprints, prompt_version=prompt_version, model=model)
-    # The last one written stays in the mapping.
+    # The mapping keeps the last summary written.
     return {summary.fingerprint: summary for summary in found}
 
 
 def summaries_resting_on(connection: Connection, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
     """See `CommunityCatalogue.summaries_resting_on`."""
-    # Reads all of the tenant's, of which there are few: a millisecond for some hundreds. The id is a uuid, so that text that
-    # holds it names it.
+    # Reads all summaries of the tenant. They are few: a millisecond for some hundreds. The id is a uuid, so a text that contains
+    # it
+    # refers to the document.
     held = community_summaries.c
     statement = (
         select(community_summaries)

@@ -122,7 +122,7 @@ def _sqlite_queue_engine(url: URL) -> Engine:
 
     @event.listens_for(engine, "connect")
     def _connect(connection: Any, _record: Any) -> None:
-        # The durable queue issues its own BEGIN where it needs one; this is the mode it sets on an engine it makes.
+        # The durable queue issues its own BEGIN where necessary. It sets this mode on engines it creates itself.
         _pragmas(connection, "IMMEDIATE")
 
     return engine

@@ -1,4 +1,4 @@
-"""The deployment's identity on SQL: one row, made by the first process."""
+"""The deployment's identity on SQL: one row, written by the first process."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ def _found(connection: Connection) -> RecordedDeployment | None:
 
 def _create(connection: Connection, name: str) -> RecordedDeployment:
     row = {"slot": _SLOT, "deployment_id": new_deployment_id(), "name": name, "created_at": utc_now()}
-    # Without `replace`, the row of a process that was faster stays.
+    # Without `replace`, the row of a faster process stays.
     upsert(connection, deployments, [row], keys=("slot",))
     held = connection.execute(_FIND).one()
     return RecordedDeployment(held.deployment_id, held.name)
 
 
 def rename(connection: Connection, name: str) -> None:
-    """Record ``name`` as the one under which the vectors are."""
+    """Record ``name`` as the name under which the vectors are stored."""
     connection.execute(update(deployments).where(deployments.c.slot == _SLOT).values(name=name))
 
 
 class SqlDeployments(SqlPort):
-    """Creates the deployment's id once and returns it ever after."""
+    """Creates the deployment's id once, and returns it on every call."""
 
     _find = read(_found)
     _create = write(_create)
     rename = write(rename)
 
     async def identify(self, name: str) -> RecordedDeployment:
-        """Return the deployment; the first call creates it with a new id and ``name``."""
-        # Read first: at every start but the first there is one, and nothing is to be written.
+        """Return the deployment. The first call creates it with a new id and ``name``."""
+        # Read first: only the first start has to write.
         return await self._find() or await self._create(name)

@@ -1,4 +1,4 @@
-"""The documents port on SQL: its lists and counts, and the operations of the modules that the port is made of."""
+"""The documents port on SQL: lists and counts. Other operations of the port are in their own modules."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def list_documents(
     key: str | None = None,
     filter: Filter | None = None,
 ) -> Page[Document]:
-    """See `DocumentCatalogue.documents`; a filter is applied to batches of 200, so memory stays bounded."""
+    """See `DocumentCatalogue.documents`. A filter is applied to batches of 200, so that memory stays bounded."""
     check_limit(limit)
     listed = _listed(tenant, state, key, filter)
     size = limit + 1 if filter is None else max(_FILTER_BATCH, limit + 1)
@@ -87,9 +87,9 @@ def list_documents(
 
 
 def _listed(tenant: TenantId, state: DocumentState | None, key: str | None, filter: Filter | None) -> Select[Any]:
-    """Return the statement of a list of documents, before it is cut into pages."""
+    """Return the statement that selects a list of documents, without paging."""
     statement = select(documents).where(documents.c.tenant_id == tenant.value)
-    # A tombstoned document is gone for its owner, unless the question is what is being deleted.
+    # A tombstoned document no longer exists for its owner, unless documents in deletion are requested.
     statement = statement.where(
         documents.c.deleted_at.is_(None) if state is not DocumentState.DELETING else documents.c.deleted_at.is_not(None)
     )
@@ -108,7 +108,7 @@ def _passes(row: RowMapping, filter: Filter) -> bool:
 
 
 def _required_ids(filter: Filter | None) -> list[str]:
-    """Return the document ids that every match must have: the one comparison SQL and the grammar surely agree on."""
+    """Return the document ids that every match must have. SQL and the filter grammar agree on this comparison."""
     parts = filter.filters if isinstance(filter, And) else (filter,)
     return [
         part.value

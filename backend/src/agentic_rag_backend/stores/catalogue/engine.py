@@ -1,4 +1,4 @@
-"""The catalogue: one database, one port a noun."""
+"""The catalogue: one database with one port per noun."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
 
 
 class SqlCatalogue:
-    """Implements `Catalogue` on SQLite or PostgreSQL; made by `open`."""
+    """Implements `Catalogue` on SQLite or PostgreSQL. Created by `open`."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        # The ports' types: here mypy compares each class with the Protocol that it implements.
+        # Annotated with the ports, so that mypy compares each class with its Protocol.
         self.documents: DocumentCatalogue = SqlDocuments(database)
         self.jobs: JobCatalogue = SqlJobs(database)
         self.tenants: TenantDirectory = SqlTenants(database)
@@ -51,13 +51,13 @@ class SqlCatalogue:
 
     @classmethod
     async def open(cls, url: str, patience: Patience | None = None) -> SqlCatalogue:
-        """Open the database at ``url`` (``sqlite:///path`` or ``postgresql://…``); `migrate` makes its tables.
+        """Open the database at ``url`` (``sqlite:///path`` or ``postgresql://…``). `migrate` creates its tables.
 
         Args:
-            patience: how long a server is waited for; None: as long as `Patience` says by itself.
+            patience: time limits of a server. None: the defaults of `Patience`.
 
         Raises:
-            ConfigurationError: the URL names no database that is supported.
+            ConfigurationError: the URL does not name a supported database.
             StoreUnavailable: the database does not answer.
         """
         catalogue = cls(Database(url, patience))
@@ -70,25 +70,25 @@ class SqlCatalogue:
 
     @property
     def sync_engine(self) -> Engine:
-        """A synchronous engine on the same database, for the durable queue's own tables."""
+        """A synchronous engine on the same database, for the durable queue's tables."""
         return self._database.sync_engine
 
     async def migrate(self, revision: str = "head") -> None:
-        """Bring the schema to this release's version; repeatable, and safe in several processes at once."""
+        """Migrate the schema to this release. Idempotent, and safe in several processes at once."""
         await self._database.define(upgrade, revision)
 
     async def require_migrated(self) -> None:
-        """Raise `ConfigurationError` unless the schema is this release's."""
+        """Raise `ConfigurationError` unless the schema matches this release."""
         found = await self._database.read(missing)
         if found is not None:
             raise ConfigurationError(f"the database's schema is not this release's: {found}; run 'agentic-rag migrate'")
 
     async def downgrade(self, revision: str) -> None:
-        """Take the schema back to ``revision`` (``base``: no tables)."""
+        """Downgrade the schema to ``revision`` (``base``: no tables)."""
         await self._database.define(downgrade, revision)
 
     async def ping(self) -> None:
-        """Raise `StoreUnavailable` unless the database answers, and as a file has room to grow."""
+        """Raise `StoreUnavailable` unless the database answers. A database file also needs room to grow."""
         self._database.require_room()
 
         def ask(connection: Connection) -> None:
@@ -97,5 +97,5 @@ class SqlCatalogue:
         await self._database.read(ask)
 
     async def close(self) -> None:
-        """Wait for running transactions and close every connection."""
+        """Wait for running transactions, then close all connections."""
         await self._database.close()

@@ -1,7 +1,7 @@
-"""Generations on SQL: the pointer to the current one, and the summaries of its parts; communities and trees use both.
+"""Generations on SQL: the pointer to the current generation, and summaries of its parts. Communities and trees use both.
 
-A tenant's row in ``pointers`` says which generation is current and what it was built from. `GenerationStore.publish` moves it
-in one transaction, so a reader sees the old generation or the new one, never a part of each.
+A tenant's row in ``pointers`` names the current generation and the state that it was built from. `GenerationStore.publish`
+changes it in one transaction, so a reader sees either the old or the new generation.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _SUMMARY_VALUES = ("title", "names", "keywords", "summary", "findings", "sources
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationStore:
-    """Operations on one kind of generations. `operations.read` and `operations.write` make methods of them.
+    """Operations on one kind of generations. `operations.read` and `operations.write` make port methods of them.
 
     Args:
-        pointers: one row for each tenant that ever began a build.
-        summaries: what was written about the parts, by fingerprint, prompt and model.
-        asked_at: when the schedule last asked for a build; a column of a table with one row for each tenant.
+        pointers: one row per tenant that has begun a build.
+        summaries: summaries of the parts, by fingerprint, prompt and model.
+        asked_at: column with the time of the schedule's last request for a build; its table has one row per tenant.
         build: the kind of the job that builds a generation.
-        on_request: the first generation is built when somebody asks for it; until then nothing is stale.
-        stale_since: the column of `tenants` that says since when the current generation has been stale; None: not recorded.
+        on_request: the first generation is built on request only. Before it, nothing is stale.
+        stale_since: column of `tenants` with the time since when the current generation has been stale; None: not recorded.
     """
 
     pointers: Table
@@ -76,7 +76,7 @@ class GenerationStore:
         )
 
     def last_generation(self, connection: Connection, tenant: TenantId) -> int:
-        """Return the newest generation that was ever handed out, 0 if none was."""
+        """Return the highest generation number that was allocated. 0 if there is none."""
         statement = select(self.pointers.c.last_generation).where(self.pointers.c.tenant_id == tenant.value)
         return connection.execute(statement).scalar_one_or_none() or 0
 
@@ -127,7 +127,7 @@ class GenerationStore:
             raise Conflict(f"generation {generation} cannot become current: {current} is, or it was never handed out")
 
     def rebuild_in_place(self, connection: Connection, tenant: TenantId, *, built_from: int, details: Mapping[str, Any]) -> None:
-        """Record a change of the current generation, whose rows the caller has changed in this transaction."""
+        """Record a change of the current generation. The caller has changed its rows in this transaction."""
         values = {"built_from": built_from, "built_at": utc_now(), "details": plain(details)}
         connection.execute(update(self.pointers).where(self.pointers.c.tenant_id == tenant.value).values(**values))
         raise_state_version(connection, tenant)
@@ -182,11 +182,11 @@ class GenerationStore:
         prompt_version: str | None = None,
         model: str | None = None,
     ) -> list[CommunitySummary]:
-        """Return the summaries of ``fingerprints``; those of one fingerprint in the order in which they were written.
+        """Return the summaries of ``fingerprints``. Those of one fingerprint are in the order of writing.
 
         Args:
-            prompt_version: only summaries written with this prompt; None: with any.
-            model: only summaries written by this model; None: by any.
+            prompt_version: only summaries made with this prompt; None: any.
+            model: only summaries made by this model; None: any.
         """
         held = self.summaries.c
         found: list[CommunitySummary] = []
@@ -214,7 +214,7 @@ class GenerationStore:
         return self.delete_summaries(connection, tenant, sorted(set(held) - set(keep)))
 
     def delete_summaries(self, connection: Connection, tenant: TenantId, fingerprints: Sequence[str]) -> int:
-        """Remove every summary of ``fingerprints``; return how many there were."""
+        """Remove all summaries of ``fingerprints``. Return their number."""
         held, count = self.summaries.c, 0
         for batch in batches(fingerprints):
             gone = delete(self.summaries).where(held.tenant_id == tenant.value, held.fingerprint.in_(batch))

@@ -27,9 +27,9 @@ def _owner(owner: Owner) -> str:
 
 @cache
 def _insert(dialect: str) -> Executable:
-    # Both dialects have the same methods, but no common class that has them.
+    # Both dialects have these methods, but no common class declares them.
     statement = postgresql.insert(idempotency_keys) if dialect == "postgresql" else sqlite.insert(idempotency_keys)
-    # The row is asked for, not the count: not every driver counts the rows of an insertion.
+    # RETURNING, because not every driver reports the number of inserted rows.
     return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"]).returning(_keys.claim)
 
 
@@ -46,7 +46,7 @@ def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str
     }
     its = (_keys.tenant_id == row["tenant_id"], _keys.digest == row["digest"])
     connection.execute(delete(idempotency_keys).where(*its, _keys.expires_at <= now))
-    # The insertion is what makes it one: of two at once, on whichever database, the later waits for the earlier and finds it.
+    # The insertion decides between concurrent requests: the later one waits for the earlier one and finds its row.
     if connection.execute(_insert(connection.dialect.name), row).first() is not None:
         _drop_oldest(connection, row["tenant_id"])
         return Claim(str(row["claim"]))
@@ -97,7 +97,7 @@ def sweep(connection: Connection) -> int:
 
 
 class SqlIdempotencyKeys(SqlPort):
-    """Implements `IdempotencyKeys`. A key is one row, whose ``expires_at`` is the lease's end, then the answer's."""
+    """Implements `IdempotencyKeys`. A key is one row. Its ``expires_at`` is the end of the lease, then the end of the answer."""
 
     begin = write(begin)
     complete = write(complete)

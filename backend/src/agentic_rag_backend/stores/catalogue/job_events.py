@@ -34,7 +34,7 @@ def log_end(
     result: Mapping[str, Any] | None,
     error: Mapping[str, Any] | None,
 ) -> None:
-    """Log how a job ended: after how many seconds, with which counts or which error.
+    """Log the end of a job: seconds, and counts or the error.
 
     Args:
         row: ``id``, ``kind``, ``attempt`` and ``started_at`` of the job.
@@ -49,7 +49,7 @@ def log_end(
 
 
 def counts_of(result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the numbers of a job's result, nested ones included. Texts and lists are left out, because they may be long."""
+    """Return the numbers in a job's result, including nested ones. Texts and lists are left out because they may be long."""
     counts: dict[str, Any] = {}
     for name, value in result.items():
         if isinstance(value, Mapping):

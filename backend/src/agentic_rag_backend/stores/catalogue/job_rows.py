@@ -1,4 +1,4 @@
-"""Job rows, written by the jobs port and, in the same transaction as the document, by the documents port."""
+"""Rows of jobs. The jobs port writes them, and the documents port in the transaction of the document."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_job(connection: Connection, tenant: TenantId, job_id: str, *, lock: boo
     """Return the job.
 
     Raises:
-        NotFound: the tenant has none of that id.
+        NotFound: the tenant has no job with this id.
     """
     statement = _READ_LOCKED if lock else _READ
     row = connection.execute(statement, {"tenant": tenant.value, "job": job_id}).mappings().first()
@@ -77,7 +77,7 @@ def read_job(connection: Connection, tenant: TenantId, job_id: str, *, lock: boo
 
 
 def cancel_requested(connection: Connection, tenant: TenantId, job_id: str) -> bool:
-    """Tell whether a job that has not ended was asked to stop."""
+    """Return whether an unfinished job was asked to stop."""
     return bool(connection.execute(_CANCEL_REQUESTED, {"tenant": tenant.value, "job": job_id}).scalar_one_or_none())
 
 
@@ -112,13 +112,13 @@ def end_job(
         bound |= dict(zip(("new_stage", "new_done", "new_total"), progress, strict=True))
     ended = connection.execute(_FINISH if progress is None else _FINISH_AT, bound).mappings().first()
     if ended is None:
-        read_job(connection, tenant, job_id)  # the first ending stands; an unknown job is an error
+        read_job(connection, tenant, job_id)  # # the first ending is final; an unknown job is an error
     else:
         log_end(connection, tenant, dict(ended), state, now=now, result=bound["new_result"], error=bound["new_error"])
 
 
 def cancel_open_jobs(connection: Connection, tenant: TenantId, document_id: str) -> None:
-    """Ask every job of a document that has not ended to stop."""
+    """Ask all unfinished jobs of a document to stop."""
     connection.execute(
         update(jobs)
         .where(jobs.c.tenant_id == tenant.value, jobs.c.document_id == document_id, jobs.c.state.in_(OPEN))

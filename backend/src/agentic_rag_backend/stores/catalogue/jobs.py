@@ -104,7 +104,7 @@ def list_jobs(
 
 
 def start(connection: Connection, tenant: TenantId, job_id: str) -> Job:
-    """See `JobCatalogue.start`; a job that has ended is returned as it is."""
+    """See `JobCatalogue.start`. A job that has ended is returned unchanged."""
     row = connection.execute(_START, {"tenant": tenant.value, "job": job_id, "now": utc_now()}).mappings().first()
     if row is None:
         return read_job(connection, tenant, job_id)
@@ -116,7 +116,7 @@ def start(connection: Connection, tenant: TenantId, job_id: str) -> Job:
 def progress(
     connection: Connection, tenant: TenantId, job_id: str, *, stage: str, done: int, total: int, message: str = ""
 ) -> bool:
-    """See `JobCatalogue.progress`; a job that has ended keeps its row."""
+    """See `JobCatalogue.progress`. The row of a job that has ended does not change."""
     values = {"new_stage": stage, "new_done": done, "new_total": total, "new_message": message, "new_updated_at": utc_now()}
     requested = connection.execute(_PROGRESS, {"tenant": tenant.value, "job": job_id, **values}).scalar_one_or_none()
     return bool(requested) if requested is not None else read_job(connection, tenant, job_id).cancel_requested
@@ -201,9 +201,9 @@ def retry(connection: Connection, tenant: TenantId, job_id: str, enqueue: Enqueu
 
 
 def _reopen_version(connection: Connection, tenant: TenantId, job: Job) -> int:
-    """Make the job's version one that can be processed, and return its number.
+    """Make the job's version processable again, and return its number.
 
-    A version that is visible in part stays as it is, and the job gets a new version of the same input.
+    A version that is partly visible is not changed. The job gets a new version of the same input.
     """
     held = lock_document(connection, tenant, job.document_id or "")
     if held is None or held["deleted_at"] is not None:

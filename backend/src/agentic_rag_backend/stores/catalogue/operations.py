@@ -56,12 +56,12 @@ def write(operation: Operation[P, T]) -> Method[P, T]:
 
 
 def write_arriving(operation: Operation[P, T]) -> Method[P, T]:
-    """Return a method for an ``operation`` that brings new work; see `Database.write_arriving`."""
+    """Return a method for an ``operation`` that accepts new work; see `Database.write_arriving`."""
     return _method(operation, Database.write_arriving)
 
 
 def write_soon(operation: Operation[P, T]) -> Method[P, T]:
-    """Return a method for an ``operation`` that is worth nothing later; see `Database.write_soon`."""
+    """Return a method for an ``operation`` that is worthless later; see `Database.write_soon`."""
     return _method(operation, Database.write_soon)
 
 

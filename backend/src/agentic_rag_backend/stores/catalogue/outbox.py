@@ -17,7 +17,7 @@ from agentic_rag_backend.stores.catalogue.tables import outbox, tenants
 
 
 def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str) -> None:
-    """Write an entry in the transaction of the change that calls for it."""
+    """Write an entry in the transaction of its change."""
     row = {
         "tenant_id": tenant.value,
         "topic": topic.value,
@@ -25,7 +25,7 @@ def record(connection: Connection, tenant: TenantId, topic: Topic, subject: str)
         "token": uuid.uuid4().hex,
         "recorded_at": utc_now(),
     }
-    # One that was there keeps its place in the order: it waits for the same look at the catalogue.
+    # An existing entry keeps its position, because its handler reads the catalogue when it runs.
     upsert(connection, outbox, [row], keys=("tenant_id", "topic", "subject"), replace=("token",))
 
 

@@ -1,4 +1,4 @@
-"""Cursors: opaque positions in a list, refused when they are not ours."""
+"""Cursors: opaque positions in a list, validated when they are used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHECK_BYTES = 6
 
 
 def check_limit(limit: int) -> int:
-    """Return ``limit`` if a page may have that many items.
+    """Return ``limit`` if it is a valid page size.
 
     Raises:
         InvalidRequest: it is not between 1 and `MAX_LIMIT`.
@@ -30,7 +30,7 @@ def check_limit(limit: int) -> int:
 
 
 def _check(scope: str, payload: bytes) -> bytes:
-    # Not a secret: a cursor only ever moves within the caller's own tenant. It tells garbage from a position.
+    # Not a secret: a cursor only moves within the caller's own tenant. It detects invalid cursors.
     return hashlib.blake2b(payload, digest_size=_CHECK_BYTES, person=scope.encode()[:16]).digest()
 
 
@@ -41,10 +41,10 @@ def encode_cursor(scope: str, position: Sequence[Any]) -> str:
 
 
 def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
-    """Return the position that `encode_cursor` was given, whose parts have ``types``.
+    """Return the position in a cursor of `encode_cursor`, whose parts have ``types``.
 
     Raises:
-        InvalidRequest: the cursor was not made by this list.
+        InvalidRequest: the cursor does not come from this list.
     """
     try:
         raw = base64.b64decode(cursor.encode() + b"=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
@@ -65,15 +65,15 @@ def _not_ours(cursor: str) -> InvalidRequest:
 
 
 def time_cursor(scope: str, created_at: datetime, id: str) -> str:
-    """Return the cursor behind an item of a list ordered by creation time and id."""
+    """Return the cursor after an item of a list that is ordered by creation time and id."""
     return encode_cursor(scope, (created_at.isoformat(), id))
 
 
 def beyond(table: Table, scope: str, cursor: str, *, newest_first: bool) -> ColumnElement[bool]:
-    """Return the condition for rows behind a `time_cursor`; ties of creation time go by ``id`` (or ``tenant_id``).
+    """Return the condition for rows after a `time_cursor`. Equal creation times are ordered by ``id`` (or ``tenant_id``).
 
     Raises:
-        InvalidRequest: the cursor was not made by this list.
+        InvalidRequest: the cursor does not come from this list.
     """
     stamp, id = decode_cursor(scope, cursor, str, str)
     try:

@@ -1,4 +1,4 @@
-"""Which folder goes with a catalogue, where vectors, graph or originals lie in one: the same for every process."""
+"""Folders that belong to a catalogue: the places of vectors, graph or originals. All processes use the same folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FIND = select(places.c.place_id, places.c.described).where(places.c.name == bin
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder: ``id`` is written in it and moves with it, ``described`` tells people where it was last seen."""
+    """A folder. ``id`` is written in it and moves with it. ``described`` shows people its last location."""
 
     id: str
     described: str
@@ -27,8 +27,8 @@ def _row(name: str, place: Place) -> dict[str, str]:
 
 
 def claim(connection: Connection, name: str, place: Place) -> Place:
-    """Record ``place`` unless the name has one. Return the recorded place, with its present description."""
-    # Read first: at nearly every start there is one, and nothing is to be written.
+    """Record ``place`` unless the name has a place. Return the recorded place with its current description."""
+    # Read first: only the first start has to write.
     row = connection.execute(_FIND, {"of": name}).first()
     if row is None:
         upsert(connection, places, [_row(name, place)], keys=("name",))
@@ -41,12 +41,12 @@ def claim(connection: Connection, name: str, place: Place) -> Place:
 
 
 def replace(connection: Connection, name: str, place: Place) -> None:
-    """Record ``place`` instead of the one that the name may have."""
+    """Record ``place`` and replace the name's earlier place."""
     upsert(connection, places, [_row(name, place)], keys=("name",), replace=("place_id", "described"))
 
 
 class SqlPlaces(SqlPort):
-    """Records a place for each name; the first one that is claimed stays until another takes its place."""
+    """Records one place per name. The first place claimed stays until it is replaced."""
 
     claim = write(claim)
     replace = write(replace)

@@ -1,4 +1,4 @@
-"""Results computed for chunks: staged with them, recorded, and copied to other versions instead of computed again."""
+"""Results computed for chunks: staged with them, recorded, and copied to other versions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from agentic_rag_backend.stores.catalogue.versions import writable
 
 
 def _results_of(place: FromClause) -> ColumnElement[bool]:
-    """Join what was computed for the chunk that stands at ``place``."""
+    """Join the results for the chunk at ``place``."""
     return and_(
         prepared_chunks.c.tenant_id == place.c.tenant_id,
         prepared_chunks.c.document_id == place.c.document_id,
@@ -167,7 +167,7 @@ def _stage(connection: Connection, tenant: TenantId, document_id: str, version: 
 def reuse(
     connection: Connection, tenant: TenantId, document_id: str, version: int, wanted: Sequence[tuple[Chunk, str]]
 ) -> frozenset[str]:
-    """See `DocumentCatalogue.reuse`; three statements for each 500 chunks, and vectors stay in the database."""
+    """See `DocumentCatalogue.reuse`. Takes three statements per 500 chunks. Vectors stay in the database."""
     _require_owned(document_id, version, [chunk for chunk, _ in wanted])
     open_for_writing = writable(connection, tenant, document_id, version) is not None
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
@@ -197,7 +197,7 @@ def _require_owned(document_id: str, version: int, staged: Sequence[Chunk]) -> N
 
 
 def _place(connection: Connection, tenant: TenantId, document_id: str, version: int, placed: Sequence[Chunk]) -> None:
-    """Insert where chunks stand in a version, instead of what was staged there; their texts are there already."""
+    """Insert the positions of chunks in a version, in place of the staged ones. The chunks' texts already exist."""
     bound = {"tenant": tenant.value, "document": document_id, "number": version}
     if connection.execute(_ANY, bound).first() is not None:
         _unstage(connection, tenant, document_id, version, placed)
@@ -220,7 +220,7 @@ def _chunk_row(common: Mapping[str, Any], chunk: Chunk) -> dict[str, Any]:
 
 
 def _unstage(connection: Connection, tenant: TenantId, document_id: str, version: int, replaced: Sequence[Chunk]) -> None:
-    """Remove the staged rows that ``replaced`` takes the place of, by chunk or by position."""
+    """Remove the staged rows that ``replaced`` replaces, by chunk or by position."""
     for batch in batches(replaced):
         here = and_(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)
         taken = or_(

@@ -1,4 +1,4 @@
-"""Changing a document whose content stays: other title or metadata in place, other chunking as a version."""
+"""Changes to a document that keep its content: title or metadata in place, other chunking as a new version."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _row(connection: Connection, tenant: TenantId, held: RowMapping, version: in
 def _cut_again(
     connection: Connection, tenant: TenantId, held: RowMapping, latest: RowMapping, chunking: ChunkingOptions
 ) -> dict[str, Any]:
-    """Return the version whose original is to be cut again: the newest that can be read."""
+    """Return the newest readable version, whose original is chunked again."""
     source = latest
     if latest["state"] == DocumentState.UNREADABLE.value:
         if held["current_version"] == 0:
@@ -77,13 +77,13 @@ def _cut_again(
 
 
 def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
-    """Return a version's columns with the change of title and metadata in them."""
+    """Return a version's columns with the changed title and metadata."""
     submitted, merged = dict(source["submitted_metadata"]), dict(source["metadata"])
     for name, value in plain(change.metadata or {}).items():
         if value is not None:
             submitted[name] = merged[name] = value
         elif name in merged:
-            # Kept as null in what was submitted: processed again, the file's own value would come back otherwise.
+            # Recorded as null: otherwise the file's own value would return when it is processed again.
             submitted[name] = None
             del merged[name]
     title, submitted_title = source["title"], source["submitted_title"]
@@ -99,7 +99,7 @@ def _labelled(source: Mapping[str, Any], change: Change) -> dict[str, Any]:
 def _process(
     connection: Connection, tenant: TenantId, held: RowMapping, source: Mapping[str, Any], enqueue: Enqueue
 ) -> Submitted:
-    """Make a version of ``source`` with a job of its own."""
+    """Add a version of ``source`` with its own job."""
     job = new_job(connection, tenant, JobKind.INGEST, document_id=held["id"], version=held["latest_version"] + 1)
     next_version(connection, tenant, held, source, job.id)
     enqueue(connection, tenant, job)
@@ -108,7 +108,7 @@ def _process(
 
 
 def _relabel(connection: Connection, tenant: TenantId, held: RowMapping, latest: Mapping[str, Any], change: Change) -> Submitted:
-    """Write title and metadata to the newest version, to the visible one where that is older, and to the document."""
+    """Write title and metadata to the newest version, to an older visible version, and to the document."""
     rows = [dict(latest)]
     if latest["state"] in FAILED_STATES and held["current_version"]:
         rows.append({**_row(connection, tenant, held, held["current_version"])})
@@ -128,7 +128,7 @@ def _relabel(connection: Connection, tenant: TenantId, held: RowMapping, latest:
 def _write(connection: Connection, tenant: TenantId, row: Mapping[str, Any]) -> None:
     values = {name: row[name] for name in ("title", "submitted_title", "metadata", "submitted_metadata")}
     if row["state"] in FAILED_STATES:
-        # Another attempt starts from these, and must find what was removed.
+        # A later attempt starts from these values, so removals must be recorded too.
         values["metadata"] = {**row["metadata"], **row["submitted_metadata"]}
     connection.execute(
         update(versions)

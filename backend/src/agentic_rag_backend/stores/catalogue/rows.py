@@ -21,7 +21,7 @@ from agentic_rag_backend.stores.catalogue.tables import documents, jobs, tenants
 T = TypeVar("T")
 
 BATCH = 500
-"""Ids bound in one statement; both databases allow several times as many."""
+"""Ids bound in one statement. Both databases allow several times as many."""
 
 _LOCK_TENANT = select(tenants.c.state_version).where(tenants.c.tenant_id == bindparam("tenant")).with_for_update(key_share=True)
 _LOCK_DOCUMENT = (
@@ -49,9 +49,9 @@ def batches(items: Sequence[T], size: int = BATCH) -> Iterator[Sequence[T]]:
 
 
 def lock_tenant(connection: Connection, tenant: TenantId) -> None:
-    """Lock the tenant, so that this transaction is its only writer. Take this lock first: locks then have one order.
+    """Lock the tenant, so that this transaction is its only writer. Take this lock first, so that all locks have one order.
 
-    On SQLite the transaction already is the database's only writer; there this only checks that the tenant exists.
+    On SQLite the transaction is already the only writer of the database. There this only checks that the tenant exists.
 
     Raises:
         NotFound: the tenant does not exist.
@@ -61,19 +61,19 @@ def lock_tenant(connection: Connection, tenant: TenantId) -> None:
 
 
 def lock_document(connection: Connection, tenant: TenantId, document_id: str) -> RowMapping | None:
-    """Return the document's row, deleted or not, held until the transaction ends."""
+    """Return the document's row, deleted or not, locked until the transaction ends."""
     return connection.execute(_LOCK_DOCUMENT, {"tenant": tenant.value, "document": document_id}).mappings().first()
 
 
 def raise_state_version(connection: Connection, tenant: TenantId, *, content: bool = False) -> None:
-    """Count a change that can alter an answer; ``content`` where documents changed, which also makes communities stale."""
+    """Count a change that can alter an answer. With ``content``, documents changed, and communities become stale."""
     connection.execute(_RAISE, {"tenant": tenant.value, "content": content, "now": utc_now()})
 
 
 def upsert(
     connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]], *, keys: Sequence[str], replace: Sequence[str] = ()
 ) -> None:
-    """Insert ``rows``; where one with the same ``keys`` exists, its ``replace`` columns are replaced, the rest kept."""
+    """Insert ``rows``. In existing rows with the same ``keys``, update the ``replace`` columns only."""
     if not rows:
         return
     statement = _upsert(connection.dialect.name, table, tuple(keys), tuple(replace))
@@ -82,7 +82,7 @@ def upsert(
 
 @cache
 def _upsert(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[str, ...]) -> Executable:
-    # Both dialects have the same methods, but no common class that has them.
+    # Both dialects have these methods, but no common class declares them.
     statement = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
     if not replace:
         return statement.on_conflict_do_nothing(index_elements=list(keys))
@@ -90,7 +90,7 @@ def _upsert(dialect: str, table: Table, keys: tuple[str, ...], replace: tuple[st
 
 
 def public_key(key: str, content_hash: str) -> str | None:
-    """Return the caller's key; None if the content's hash replaces a missing key."""
+    """Return the caller's key. None if the content's hash serves as the key."""
     return None if key == content_hash else key
 
 
@@ -116,10 +116,10 @@ def document_from(row: Mapping[str, Any] | RowMapping) -> Document:
 
 
 def require_revision(held: RowMapping, expected: Expected) -> None:
-    """Compare a document's row, held by this transaction, with what its caller has seen.
+    """Compare the revision of a document's row, which this transaction has locked, with the caller's.
 
     Raises:
-        PreconditionFailed: it is another revision.
+        PreconditionFailed: the document has another revision.
     """
     if expected is None or ANY_REVISION in expected:
         return

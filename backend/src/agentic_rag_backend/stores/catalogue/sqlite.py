@@ -1,12 +1,11 @@
-"""SQLAlchemy dialect of every SQLite connection to the catalogue's database.
+"""SQLAlchemy dialect of all SQLite connections to the catalogue's database.
 
-The durable queue (DBOS) keeps its tables in that database. From Python 3.12 on, DBOS writes ``unixepoch('subsec')`` into the
-defaults of its tables and into its statements. SQLite knows the modifier ``subsec`` since 3.42; older versions return NULL,
-which ``NOT NULL`` columns refuse, or have no such function. The dialect therefore defines the function on old versions. The
-choice of dialect is part of the URL (``sqlite+catalogue://``), so it also reaches the engine that DBOS makes for its migrations.
+The durable queue (DBOS) keeps its tables in that database. From Python 3.12 on, DBOS uses ``unixepoch('subsec')`` in the
+defaults of its tables and in its statements. SQLite supports the modifier ``subsec`` since 3.42. Older versions return NULL,
+which ``NOT NULL`` columns refuse, or lack the function. The dialect therefore defines the function on old versions. The URL
+(``sqlite+catalogue://``) selects the dialect, so it also applies to the engine that DBOS creates for its migrations.
 
-A database made on any Python works on every other one: the default is stored in the schema as text, and each connection can
-evaluate it.
+A database file is portable between Python versions: the schema stores the default as text, and each connection can evaluate it.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
 
 DRIVER = "sqlite+catalogue"
 KNOWS_SUBSEC = (3, 42)
-"""Oldest version of SQLite with ``unixepoch('subsec')``."""
+"""The oldest SQLite version with ``unixepoch('subsec')``."""
 _MS_PER_S = 1000
 
 
 def unixepoch(value: str, *, now_s: Callable[[], float] = time.time) -> float:
-    """Return the present time in seconds since 1970, to the millisecond for ``subsec``, in whole seconds for ``now``.
+    """Return the current time in seconds since 1970, to the millisecond for ``subsec``, in whole seconds for ``now``.
 
     Args:
         value: ``subsec``, ``subsecond`` or ``now``, in any case. DBOS uses the first.
         now_s: the clock.
 
     Raises:
-        ValueError: any other time value; the statement fails instead of continuing with NULL.
+        ValueError: any other time value. The statement fails instead of continuing with NULL.
     """
     match value.lower():
         case "subsec" | "subsecond":
@@ -45,7 +44,7 @@ def unixepoch(value: str, *, now_s: Callable[[], float] = time.time) -> float:
 
 
 def define_functions(connection: sqlite3.Connection, version: tuple[int, ...] = sqlite3.sqlite_version_info) -> None:
-    """Define on ``connection`` what SQLite of ``version`` does not have."""
+    """Define the functions on ``connection`` that SQLite of ``version`` lacks."""
     if version < KNOWS_SUBSEC:
         connection.create_function("unixepoch", 1, unixepoch)
 
@@ -56,7 +55,7 @@ class CatalogueDialect(SQLiteDialect_pysqlite):
     supports_statement_cache = True
 
     def on_connect(self) -> Callable[[Any], None]:
-        """Return what prepares a new connection."""
+        """Return the function that prepares a new connection."""
         inherited = super().on_connect()
 
         def prepare(connection: Any) -> None:

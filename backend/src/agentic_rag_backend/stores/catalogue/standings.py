@@ -1,4 +1,4 @@
-"""States of documents, for the comparison of other stores with the catalogue, and the jobs that some documents lack."""
+"""States of documents, for comparing other stores with the catalogue, and jobs for documents that lack one."""
 
 from __future__ import annotations
 

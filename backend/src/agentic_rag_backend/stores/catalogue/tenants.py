@@ -122,7 +122,7 @@ def mark_deleting(connection: Connection, tenant: TenantId) -> None:
 def remove(connection: Connection, tenant: TenantId) -> Mapping[str, int]:
     """See `TenantDirectory.remove`."""
     upsert(connection, removed_tenants, [{"removed_id": tenant.value, "removed_at": utc_now()}], keys=("removed_id",))
-    # From the schema, children first, so that no table can be forgotten.
+    # The tables come from the schema, children first, so that none is missed.
     return {
         table.name: connection.execute(delete(table).where(table.c.tenant_id == tenant.value)).rowcount
         for table in reversed(metadata.sorted_tables)
@@ -164,7 +164,7 @@ def keys(connection: Connection, tenant: TenantId) -> Sequence[ApiKey]:
 
 
 def revoke_key(connection: Connection, tenant: TenantId, key_id: str) -> None:
-    """See `TenantDirectory.revoke_key`; repeating it keeps the first time."""
+    """See `TenantDirectory.revoke_key`. Repeating it keeps the first time."""
     statement = (
         update(api_keys)
         .where(api_keys.c.tenant_id == tenant.value, api_keys.c.id == key_id)
@@ -184,7 +184,7 @@ def authenticate(connection: Connection, secret_sha256: str) -> Principal | None
 
 
 def read_flags(connection: Connection, tenant: TenantId) -> Mapping[str, Any]:
-    """See `TenantDirectory.flags`; a tenant that does not exist has none."""
+    """See `TenantDirectory.flags`. A tenant that does not exist has no flags."""
     held: Mapping[str, Any] | None = connection.execute(
         select(tenants.c.flags).where(tenants.c.tenant_id == tenant.value)
     ).scalar_one_or_none()
@@ -196,7 +196,7 @@ def set_flags(connection: Connection, tenant: TenantId, flags: Mapping[str, Any]
     lock_tenant(connection, tenant)
     merged = {**read_flags(connection, tenant), **plain(flags)}
     held = {name: value for name, value in merged.items() if value is not None}
-    # A rebuild that was not wanted may be by now.
+    # A flag may have enabled a rebuild that was not wanted before.
     changed = {"flags": held, "rebuild_asked_at": None}
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(changed))
     raise_state_version(connection, tenant)

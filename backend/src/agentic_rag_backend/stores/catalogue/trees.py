@@ -1,4 +1,4 @@
-"""The port of trees on SQL."""
+"""The trees port on SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a version, each step a compare-and-set: begun, parsed, published or failed; tombstoned, dropped, purged."""
+"""The life cycle of a version. Each step is a compare-and-set: begin, save, publish or fail; tombstone, drop, purge."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _END = (
     .where(*_ONE, versions.c.state.in_(UNFINISHED_STATES))
     .values(state=bindparam("ended"), failures=bindparam("listed"))
 )
-# What a late step needs to know of the document and the version before it writes, in one row.
+# State of the document and the version that a late step checks before it writes, in one row.
 _STANDING = (
     select(
         documents.c.current_version,
@@ -98,9 +98,9 @@ def _bound(tenant: TenantId, document_id: str, version: int) -> dict[str, Any]:
 
 
 def writable(connection: Connection, tenant: TenantId, document_id: str, version: int, text: str = "") -> RowMapping | None:
-    """Return where document and version stand, or None if the version is visible or overtaken by a visible one.
+    """Return the state of document and version. None if the version is visible, or older than a visible one.
 
-    ``same_text`` tells whether the version has no text yet, or exactly ``text``.
+    ``same_text`` is true if the version has no text yet, or exactly ``text``.
 
     Raises:
         NotFound: the document was deleted, or there is no such version.
@@ -128,7 +128,7 @@ def whole_version(connection: Connection, tenant: TenantId, document_id: str, ve
     """Return a version, text included.
 
     Raises:
-        NotFound: there is none, or its document was deleted.
+        NotFound: the version does not exist, or its document was deleted.
     """
     row = connection.execute(_WHOLE, _bound(tenant, document_id, version)).mappings().first()
     if row is None:
@@ -161,7 +161,7 @@ def save_parsed(
     if standing is None:
         return
     bound = _bound(tenant, document_id, version)
-    if not standing["same_text"]:  # chunks of another parse do not point into this text
+    if not standing["same_text"]:  # # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
     held = plain(metadata)
     connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
@@ -215,7 +215,7 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
     listed = plain({"failures": list(failures)})["failures"]
     state = ended
     if held["latest_version"] > version and held["state"] in UNFINISHED_STATES:
-        state = held["state"]  # a newer version is on its way
+        state = held["state"]  # # a newer version is being processed
     face = {f"new_{name}": row[name] for name in ("title", "content_hash", "media_type", "size_bytes", "metadata")}
     count = connection.execute(_COUNT_CHUNKS, bound).scalar_one()
     face |= {"new_state": state, "new_failures": listed, "new_chunk_count": count, "new_updated_at": utc_now()}

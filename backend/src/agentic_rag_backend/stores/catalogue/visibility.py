@@ -11,7 +11,7 @@ from agentic_rag_backend.stores.catalogue.tables import document_changes as chan
 from agentic_rag_backend.stores.catalogue.tables import documents, tenants
 
 CHANGES_KEPT = 10_000
-"""``state_version``s that the log of changes reaches back; who has seen nothing newer reads everything."""
+"""Number of ``state_version``s that the change log keeps. A reader with an older state reads everything."""
 
 _NOW = select(tenants.c.state_version).where(tenants.c.tenant_id == bindparam("tenant"))
 _RECORD = insert(changes).from_select(
@@ -37,9 +37,9 @@ _ALL = select(documents.c.id, documents.c.current_version).where(
 
 
 def record_change(connection: Connection, tenant: TenantId, document_id: str, visible_version: int) -> None:
-    """Note under the tenant's present ``state_version`` which version is visible now; 0: none is.
+    """Record the visible version (0: none) under the tenant's current ``state_version``.
 
-    Called after `raise_state_version` in the transaction that changes it, so that each has a number of its own.
+    Call it after `raise_state_version` in the transaction of the change, so that each change has its own number.
     """
     connection.execute(_RECORD, {"tenant": tenant.value, "document": document_id, "version": visible_version})
     connection.execute(_FORGET, {"tenant": tenant.value})

@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.catalogue.tables import jobs, workers, workflow_
 
 
 def database_now(connection: Connection) -> datetime:
-    """Return the time by the one clock that all processes share: the database server's, on SQLite this machine's."""
+    """Return the time of the database server, which all processes share. On SQLite, this machine's time."""
     if connection.dialect.name == "sqlite":
         return utc_now()
     now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
@@ -62,7 +62,7 @@ def list_workers(connection: Connection) -> Sequence[Worker]:
 
 def bury(connection: Connection, worker: Worker) -> bool:
     """See `WorkerDirectory.bury`."""
-    # The comparison is what makes it safe: who has beaten meanwhile is alive, and of two who come here one finds the row.
+    # The comparison makes this safe: a worker that has sent a heartbeat stays, and of two observers only one deletes the row.
     silent = delete(workers).where(workers.c.executor_id == worker.executor_id, workers.c.beats == worker.beats)
     if connection.execute(silent).rowcount == 0:
         return False
@@ -104,7 +104,7 @@ def open_jobs(connection: Connection) -> Mapping[str, int]:
 
 def oldest_queued_s(connection: Connection) -> Mapping[JobKind, float]:
     """See `WorkerDirectory.oldest_queued_s`."""
-    # A job that is retried is queued again: its row was last changed then.
+    # A retried job is queued again. Its row was last changed at that time.
     oldest = func.min(jobs.c.updated_at, type_=jobs.c.updated_at.type).label("since")
     statement = select(jobs.c.kind, oldest).where(jobs.c.state == JobState.QUEUED.value).group_by(jobs.c.kind)
     now = database_now(connection)

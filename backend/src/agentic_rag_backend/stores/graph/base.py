@@ -2,13 +2,12 @@
 
 Contract, which `testing.graph_store` checks on every adapter:
 
-- every method's first argument is the tenant; anything but a `TenantId` raises `InvalidScope`; another tenant's nodes
-  and edges are never read, joined to or removed;
+- every method's first argument is the tenant; anything but a `TenantId` raises `InvalidScope`; nodes and edges of another
+  tenant are never read, connected or removed;
 - ``write_document`` is one transaction and idempotent: writing the same knowledge again changes nothing, and existing
   entities keep their id and gain aliases;
-- an entity or relationship exists as long as one mention or support of any (document, version) is left;
-- returned relationships and mentions carry supports of *all* versions; the caller keeps the supports that the catalogue
-  shows.
+- an entity or relationship exists while at least one mention or support of any (document, version) is left;
+- returned relationships and mentions have supports of *all* versions; the caller selects those that the catalogue shows.
 """
 
 from __future__ import annotations

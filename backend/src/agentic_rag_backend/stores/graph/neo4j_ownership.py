@@ -1,8 +1,8 @@
-"""Whose tenants those in a Neo4j database are: a node for each deployment, and its id on its tenants.
+"""Ownership of tenants in a Neo4j database: a node per deployment, and the deployment's id on its tenants.
 
-Deployments share constraints and indexes, and nothing else: every node and relationship is bound to a tenant, whose id no
-other deployment has. Tenants of an earlier release have no deployment; each is adopted by the one whose catalogue knows it,
-and until then is in nobody's list.
+Deployments share constraints and indexes only. Every node and relationship is bound to a tenant, whose id no other deployment
+has. Tenants of an earlier release have no deployment. The deployment whose catalogue has the tenant adopts it. Until then, no
+deployment lists the tenant.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _ADOPT = "MATCH (t:Tenant) WHERE t.group_id IN $tenants AND t.deployment IS NULL
 
 
 async def claim(connections: Neo4jConnections, owner: Owner) -> None:
-    """Register the deployment under its name, and adopt those of its tenants that have no deployment; repeatable.
+    """Register the deployment under its name, and adopt its tenants that have no deployment. Idempotent.
 
     Raises:
-        ConfigurationError: the name is another deployment's.
+        ConfigurationError: the name belongs to another deployment.
         StoreUnavailable: the server does not answer.
     """
     name, mark = owner.deployment.name, owner.mark()
     values = {"name": name, "id": owner.deployment.id, "described": mark[OWNED_BY]}
 
     async def register(transaction: Transaction) -> dict[str, str]:
-        # Read first: at every start but the first there is a node, and nothing is to be written.
+        # Read first: only the first start has to write.
         found = await transaction.rows(_NAMED, values) or await transaction.rows(_CLAIM, values)
         return {OWNER: found[0]["id"], OWNED_BY: found[0]["described"]}
 

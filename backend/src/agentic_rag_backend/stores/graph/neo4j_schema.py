@@ -1,4 +1,4 @@
-"""The schema of the graph in Neo4j: constraints and indexes, in steps that an interrupted run takes up again."""
+"""The schema of the graph in Neo4j: constraints and indexes, created in steps. An interrupted migration can be continued."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.stores.graph.bolt import Neo4jConnections, Transaction
 
 STEPS = ("0001_graph.cypher", "0002_deployments.cypher")
-"""Applied in this order; the schema's version is how many of them a database has."""
+"""Applied in this order. The schema's version is the number of applied steps."""
 
 _NAME = "agentic-rag graph"
 _ONE_RECORD = "CREATE CONSTRAINT unique_schema_version IF NOT EXISTS FOR (n:SchemaVersion) REQUIRE n.name IS UNIQUE"
 _READ = "MATCH (n:SchemaVersion {name: $name}) RETURN n.version AS version"
-# Never backwards: another process may be further.
+# Never downgrade: another process may have a newer release.
 _WRITE = """
 MERGE (n:SchemaVersion {name: $name})
 WITH n WHERE coalesce(n.version, 0) < $version
@@ -23,10 +23,10 @@ _AWAIT = "CALL db.awaitIndexes(300)"
 
 
 async def migrate(connections: Neo4jConnections) -> None:
-    """Bring the schema up to this release. Several processes may do so at once: every statement is repeatable.
+    """Migrate the schema to this release. Every statement is idempotent, so several processes may migrate at once.
 
     Raises:
-        ConfigurationError: the database was written by a newer release.
+        ConfigurationError: a newer release wrote the database.
         StoreUnavailable: the server does not answer.
     """
     found = await _version(connections)
@@ -37,13 +37,13 @@ async def migrate(connections: Neo4jConnections) -> None:
     for version, name in enumerate(STEPS[found:], start=found + 1):
         for statement in statements(files(__package__).joinpath("migrations", name).read_text(encoding="utf-8")):
             await connections.define(statement)
-        # Nothing reads before its index is there.
+        # Wait until all indexes are online before anything is read.
         await connections.define(_AWAIT)
         await _record(connections, version)
 
 
 async def require_migrated(connections: Neo4jConnections) -> None:
-    """Raise `ConfigurationError` unless the schema is this release's."""
+    """Raise `ConfigurationError` unless the schema matches this release."""
     found = await _version(connections)
     if found != len(STEPS):
         raise ConfigurationError(
@@ -52,7 +52,7 @@ async def require_migrated(connections: Neo4jConnections) -> None:
 
 
 def statements(script: str) -> list[str]:
-    """Return the statements of a script: each ends with a semicolon at the end of its line; lines of ``//`` are comments."""
+    """Return the statements of a script. A statement ends with a semicolon at a line's end. Lines of ``//`` are comments."""
     lines = [line for line in script.splitlines() if not line.startswith("//")]
     return [statement.strip() for statement in "\n".join(lines).split(";\n") if statement.strip(" ;\n")]
 

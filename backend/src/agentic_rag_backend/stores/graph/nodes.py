@@ -1,6 +1,6 @@
-"""Knowledge as nodes and relationships of Graphiti's schema, and back: plain functions without a database.
+"""Converts knowledge to nodes and relationships of Graphiti's schema, and back: functions without a database.
 
-The parameters here are those of ``queries/*.cypher``; ADR 15 has the shape of the graph and the reasons.
+The parameters match ``queries/*.cypher``. ADR 15 describes the graph's schema and its reasons.
 """
 
 from __future__ import annotations

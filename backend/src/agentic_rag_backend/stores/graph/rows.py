@@ -1,4 +1,4 @@
-"""Knowledge as rows and back: plain functions without a database."""
+"""Converts knowledge to rows and back: functions without a database."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def check_scope(knowledge: DocumentKnowledge) -> None:
 
 
 def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row an entity."""
+    """Return one row per entity."""
     scope = tenant.value
     return [
         {"tenant": scope, "id": entity.id, "name": storable(entity.name), "type": storable(entity.type)}
@@ -54,7 +54,7 @@ def entity_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row an entity and name of it; they serve as names and as their supports."""
+    """Return one row per entity and name. The rows serve as names and as supports of names."""
     return [
         {
             "tenant": tenant.value,
@@ -71,7 +71,7 @@ def name_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
 
 
 def mention_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row a mention."""
+    """Return one row per mention."""
     scope, document, version = tenant.value, knowledge.document_id, knowledge.version
     return [
         {
@@ -104,7 +104,7 @@ def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: 
 
 
 def support_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
-    """Return one row a sentence; a passage that supports a relationship without one has start = end = 0."""
+    """Return one row per sentence. A passage that supports a relationship without a sentence has start = end = 0."""
     relationships = {relationship.id: relationship for relationship in knowledge.relationships}
     said = list(knowledge.relationship_supports)
     spoken = {(sentence.relationship_id, sentence.support.chunk_id) for sentence in said}
@@ -135,7 +135,7 @@ def _support_row(tenant: TenantId, said: RelationshipSupport, relationship: Rela
 
 
 def community_rows(tenant: TenantId, generation: int, communities: Sequence[Community]) -> tuple[list[Row], list[Row]]:
-    """Return one row a community and one row a member, in the members' order.
+    """Return one row per community, and one row per member in the members' order.
 
     Raises:
         InvalidRequest: a community belongs to another generation.
@@ -161,7 +161,7 @@ def community_rows(tenant: TenantId, generation: int, communities: Sequence[Comm
 
 
 def to_entities(rows: Iterable[Sequence[Any]], names: Iterable[Sequence[Any]], descriptions: Mapping[str, str]) -> list[Entity]:
-    """Return entities in the order of ``rows``, aliases sorted so that they do not depend on the order of writes."""
+    """Return entities in the order of ``rows``. Aliases are sorted, so that they do not depend on the order of writes."""
     by_id: dict[str, list[str]] = {}
     for entity_id, name in names:
         by_id.setdefault(entity_id, []).append(name)
@@ -178,7 +178,7 @@ def to_entities(rows: Iterable[Sequence[Any]], names: Iterable[Sequence[Any]], d
 
 
 def to_mentions(rows: Iterable[Sequence[Any]]) -> list[Mention]:
-    """Return mentions in the order of ``rows``; those of one chunk share their support."""
+    """Return mentions in the order of ``rows``. Mentions in one chunk share a support object."""
     mentions = []
     support = Support("", 0, "")
     for document, version, chunk, entity, count, about in rows:
@@ -197,7 +197,7 @@ def to_naming(row: Sequence[Any]) -> Naming:
 
 
 def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
-    """Yield relationships of rows grouped by them: the first sentence, the largest weight, the widest validity."""
+    """Yield relationships from grouped rows: the first sentence, the largest weight, the widest validity."""
     for _, group in groupby(found, key=itemgetter(0)):
         said = list(group)
         identifier, source, target, relation, *_, fact, weight, valid_at, invalid_at = said[0]
@@ -244,7 +244,7 @@ def to_sentence(row: Sequence[Any]) -> RelationshipSupport:
 
 
 def _text(moment: datetime | None) -> str | None:
-    """Return a UTC text of fixed width, so that texts compare as the times do; a time without zone is UTC."""
+    """Return a UTC text of fixed width, which sorts like the time. A time without zone counts as UTC."""
     if moment is None:
         return None
     aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)

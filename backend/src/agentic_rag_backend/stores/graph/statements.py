@@ -16,14 +16,14 @@ _NAMES = {
 }
 
 MIGRATIONS = ("0001_knowledge.sql", "0002_revisions.sql")
-"""Applied in this order; the schema's version is how many of them a file has."""
+"""Applied in this order. The schema's version is the number of applied scripts."""
 
 
 def load_statements(suffix: Literal[".sql", ".cypher"] = ".sql") -> Mapping[str, str]:
-    """Return every statement of such files by the name on the comment ``name: …`` above it.
+    """Return the statements of some files by the name in the comment ``name: …`` above each.
 
     Raises:
-        ConfigurationError: two statements have one name.
+        ConfigurationError: two statements have the same name.
     """
     statements: dict[str, str] = {}
     found = (file for file in files(__package__).joinpath("queries").iterdir() if file.name.endswith(suffix))
@@ -37,10 +37,10 @@ def load_statements(suffix: Literal[".sql", ".cypher"] = ".sql") -> Mapping[str,
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to this release, one transaction a step, so that an interrupted run continues where it stopped.
+    """Migrate the schema to this release, one transaction per step, so that an interrupted migration can be continued.
 
     Raises:
-        ConfigurationError: the file was written by a newer release.
+        ConfigurationError: a newer release wrote the file.
     """
     found = _version(connection)
     if found > len(MIGRATIONS):

@@ -20,7 +20,7 @@ from agentic_rag_backend.stores.vector.base import (
 
 
 class AwaitingReindex:
-    """A `VectorStore` that answers everything with `ReindexRequired`: searches fail at once, jobs wait."""
+    """A `VectorStore` that raises `ReindexRequired` for every call: searches fail at once, jobs wait."""
 
     def __init__(self, reason: ReindexRequired) -> None:
         self._reason = reason
@@ -88,4 +88,4 @@ class AwaitingReindex:
         self._refuse()
 
     async def close(self) -> None:
-        """Hold nothing, so release nothing."""
+        """Nothing to release."""

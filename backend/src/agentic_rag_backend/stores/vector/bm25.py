@@ -1,4 +1,4 @@
-"""BM25 vectors from the engine's own analyser, with every parameter named, since all of them are baked into stored vectors."""
+"""BM25 vectors with the engine's own analyser. Every parameter is set explicitly, because stored vectors depend on all."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Bm25Parameters:
 
     @property
     def fingerprint(self) -> str:
-        """Name the parameters; vectors made with other ones do not compare."""
+        """Return the identity of the parameters. Vectors with different parameters cannot be compared."""
         return f"bm25 k={self.k:g} b={self.b:g} avg_len={self.average_tokens:g} {self.language} {self.tokenizer}"
 
 

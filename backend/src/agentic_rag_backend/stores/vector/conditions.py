@@ -29,21 +29,21 @@ class Tagged:
 
 @dataclass(frozen=True, slots=True)
 class All:
-    """Holds where every part does; there is at least one."""
+    """Holds if all parts hold. There is at least one part."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Some:
-    """Holds where any part does; there is at least one."""
+    """Holds if any part holds. There is at least one part."""
 
     parts: tuple[Condition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Without:
-    """Holds where ``part`` does not."""
+    """Holds if ``part`` does not hold."""
 
     part: Condition
 

@@ -23,7 +23,7 @@ _UNIT_ROUNDOFF = 2.0**-24
 
 
 class Ranked(Protocol):
-    """One ranked list to be found: ``query`` is a dense vector, or the distinct terms of a question."""
+    """A ranked list to find. ``query`` is a dense vector, or the distinct terms of a question."""
 
     @property
     def query(self) -> Vector | TermWeights: ...
@@ -68,7 +68,7 @@ Settling = Generator[list[Ask[LegT]], Sequence[Sequence[Hit]], list[tuple[Scored
 
 
 def settle(legs: Sequence[LegT]) -> Settling[LegT]:
-    """Return the best points of every leg, best first and ties by id."""
+    """Return the best points of every leg, best first, ties by id."""
     settled: dict[int, Sequence[Hit]] = {}
     pending = {number: leg.limit + _OVER_FETCH for number, leg in enumerate(legs)}
     while pending:

@@ -28,15 +28,17 @@ DESCRIBED = ["id", "scope", "document_id", "version", "generation", TAGS]
 
 
 def fingerprint_of(embedder_fingerprint: str, dimensions: int, bm25: Bm25Parameters) -> str:
-    """Name everything that is baked into stored points."""
+    """Return the identity of all parameters that stored points depend on."""
     return f"{embedder_fingerprint}; {dimensions} x float32; {bm25.fingerprint}; {_LAYOUT}"
 
 
 def checked_vectors(vectors: Sequence[Vector | None], dimensions: int) -> list[Vector | None]:
-    """Return the vectors at unit length; an engine would take NaN, and apply a batch up to its first bad vector.
+    """Return the vectors at unit length.
+
+    The engine would accept NaN, and would apply a batch up to its first invalid vector.
 
     Raises:
-        InvalidRequest: a vector of another length, or with a value that is not finite.
+        InvalidRequest: a vector has another length, or a value that is not finite.
     """
     given = [np.asarray(vector, dtype=np.float32) for vector in vectors if vector is not None]
     if not given:
@@ -52,18 +54,18 @@ def checked_vectors(vectors: Sequence[Vector | None], dimensions: int) -> list[V
 
 
 def check_limit(limit: int) -> None:
-    """Raise `InvalidRequest` for a search's limit out of bounds."""
+    """Raise `InvalidRequest` if a search's limit is out of range."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"the limit of a search is 1 to {MAX_LIMIT}; got {limit}")
 
 
 def scope_name(tenant: TenantId, kind: NodeKind, generation: int | None) -> str:
-    """Return the scope of a search as one keyword; a conjunction of two keywords costs the engine five times a single match."""
+    """Return the scope of a search as one keyword. Two keywords would cost the engine five times as much."""
     return f"{tenant.value}/{kind.value}" if generation is None else f"{tenant.value}/{kind.value}/{generation}"
 
 
 def point_id(tenant: TenantId, collection: Collection, id: str) -> str:
-    """Return the engine's id of a point; equal ids of two tenants are two points."""
+    """Return the engine's id of a point. Equal ids of two tenants give different points."""
     return str(uuid.uuid5(_NAMESPACE, f"{tenant.value}/{collection}/{id}"))
 
 
@@ -85,7 +87,7 @@ def payload_of(tenant: TenantId, point: VectorPoint, tags: Sequence[str]) -> dic
 
 
 def described(payload: Mapping[str, Any]) -> StoredPoint:
-    """Return the point that a payload describes."""
+    """Return the point for a payload."""
     return StoredPoint(
         id=str(payload["id"]),
         kind=str(payload["scope"][0]).rpartition("/")[2],
@@ -97,7 +99,7 @@ def described(payload: Mapping[str, Any]) -> StoredPoint:
 
 
 def tags_of_points(points: Sequence[VectorPoint]) -> list[list[str]]:
-    """Return the tags of each point; the chunks of a document mostly share one metadata object, which is read once."""
+    """Return the tags of each point. Chunks of a document mostly share one metadata object, which is read once."""
     seen: dict[tuple[object, ...], list[str]] = {}
     tags = []
     for point in points:

@@ -21,7 +21,7 @@ def presence_tag(field: str) -> str:
 
 
 def value_tag(field: str, value: object) -> str | None:
-    """Return the tag of ``value`` in ``field``, or None for a value that equals nothing: NaN, an object, a nested list."""
+    """Return the tag of ``value`` in ``field``. None for a value that equals nothing: NaN, an object, a nested list."""
     if isinstance(value, float):
         if math.isnan(value):
             return None
@@ -33,10 +33,10 @@ def value_tag(field: str, value: object) -> str | None:
 
 
 def tags_of(fields: Mapping[str, Any]) -> list[str]:
-    """Return the tags of a point's fields; a list field has a tag per item, an absent or empty one none.
+    """Return the tags of a point's fields. A list field has one tag per item; a missing or empty field has none.
 
     Raises:
-        InvalidRequest: a value that is not JSON.
+        InvalidRequest: a value is not JSON.
     """
     tags: dict[str, None] = {}
     for field, value in fields.items():
@@ -56,6 +56,6 @@ def tags_of(fields: Mapping[str, Any]) -> list[str]:
 
 
 def read_tag(tag: str) -> tuple[str, list[Any]]:
-    """Return the field of a tag and its value in a list, which is empty for a presence tag."""
+    """Return the field and the value of a tag. The value is in a list, which is empty for a presence tag."""
     field, *values = json.loads(tag)
     return field, values

@@ -1,7 +1,7 @@
 """The distinct values of each tenant's fields, for range and substring comparisons.
 
-It may hold values that no point has any more, since their tags select nothing; it must never miss one that exists. So
-it is complete when loaded from the store, and every write adds to it before the store is changed.
+It may hold values that no point has any more, because their tags select nothing. It must not miss an existing value. So it is
+loaded completely from the store, and every write adds to it before the store is changed.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ FieldValues = Mapping[str, Mapping[str, Any]]
 
 
 class Vocabulary:
-    """Values of one collection, per tenant, loaded at first use and kept while they fit.
+    """Values of one collection by tenant, loaded on first use.
 
     Args:
-        max_values: values held over all tenants; beyond it the least recently used tenants are dropped and load again.
+        max_values: maximum number of values over all tenants. Beyond it, the least recently used tenants are dropped.
     """
 
     def __init__(self, *, max_values: int = _MAX_VALUES) -> None:
@@ -31,7 +31,7 @@ class Vocabulary:
         self._size = 0
 
     def values(self, tenant: TenantId, load: Callable[[], Iterable[str]]) -> FieldValues:
-        """Return the tenant's values; ``load`` gives the tags of all of its points and is called if they are not held."""
+        """Return the tenant's values. If they are not in memory, ``load`` is called for the tags of all its points."""
         if tenant not in self._tenants:
             self._tenants[tenant] = {}
             self.add(tenant, load())
@@ -42,7 +42,7 @@ class Vocabulary:
         return held
 
     def add(self, tenant: TenantId, tags: Iterable[str]) -> None:
-        """Note the tags of points about to be written; nothing to do for a tenant that is not held."""
+        """Add the tags of points that are about to be written. No effect if the tenant is not in memory."""
         held = self._tenants.get(tenant)
         if held is None:
             return

@@ -1,4 +1,4 @@
-"""The schema's history, run by Alembic inside a transaction of ours; it is imported where there is something to run."""
+"""Runs the schema's migrations with Alembic in a transaction of the caller. Alembic is imported only when needed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 HEAD = "0003"
-"""The last revision, which a database of this release has."""
-_LOCK = 0x61726167  # any constant: PostgreSQL lets one migration run at a time under it
+"""The last revision: the schema of this release."""
+_LOCK = 0x61726167  # # any constant: PostgreSQL runs one migration at a time under this lock
 
 
 def _config(connection: Connection) -> Config:
@@ -37,7 +37,7 @@ def upgrade(connection: Connection, revision: str) -> None:
 
 
 def missing(connection: Connection) -> str | None:
-    """Say what the schema is and what it should be, where these differ; None where it is this release's."""
+    """Describe the difference between the current and the required schema. None if the schema is current."""
     current = _current(connection)
     if current == HEAD:
         return None
@@ -46,7 +46,7 @@ def missing(connection: Connection) -> str | None:
 
 
 def revisions() -> list[str]:
-    """Return every revision, the last one first."""
+    """Return all revisions, the last one first."""
     from alembic.script import ScriptDirectory
 
     script = ScriptDirectory(str(Path(__file__).parent))
@@ -54,14 +54,14 @@ def revisions() -> list[str]:
 
 
 def downgrade(connection: Connection, revision: str) -> None:
-    """Take the migrations after ``revision`` back."""
+    """Revert the migrations after ``revision``."""
     from alembic import command
 
     command.downgrade(_config(connection), revision)
 
 
 def _current(connection: Connection) -> str | None:
-    """Return the database's revision; None where it has no tables yet."""
+    """Return the database's revision. None if it has no tables."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     found = connection.scalar(text("SELECT version_num FROM alembic_version"))

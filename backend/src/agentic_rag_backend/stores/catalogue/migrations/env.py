@@ -1,4 +1,4 @@
-"""Alembic's entry: migrates the connection it is handed, whose transaction the caller ends."""
+"""Alembic's entry point: migrates the given connection. The caller ends the transaction."""
 
 from __future__ import annotations
 

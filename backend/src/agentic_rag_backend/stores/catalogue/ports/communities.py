@@ -1,4 +1,4 @@
-"""The port of communities: their summaries, and which generation of communities is current."""
+"""The communities port: summaries of communities, and the current generation."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class CommunityCatalogue(GenerationCatalogue, Protocol):
     """Generations of communities. The pointer of a tenant with documents is stale before the first build."""
 
     async def due(self, quiet_since: datetime, asked_before: datetime, *, stale_since: datetime, limit: int) -> list[TenantId]:
-        """Return active tenants whose communities are stale and should be rebuilt; the longest stale come first.
+        """Return active tenants whose communities are stale and due for a rebuild, the longest stale first.
 
-        Their documents last changed at ``quiet_since`` or earlier, or their communities have been stale since
-        ``stale_since`` or earlier. Left out are tenants with a rebuild that waits or runs, and tenants for which one was
-        asked for both after the last change and after ``asked_before``.
+        Their documents last changed at ``quiet_since`` or earlier, or their communities have been stale since ``stale_since`` or
+        earlier. Tenants with a queued or running rebuild are left out, and tenants for which a rebuild was requested both after
+        the last change and after ``asked_before``.
         """
 
     async def summaries(
         self, tenant: TenantId, fingerprints: Sequence[str], *, prompt_version: str | None = None, model: str | None = None
     ) -> dict[str, CommunitySummary]:
-        """Return the summaries that exist for those fingerprints under that prompt and model.
+        """Return the existing summaries of those fingerprints with that prompt and model.
 
         Without prompt and model, return the last written summary of each fingerprint.
         """
 
     async def summaries_resting_on(self, tenant: TenantId, document_id: str) -> list[CommunitySummary]:
-        """Return the summaries with a part that rests on passages of the document, in the order in which they were written."""
+        """Return the summaries with a part that passages of the document support, in the order of writing."""
 
     async def replace_summaries(self, tenant: TenantId, summaries: Sequence[CommunitySummary]) -> None:
-        """Record summaries, and remove every other summary of their fingerprints."""
+        """Record summaries, and remove all other summaries of their fingerprints."""

@@ -14,7 +14,7 @@ from typing import Protocol
 from agentic_rag_backend.domain.tenant import TenantId
 
 KEPT = timedelta(hours=24)
-"""How long an answer is kept."""
+"""Time for which a response is kept."""
 MAX_KEPT = 10_000
 """Maximum number of stored responses per owner. Beyond it, the oldest are removed early."""
 
@@ -59,10 +59,10 @@ class IdempotencyKeys(Protocol):
         """
 
     async def complete(self, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
-        """Keep the answer for `KEPT` from now on; return False if the claim was lost."""
+        """Store the answer for `KEPT`. Return False if the claim was lost."""
 
     async def release(self, owner: Owner, digest: str, claim: Claim) -> None:
-        """Free the key: nothing was carried out. Nothing happens if the claim was lost."""
+        """Free the key of a request that changed nothing. No effect if the claim was lost."""
 
     async def release_all(self) -> int:
         """Free every key of a request in progress, for all owners. Return their number.

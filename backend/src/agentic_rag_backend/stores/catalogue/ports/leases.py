@@ -1,4 +1,4 @@
-"""The port of leases: work that one worker does at a time, such as the commits of a tenant.
+"""The leases port: work that one worker does at a time, such as the commits of a tenant.
 
 `testing.leases` checks the contract on every adapter.
 """
@@ -20,20 +20,20 @@ class Fence:
 
 
 class Leases(Protocol):
-    """Leases by tenant and name. A worker holds a lease until it gives it up, or is no worker any more."""
+    """Leases by tenant and name. A worker holds a lease until it gives it up or leaves the workers."""
 
     async def take(self, tenant: TenantId, name: str, executor_id: str) -> Fence | None:
-        """Take a tenant's lease. Return None if another worker holds it; `give_up` tells that worker that it was wanted.
+        """Take a tenant's lease. Return None if another worker holds it, and mark the lease as wanted (see `give_up`).
 
-        A worker that holds the lease takes it again, and its earlier fence is void. A process that has not joined takes
-        nothing.
+        A worker that holds the lease takes it again, which invalidates its earlier fence. A process that has not joined gets
+        None.
         """
 
     async def give_up(self, tenant: TenantId, fence: Fence) -> bool:
-        """Give up a lease. Return whether another worker wanted it meanwhile. A void fence changes nothing."""
+        """Give up a lease. Return whether another worker wanted it. An invalid fence changes nothing."""
 
     async def holds(self, tenant: TenantId, fence: Fence) -> bool:
         """Return whether the fence is the newest of its lease and its holder is a worker."""
 
     async def lead(self, name: str, executor_id: str) -> bool:
-        """Return whether the worker does ``name``, a task of no tenant. It keeps the task for as long as it is a worker."""
+        """Return whether the worker does ``name``, a task without a tenant. It keeps the task while it is a worker."""

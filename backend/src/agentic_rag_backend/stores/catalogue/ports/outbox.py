@@ -47,7 +47,7 @@ class Outbox(Protocol):
         """Return the tenant's entries, oldest first."""
 
     async def delivered(self, tenant: TenantId, entries: Sequence[Entry]) -> None:
-        """Remove entries, except those that were recorded again meanwhile."""
+        """Remove entries, except entries that were recorded again since they were read."""
 
     async def tenants(self, *, limit: int) -> list[TenantId]:
         """Return tenants that have entries."""

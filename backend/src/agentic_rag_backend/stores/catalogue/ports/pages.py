@@ -1,4 +1,4 @@
-"""A slice of a list, as the catalogue's ports return it."""
+"""A page of a list, as the catalogue's ports return it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """A slice of a list; ``next_cursor`` is None on the last one."""
+    """A page of a list. ``next_cursor`` is None on the last page."""
 
     items: tuple[T, ...]
     next_cursor: str | None = None

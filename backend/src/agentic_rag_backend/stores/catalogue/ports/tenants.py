@@ -1,4 +1,4 @@
-"""The port of tenants, their keys and their flags."""
+"""The tenants port: tenants, their keys and their flags."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from agentic_rag_backend.stores.catalogue.ports.pages import Page
 
 
 class TenantDirectory(Protocol):
-    """Tenants, their keys and flags; not tenant-scoped itself, used by `tenancy` only."""
+    """Tenants, their keys and flags. Its methods are not tenant-scoped. Only `tenancy` uses it."""
 
     async def create(self, name: str, *, tenant_id: TenantId | None = None) -> Tenant:
-        """Create a tenant; `Conflict` if the name is taken."""
+        """Create a tenant. `Conflict` if the name is taken."""
 
     async def tenant(self, tenant: TenantId) -> Tenant:
         """Return the tenant or raise `NotFound`."""
@@ -22,37 +22,41 @@ class TenantDirectory(Protocol):
         """Return the tenant of that name."""
 
     async def tenants(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
-        """List tenants by creation."""
+        """List tenants in order of creation."""
 
     async def known(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
-        """Return those of ``ids`` that are tenants here."""
+        """Return the ids that are tenants of this catalogue."""
 
     async def removed(self, ids: Iterable[TenantId]) -> frozenset[TenantId]:
-        """Return those of ``ids`` whose removal is on record."""
+        """Return the ids of tenants that were removed from this catalogue."""
 
     async def mark_deleting(self, tenant: TenantId) -> None:
-        """Refuse further requests of the tenant."""
+        """Refuse new requests of the tenant."""
 
     async def remove(self, tenant: TenantId) -> Mapping[str, int]:
-        """Remove every row of the tenant in every table and record its removal; return the counts by table."""
+        """Remove all rows of the tenant and record the removal. Return the counts by table."""
 
     async def add_key(
         self, tenant: TenantId, *, name: str, secret_sha256: str, scopes: Sequence[Scope], key_id: str | None = None
     ) -> ApiKey:
-        """Record a key by its secret's SHA-256 (hex). ``key_id``: its id, which only one of several processes can give;
-        `Conflict` if it or the secret is in use, revoked keys included."""
+        """Record a key by the SHA-256 (hex) of its secret.
+
+        ``key_id`` is its id, which only one of several processes can assign. `Conflict` if the id or the secret is in use,
+        revoked
+        keys included.
+        """
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
-        """List a tenant's keys, revoked ones included."""
+        """List a tenant's keys, including revoked ones."""
 
     async def revoke_key(self, tenant: TenantId, key_id: str) -> None:
-        """Make a key useless from the next request on, or raise `NotFound`."""
+        """Revoke a key, from the next request on. `NotFound` if there is no such key."""
 
     async def authenticate(self, secret_sha256: str) -> Principal | None:
         """Return the principal of the key, with tenant, flags and state_version, in one statement. None for an unknown key."""
 
     async def flags(self, tenant: TenantId) -> Mapping[str, Any]:
-        """Return the flags the tenant has set."""
+        """Return the flags that the tenant has set."""
 
     async def set_flags(self, tenant: TenantId, flags: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Set flags (None removes one) and raise ``state_version``; return those now set."""
+        """Set flags (None removes a flag) and raise ``state_version``. Return the tenant's flags."""

@@ -1,4 +1,4 @@
-"""The port that exports and imports a tenant: it reads a snapshot for an archive, stages an archive unseen, and opens it.
+"""The transfer port: reads a snapshot of a tenant for an archive, stages an archive unseen, and opens it.
 
 A tenant during an import is in the state ``importing``. Its documents are staged with version 0 visible, so that readers do
 not find them. `TransferCatalogue.open` makes all of them visible in one transaction.
@@ -104,7 +104,7 @@ class TransferCatalogue(Protocol):
         """Replace the vectors, recipes and failures of chunks of a visible version. Removed chunks are not recreated."""
 
     async def summaries(self, tenant: TenantId) -> list[CommunitySummary]:
-        """Return every recorded community summary, of every prompt and model, in the order in which they were written."""
+        """Return all recorded community summaries, of every prompt and model, in the order of writing."""
 
     async def reserve(self, tenant: TenantId) -> None:
         """Put an active, empty tenant into the state ``importing``. A tenant already in that state must have no job.

@@ -1,4 +1,4 @@
-"""The port of trees over passages: nodes, their summaries, and which generation is current."""
+"""The trees port: nodes of trees over passages, their summaries, and the current generation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ SummaryKey = tuple[str, str, str]
 
 
 class TreeCatalogue(GenerationCatalogue, Protocol):
-    """Generations of trees. A tree is first built on request, so generation 0 is not stale."""
+    """Generations of trees. The first tree is built on request, so generation 0 is not stale."""
 
     async def write_nodes(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
-        """Write nodes of a generation that is not current, in any batches; repeatable.
+        """Write nodes of a generation that is not current, in batches of any size. Idempotent.
 
-        `Conflict` if it is current, or was never handed out.
+        `Conflict` if the generation is current or was never allocated.
         """
 
     async def change(
@@ -38,7 +38,9 @@ class TreeCatalogue(GenerationCatalogue, Protocol):
     ) -> None:
         """Replace and remove nodes of the current generation, and raise ``state_version``, in one transaction.
 
-        `Conflict` if another generation is current; `StoreUnavailable` if the fence is not the newest.
+        Raises:
+            Conflict: another generation is current.
+            StoreUnavailable: the fence is not the newest.
         """
 
     async def nodes(
@@ -50,26 +52,27 @@ class TreeCatalogue(GenerationCatalogue, Protocol):
         ids: Sequence[str] | None = None,
         point_ids: Sequence[str] | None = None,
     ) -> list[TreeNode]:
-        """Return a generation's nodes by level, falling size and id: of a level, or of some ids or vectors, if given."""
+        """Return a generation's nodes by level, descending size and id, optionally of one level or of some ids or vectors."""
 
     async def above(self, tenant: TenantId, generation: int, child_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the ids of the nodes that have each of the children; one that is in none is left out."""
+        """Return, for each of the children, the ids of the nodes that contain it. Children without a node are absent."""
 
     async def resting_on(self, tenant: TenantId, generation: int, document_id: str) -> list[str]:
-        """Return the ids of the nodes of level 1 that have passages of the document."""
+        """Return the ids of the nodes of level 1 that contain passages of the document."""
 
     async def generations(self, tenant: TenantId) -> list[int]:
-        """Return the generations that nodes are held of."""
+        """Return the generations that have nodes."""
 
     async def delete_generations(self, tenant: TenantId, *, keep: int) -> int:
-        """Remove the nodes of every generation but ``keep``; return how many there were."""
+        """Remove the nodes of all generations except ``keep``. Return their number."""
 
     async def summaries(self, tenant: TenantId, keys: Sequence[SummaryKey]) -> dict[SummaryKey, CommunitySummary]:
-        """Return those of the summaries that exist."""
+        """Return the summaries that exist."""
 
     async def due(self, quiet_since: datetime, asked_before: datetime, *, limit: int) -> list[TenantId]:
         """Return active tenants with a stale tree, whose documents last changed at ``quiet_since`` or earlier.
 
-        Left out are tenants with a build that waits or runs, and tenants for which one was asked for both after the last
-        change and after ``asked_before``.
+        Tenants with a queued or running build are left out, and tenants for which a build was requested both after the last
+        change
+        and after ``asked_before``.
         """

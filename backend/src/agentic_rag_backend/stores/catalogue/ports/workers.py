@@ -1,7 +1,7 @@
-"""The port of workers: the processes that run jobs, and their running workflows.
+"""The workers port: the processes that run jobs, and their running workflows.
 
 Only a deployment with several processes on one database uses it. `testing.workers` checks the contract on every adapter.
-Nothing here compares the clocks of two machines: a process measures how long another has been silent, or the database does.
+The clocks of two machines are never compared: a process measures how long another has been silent, or the database does.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ class Worker:
     workflows: frozenset[str]
     """Names of the workflows that its release can run."""
     silent_s: float = field(default=0.0, compare=False)
-    """Seconds since its last beat, by the database's clock."""
+    """Seconds since its last heartbeat, by the database's clock."""
 
 
 class WorkerDirectory(Protocol):
-    """A worker joins before it claims work, beats every few seconds, and leaves when it has stopped."""
+    """Workers. A worker joins before it claims work, sends a heartbeat every few seconds, and leaves when it has stopped."""
 
     async def join(self, executor_id: str, workflows: Collection[str]) -> None:
         """Add a worker."""
@@ -37,7 +37,7 @@ class WorkerDirectory(Protocol):
         """Record a heartbeat. Return False if the worker was removed as dead."""
 
     async def leave(self, executor_id: str) -> None:
-        """Remove a worker that has stopped; its workflows get no kill."""
+        """Remove a worker that has stopped. Its workflows are not counted as killed."""
 
     async def workers(self) -> Sequence[Worker]:
         """Return all workers."""
@@ -64,7 +64,7 @@ class WorkerDirectory(Protocol):
         """Count the jobs of all tenants that are ``queued`` and ``running``."""
 
     async def oldest_queued_s(self) -> Mapping[JobKind, float]:
-        """Return, by kind, for how many seconds the oldest ``queued`` job of all tenants has waited.
+        """Return, by kind, the seconds that the oldest ``queued`` job of all tenants has waited.
 
         A kind without queued jobs is absent.
         """

@@ -1,4 +1,4 @@
-"""Our language model, embedder and ranking behind Graphiti's client classes: it makes no client of its own."""
+"""Graphiti's client classes, implemented with our language model and embedder. Graphiti creates no clients itself."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _ANY_OBJECT = {"type": "object"}
 
 
 class GraphitiLanguageModel(LLMClient):
-    """`LanguageModel` as Graphiti's ``LLMClient``; limits, retries and validation are those of the port.
+    """`LanguageModel` as Graphiti's ``LLMClient``. Limits, retries and validation are those of our port.
 
     Args:
-        fast_model: name of the model for prompts that Graphiti calls small; None: the port's own.
+        fast_model: model name for prompts that Graphiti calls small; None: the port's default.
     """
 
     def __init__(self, model: LanguageModel, *, fast_model: str | None = None) -> None:
@@ -46,7 +46,7 @@ class GraphitiLanguageModel(LLMClient):
         *,
         model: str | None = None,
     ) -> dict[str, Any]:
-        """Return the reply as an object of ``response_model``'s schema.
+        """Return the reply as an object that matches the schema of ``response_model``.
 
         Raises:
             ModelUnavailable: the configured model writes no text, or does not answer.
@@ -83,7 +83,7 @@ class GraphitiEmbedder(EmbedderClient):
         """Return the vector of a text, or of the first text of a list.
 
         Raises:
-            InvalidRequest: it is neither; token ids are those of another model.
+            InvalidRequest: the input is neither. Token ids depend on a particular model and are not accepted.
         """
         texts = [input_data] if isinstance(input_data, str) else list(input_data)
         if not texts or not isinstance(texts[0], str):
@@ -98,13 +98,13 @@ class GraphitiEmbedder(EmbedderClient):
 
 
 class GraphitiReranker(CrossEncoderClient):
-    """Ranking by the cosine of query and passage, as Graphiti's ``CrossEncoderClient``: there is no reranking model yet."""
+    """`CrossEncoderClient` that ranks by the cosine of query and passage, because there is no reranking model yet."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
 
     async def rank(self, query: str, passages: list[str]) -> list[tuple[str, float]]:
-        """Return each passage with its cosine in [-1, 1], the nearest first, equals in the order given."""
+        """Return each passage with its cosine in [-1, 1], nearest first. Equal passages keep their order."""
         if not passages:
             return []
         cosines = await self._embedder.embed(passages) @ await self._embedder.embed_query(query)

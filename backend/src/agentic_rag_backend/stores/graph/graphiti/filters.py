@@ -1,4 +1,4 @@
-"""Graphiti's search filters on what was read: it hands them to a `SearchInterface` and does not apply them itself."""
+"""Applies Graphiti's search filters to items that were read. Graphiti passes the filters on and does not apply them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DATES = ("valid_at", "invalid_at", "created_at", "expired_at")
 
 
 def valid_at(moment: datetime) -> SearchFilters:
-    """Return the filter for facts that hold at ``moment``, those of unknown dates included."""
+    """Return the filter for facts that hold at ``moment``, including facts with unknown dates."""
 
     def known(operator: ComparisonOperator) -> list[list[DateFilter]]:
         unknown = DateFilter(comparison_operator=ComparisonOperator.is_null)
@@ -27,7 +27,7 @@ def valid_at(moment: datetime) -> SearchFilters:
 
 
 def holds_at(row: Mapping[str, Any], moment: datetime) -> bool:
-    """Tell whether a fact holds at ``moment`` and had not been taken back by then."""
+    """Return whether a fact holds at ``moment`` and was not retracted before."""
     return (
         (row["valid_at"] is None or row["valid_at"] <= moment)
         and (row["invalid_at"] is None or row["invalid_at"] > moment)
@@ -36,10 +36,10 @@ def holds_at(row: Mapping[str, Any], moment: datetime) -> bool:
 
 
 def edge_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
-    """Tell whether a fact passes, its ends' labels included.
+    """Return whether a fact passes, including the labels of its ends.
 
     Raises:
-        InvalidRequest: the filter asks for properties, which Graphiti 0.31.1 defines and no engine of its own applies.
+        InvalidRequest: the filter names properties. Graphiti 0.31.1 defines these, but none of its engines applies them.
     """
     _refuse_properties(wanted)
     among = (
@@ -57,7 +57,7 @@ def edge_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
 
 
 def node_passes(row: Mapping[str, Any], wanted: SearchFilters) -> bool:
-    """Tell whether an entity passes; raises as `edge_passes` does."""
+    """Return whether an entity passes. Raises as `edge_passes` does."""
     _refuse_properties(wanted)
     return _labelled(row["labels"], wanted)
 
@@ -72,7 +72,7 @@ def _labelled(labels: Sequence[str], wanted: SearchFilters) -> bool:
 
 
 def _dated(value: datetime | None, alternatives: Sequence[Sequence[DateFilter]] | None) -> bool:
-    """Tell whether one alternative's conditions all hold; none given is no condition."""
+    """Return whether all conditions of one alternative hold. No conditions hold always."""
     return not alternatives or any(all(_compares(value, each) for each in conditions) for conditions in alternatives)
 
 

@@ -168,7 +168,7 @@ async def _enough(read: Read, passes: Callable[[Record], bool], limit: int) -> l
 
 
 def named(query: str) -> list[str]:
-    """Return the possible names in ``query``, normalised: runs of up to ten words, longest first, without duplicates."""
+    """Return possible names in ``query``, normalised: runs of up to ten words, longest first, without duplicates."""
     words = [word for raw in query.split() for word in name_words(raw)][:_QUERY_WORDS]
     runs = [
         " ".join(words[start : start + length])

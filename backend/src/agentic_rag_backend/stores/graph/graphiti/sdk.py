@@ -12,13 +12,13 @@ from pydantic import PydanticDeprecatedSince20
 _TELEMETRY = "GRAPHITI_TELEMETRY_ENABLED"
 _NO_DOTENV = "PYTHON_DOTENV_DISABLED"
 
-# Read at each event, so it stays.
+# Graphiti reads it at each event, so it is not reset.
 os.environ[_TELEMETRY] = "false"
 
 
 @contextmanager
 def _without_dotenv() -> Iterator[None]:
-    """Keep ``load_dotenv`` from doing anything: three of Graphiti's modules call it when they are imported."""
+    """Disable ``load_dotenv``: three of Graphiti's modules call it on import."""
     before = os.environ.get(_NO_DOTENV)
     os.environ[_NO_DOTENV] = "true"
     try:
@@ -31,7 +31,7 @@ def _without_dotenv() -> Iterator[None]:
 
 
 with _without_dotenv(), warnings.catch_warnings():
-    # Its search interface is configured as pydantic 1 was.
+    # Its search interface uses a configuration of pydantic 1.
     warnings.simplefilter("ignore", PydanticDeprecatedSince20)
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.client import CrossEncoderClient

@@ -1,4 +1,4 @@
-"""Graphiti's search as the graph leg of the low level: the adapter of `GraphSearch`."""
+"""`GraphSearch` on Graphiti: the graph leg of the low level."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from agentic_rag_backend.stores.graph.graphiti.sdk import COMBINED_HYBRID_SEARCH
 from agentic_rag_backend.stores.vector.base import ScoredId, VectorStore
 
 _LEAST_COSINE = 0.2
-"""Of a passage through which facts and entities are found: Graphiti's own .6 is for sentences, not for passages."""
+"""Least cosine of passages through which facts and entities are found. Graphiti's .6 is for sentences, not for passages."""
 
 
 def recipe(limit: int) -> SearchConfig:
-    """Return Graphiti's hybrid recipe for facts and entities; a copy, since the original is a module's global.
+    """Return a copy of Graphiti's hybrid recipe for facts and entities. The original is a module global.
 
-    Passages are searched by the legs beside this one, and communities have a level of their own.
+    Passages and communities are left out: other legs and levels search them.
     """
     config: SearchConfig = copy.deepcopy(COMBINED_HYBRID_SEARCH_RRF)
     config.limit = limit
@@ -37,7 +37,7 @@ def recipe(limit: int) -> SearchConfig:
 
 
 class GraphitiSearch:
-    """`GraphSearch` by Graphiti's ``search_``, on the connections of the graph store and the points of the vector store."""
+    """`GraphSearch` by Graphiti's ``search_``, on the graph store's connections and the vector store's points."""
 
     name = "graphiti"
 
@@ -51,7 +51,7 @@ class GraphitiSearch:
     def over(
         cls, connections: Neo4jConnections, vectors: VectorStore, *, embedder: Embedder, model: LanguageModel
     ) -> GraphitiSearch:
-        """Make the process's one Graphiti; nothing is connected or asked."""
+        """Create the process's only Graphiti. Opens no connection."""
         driver = TenantDriver(connections)
         graphiti = Graphiti(
             graph_driver=driver,
@@ -77,7 +77,7 @@ class GraphitiSearch:
         )
 
     async def results(self, tenant: TenantId, question: GraphQuestion, config: SearchConfig) -> SearchResults:
-        """Return what ``search_`` returns for a recipe, within the tenant."""
+        """Return the results of ``search_`` for a recipe, limited to the tenant."""
         moment = question.moment or datetime.now(UTC)
         reader = GraphReader(self._connections, tenant)
         interface = TenantSearch(reader=reader, vectors=self._vectors, moment=moment, passages=question.filter)

@@ -1,4 +1,4 @@
-"""Files that must be on the disk before the caller continues."""
+"""Forces files to the disk before the caller continues."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def sync_tree(folder: Path) -> None:
-    """Have every file and folder below ``folder`` written to the disk.
+    """Force all files and folders below ``folder`` to the disk.
 
     Raises:
-        OSError: one of them, or ``folder``, is not there or cannot be written.
+        OSError: ``folder`` or a part of it does not exist or cannot be written.
     """
 
     def stop(error: OSError) -> None:
@@ -22,7 +22,7 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Have a file, or a folder's list of names, written to the disk."""
+    """Force a file, or a folder's directory entries, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -44,9 +44,9 @@ _BUILDING = ".building"
 
 @dataclass(frozen=True, slots=True)
 class InUse:
-    """Which folder of a home holds a collection, and how many of its points were written since the index was built.
+    """The folder of a collection in a home, and the number of points written since its index was built.
 
-    ``written`` was recorded when there were ``points``; without a record no index was ever built.
+    ``written`` was recorded when there were ``points``. Without a record, no index was ever built.
     """
 
     name: str
@@ -55,10 +55,10 @@ class InUse:
 
 
 def lock(folder: Path) -> int:
-    """Take the folder, making it if need be, and return the lock's file descriptor; closing it gives the folder back.
+    """Lock the folder, creating it if necessary. Return the lock's file descriptor. Closing it releases the folder.
 
     Raises:
-        StoreLocked: it is open already, here or in another process.
+        StoreLocked: it is already open, here or in another process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -100,7 +100,7 @@ def open_shards(folder: Path, fingerprint: str, layout: Layout, *, building: boo
             path = home / place.name
             engine = _load(path, layout)
             shard = shards[collection] = Shard(engine, path)
-            # The record of a process that was killed is older than its last points.
+            # After a kill, the record is older than the last points.
             shard.written = place.written + max(0, shard.points - place.points)
     except StoreUnavailable:
         for shard in shards.values():
@@ -133,7 +133,7 @@ def take_place(folder: Path, fingerprint: str) -> None:
         unfinished.write_text(json.dumps(told, indent=2) + "\n")
         sync(unfinished)
         unfinished.replace(built / _RECORD)
-        shutil.rmtree(home, ignore_errors=True)  # of the same fingerprint, so empty: it would have been in use
+        shutil.rmtree(home, ignore_errors=True)  # # same fingerprint, so it is empty: otherwise it would be in use
         built.rename(home)
         sync(folder)
     _remove_replaced(folder, home)
@@ -208,10 +208,10 @@ def in_use(shards: Mapping[Collection, Shard]) -> dict[Collection, InUse]:
 
 
 def close_shards(shards: Mapping[Collection, Shard]) -> None:
-    """Flush and close, and keep how much was written since an index was built."""
+    """Flush and close the shards, and record the number of points written since an index was built."""
     (home,) = {shard.folder.parent for shard in shards.values()}
     if (home / _POINTER).exists():
-        # Losing it costs nothing but a new index too early or too late.
+        # If it is lost, the next index is only built too early or too late.
         with suppress(OSError):
             write_pointer(home, in_use(shards))
     for shard in shards.values():
@@ -226,7 +226,7 @@ def new_folder(home: Path, collection: Collection) -> Path:
 
 
 def collection_of(folder: Path) -> Collection:
-    """Return whose shard is in a folder of a home."""
+    """Return the collection of a shard's folder in a home."""
     return Collection(folder.name.partition(".")[0])
 
 

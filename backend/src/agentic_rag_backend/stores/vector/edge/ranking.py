@@ -1,4 +1,4 @@
-"""Legs in the embedded engine's words; which hits are the best, and their scores, is decided in `exact_ranking`."""
+"""Runs legs in the embedded engine. `exact_ranking` decides which hits are the best, and their scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One ranked list to be found: ``query`` is a dense vector, or the distinct terms of a question."""
+    """A ranked list to find. ``query`` is a dense vector, or the distinct terms of a question."""
 
     query: Vector | TermWeights
     limit: int
@@ -24,7 +24,7 @@ class Leg:
 
 
 def run_legs(shard: EdgeShard, legs: Sequence[Leg]) -> list[tuple[ScoredId, ...]]:
-    """Return the best points of every leg, best first and ties by id."""
+    """Return the best points of every leg, best first, ties by id."""
     settling = settle(legs)
     try:
         asked = next(settling)

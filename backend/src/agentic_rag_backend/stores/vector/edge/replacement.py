@@ -37,7 +37,7 @@ from agentic_rag_backend.stores.vector.edge.shard import Shard
 _REPLAYED_POINTS = 64
 """About 10 ms of work, during which the event loop is blocked."""
 _REMAINDER = 256
-"""Points that writers wait for."""
+"""Changed points that are copied while writers wait."""
 _ROOM = 3
 """Free disk required, as a multiple of the shard's size: the copy, the index segments, and a reserve."""
 _SAID_CHARACTERS = 300
@@ -46,12 +46,12 @@ _log = structlog.get_logger(__name__)
 
 
 class Replacement:
-    """A replacement of one collection's shard; used once.
+    """A replacement of one collection's shard. Used once.
 
     Args:
         shards: all open shards of the folder; the shard of ``collection`` is replaced.
         layout: the layout for opening the copy.
-        on_state: called with each phase when it begins.
+        on_state: called at the start of each phase.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Replacement:
         """The longest time so far in which the loop was held."""
 
     async def carry_out(self, *, time_limit_s: float) -> None:
-        """Do it all, or leave everything unchanged, also when cancelled.
+        """Run all phases, or leave everything unchanged on failure or cancellation.
 
         Raises:
             StoreUnavailable, OSError: the cause of the failure.
@@ -93,7 +93,7 @@ class Replacement:
         await self._remove(replaced, before)
 
     async def _copy(self) -> None:
-        # Nothing in the folder changes unless someone writes.
+        # Nothing in the folder changes while writers wait.
         async with self._shard.held():
             size, free = await asyncio.to_thread(_size_and_room, self._shard.folder)
             if free < _ROOM * size:
@@ -114,7 +114,7 @@ class Replacement:
                 engine.flush()
             async with self._shard.held():
                 replayed += await self._catch_up(engine, down_to=0)
-                # One step of the loop: no reader and no writer sees anything between.
+                # One step of the event loop: readers and writers see no intermediate state.
                 with self._holding():
                     return self._take_place(engine, replayed)
         finally:

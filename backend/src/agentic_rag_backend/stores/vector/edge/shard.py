@@ -28,10 +28,10 @@ A shard that was not closed reads the unflushed part of its log again at opening
 """
 _LOG = "wal"
 _LEAST_FREE_BYTES = 64 * 1024 * 1024
-"""Twice a file of the log, which the engine makes as a whole."""
+"""Twice the size of a log segment, which the engine allocates as a whole."""
 _PAGE_POINTS = 10_000
 _MAX_JOURNAL = 500_000
-"""Some 70 MB; an upkeep that more than this passes by is given up."""
+"""About 70 MB. If more points change during an upkeep run, the run is given up."""
 
 
 class Shard:
@@ -39,7 +39,7 @@ class Shard:
 
     Args:
         engine: open on ``folder``.
-        written: points written since the index was built, a rewritten one counted again.
+        written: points written since the index was built, rewritten points counted again.
     """
 
     def __init__(self, engine: EdgeShard, folder: Path, *, written: int = 0) -> None:
@@ -54,7 +54,7 @@ class Shard:
 
     @property
     def points(self) -> int:
-        """How many points there are."""
+        """Number of points."""
         with engine_errors("counting"):
             return self.engine.info().points_count
 
@@ -64,7 +64,7 @@ class Shard:
             return self.engine.count(CountRequest(exact=True, filter=filter))
 
     async def writable(self) -> None:
-        """Wait until writes are let through; they are until the caller next awaits anything."""
+        """Wait until writing is allowed. It stays allowed until the caller's next await."""
         while not self._open.is_set():
             await self._open.wait()
 
@@ -78,12 +78,12 @@ class Shard:
             self._open.set()
 
     def upsert(self, points: Sequence[Point]) -> None:
-        """Write ``points`` whole."""
+        """Write ``points`` completely."""
         self._note(str(point.id) for point in points)
         self._update(UpdateOperation.upsert_points(list(points)), len(points))
 
     def set_payload(self, chosen: EngineFilter, payload: Mapping[str, Any]) -> None:
-        """Replace fields of the payload of the chosen points; the engine moves those out of the index."""
+        """Replace payload fields of the selected points. The engine moves these points out of the index."""
         self._update(UpdateOperation.set_payload_by_filter(chosen, dict(payload)), self._touched(chosen))
 
     def delete(self, doomed: EngineFilter) -> int:
@@ -107,11 +107,11 @@ class Shard:
             try:
                 await asyncio.to_thread(sync_tree, folder / _LOG)
             except OSError as error:
-                if folder != self.folder:  # another shard has taken over, which was flushed
+                if folder != self.folder:  # # another shard, already flushed, has replaced this one
                     return
                 if not isinstance(error, FileNotFoundError) or not (folder / _LOG).exists():
                     raise StoreUnavailable(f"the vector store's log could not be written to the disk: {error}") from error
-                # A part of the log that has ended since it was listed.
+                # A log segment that was removed since it was listed.
             else:
                 return
 
@@ -125,33 +125,33 @@ class Shard:
             self._unflushed = unflushed
             raise
 
-    # --- for upkeep
+    # --- for index upkeep
 
     def begin_journal(self) -> None:
-        """Note the ids of points written, changed or removed from now on."""
+        """Start to record the ids of points that are written, changed or removed."""
         self._journal = set()
 
     def end_journal(self) -> None:
-        """Note no longer."""
+        """Stop recording."""
         self._journal = None
 
     @property
     def journalled(self) -> int:
-        """How many ids are noted and not taken."""
+        """Number of recorded ids that were not taken."""
         return len(self._journal or ())
 
     @property
     def overflowing(self) -> bool:
-        """Whether more was touched than is held; the rest was not noted."""
+        """Whether the journal is full. Further ids were not recorded."""
         return self.journalled > _MAX_JOURNAL
 
     def take(self, limit: int) -> list[str]:
-        """Return up to ``limit`` noted ids, which are then noted no longer."""
+        """Remove and return up to ``limit`` recorded ids."""
         journal = self._journal or set()
         return [journal.pop() for _ in range(min(limit, len(journal)))]
 
     def replace(self, engine: EdgeShard, folder: Path, *, written: int) -> EdgeShard:
-        """Let ``engine``, which holds the same points, take over; return the previous engine."""
+        """Replace the engine by ``engine``, which holds the same points. Return the previous engine."""
         before, self.engine = self.engine, engine
         self.folder = folder
         self.written = written
@@ -177,12 +177,12 @@ class Shard:
                 return ids
 
     def _note(self, ids: Iterable[str]) -> None:
-        # Before the write, so that the points of a failed write are copied again too.
+        # Before the write, so that points of a failed write are copied again too.
         if self._journal is not None and not self.overflowing:
             self._journal.update(ids)
 
     def require_room(self) -> None:
-        """Raise `StorageFull` where the engine has no room: it writes through mappings, which may end the process."""
+        """Raise `StorageFull` if the engine has no room. It writes through memory maps, so a full disk may kill the process."""
         require_room(self.folder, "the vector store", _LEAST_FREE_BYTES)
 
     def _update(self, operation: UpdateOperation, written: int, *, removed: int = 0) -> None:

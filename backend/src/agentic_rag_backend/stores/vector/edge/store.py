@@ -80,15 +80,15 @@ from agentic_rag_backend.stores.vector.tags import tags_of
 from agentic_rag_backend.stores.vector.vocabulary import Vocabulary
 
 _BATCH_POINTS = 64
-"""About 10 ms of work, during which the event loop is blocked."""
+"""About 10 ms of work, which blocks the event loop."""
 _PAGE_POINTS = 10_000
 _LISTED_POINTS = 500
-"""About 5 ms of reading payloads, during which the event loop is blocked."""
+"""About 5 ms of reading payloads, which blocks the event loop."""
 _MOST_TENANTS = 1_000_000
 
 
 class EdgeVectorStore:
-    """`VectorStore` on ``qdrant_edge``; made by `open`, owned by one process, used from one event loop."""
+    """`VectorStore` on ``qdrant_edge``. Created by `open`, owned by one process, used from one event loop."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class EdgeVectorStore:
             with engine_errors("listing tenants"):
                 request = FacetRequest(key="tenant", limit=_MOST_TENANTS, exact=True)
                 named = [TenantId(str(hit.value)) for hit in self._shard(collection).engine.facet(request).hits]
-            for tenant in named:  # the engine also names tenants whose points are all deleted
+            for tenant in named:  # # the engine also lists tenants whose points are all deleted
                 if tenant not in found and self._shard(collection).count(within(tenant)):
                     found.add(tenant)
                 await asyncio.sleep(0)
@@ -285,7 +285,7 @@ class EdgeVectorStore:
                 shard.engine.info()
 
     async def close(self) -> None:
-        """Flush, close and give the folder back; closing twice is no error."""
+        """Flush, close and release the folder. Idempotent."""
         if not self._shards:
             return
         shards, self._shards = self._shards, {}

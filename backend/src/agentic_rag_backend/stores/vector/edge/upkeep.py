@@ -32,16 +32,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepOptions:
-    """When an index is built.
+    """Options that determine when an index is built.
 
     Args:
-        min_points: points of one scope above which it is searched by graph and no longer scanned; 0 never builds.
-        unindexed_share: of a collection's points, in (0, 1], above which a new index is worth its time.
-        most_held: points outside the index above which it is built, for the memory they take, even if no scope is large.
-        first_look_s: seconds from opening to the first look; a command that is done sooner never looks.
-        pause_s: seconds between looks, at least.
-        retry_s: seconds until a failed run is tried again; doubles with each failure up to ``max_retry_s``.
-        time_limit_s: seconds that building may take.
+        min_points: number of points in one scope above which a graph replaces scanning; 0 never builds.
+        unindexed_share: share of unindexed points of a collection, in (0, 1], above which a build is worthwhile.
+        most_held: number of unindexed points above which the index is built to free memory, even if every scope is small.
+        first_look_s: seconds from opening to the first check; commands that end sooner never check.
+        pause_s: minimum seconds between checks.
+        retry_s: seconds until a failed run is retried; doubles with each failure up to ``max_retry_s``.
+        time_limit_s: maximum seconds of a build.
     """
 
     min_points: int = 20_000
@@ -100,7 +100,7 @@ class IndexUpkeep:
         self._watching = asyncio.create_task(self._watch(), name="index upkeep")
 
     async def stop(self) -> None:
-        """End a run in progress without a trace, and look no more."""
+        """Abort a run in progress without changes, and stop checking."""
         watching, self._watching = self._watching, None
         if watching is not None:
             watching.cancel()
@@ -112,16 +112,16 @@ class IndexUpkeep:
         return [self._status(collection, shard) for collection, shard in self._shards.items()]
 
     def due(self, collection: Collection) -> bool:
-        """Return whether a run is due now; costs .1 ms while too few points were written."""
+        """Return whether a run is due. Costs .1 ms while few points were written."""
         shard = self._shards[collection]
         points = shard.points
-        # No scope is larger than all: most looks end here.
+        # No scope is larger than the whole collection: most checks end here.
         if not index_due(points, shard.written, points, self._options):
             return False
         return index_due(points, shard.written, _largest_scope(shard), self._options)
 
     async def run(self, collection: Collection) -> IndexUpkeepRun:
-        """Build and swap now, due or not. A failure is logged, shown in the status and returned."""
+        """Build and replace now, even if not due. A failure is logged, shown in the status, and returned."""
 
         def enter(state: IndexState) -> None:
             self._states[collection] = state
@@ -186,7 +186,7 @@ class IndexUpkeep:
 
 
 def _largest_scope(shard: Shard) -> int:
-    """Return how many points with a dense vector the largest scope has, about."""
+    """Return the approximate number of points with a dense vector in the largest scope."""
     request = FacetRequest(key="scope", limit=1, filter=EngineFilter(must=[HasVectorCondition(DENSE)]))
     with engine_errors("counting"):
         hits = shard.engine.facet(request).hits

@@ -17,10 +17,11 @@ _WAY_OUT = (
 
 
 async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
-    """Mark the collections under ``prefix`` that have no owner as the deployment's; repeatable.
+    """Mark the collections under ``prefix`` that have no owner as the deployment's. Idempotent.
 
     Raises:
-        ConfigurationError: they are another deployment's, or an earlier release's and hold none of this catalogue's tenants.
+        ConfigurationError: they belong to another deployment, or come from an earlier release and hold no tenant of this
+            catalogue.
         StoreUnavailable: the server does not answer.
     """
     unmarked: dict[str, dict[str, Any]] = {}
@@ -40,7 +41,7 @@ async def claim(server: QdrantServer, prefix: str, owner: Owner) -> None:
 
 
 async def require_owned(server: QdrantServer, names: Some[str], owner: Owner) -> None:
-    """Refuse collections that do not belong, or no longer belong, to the deployment.
+    """Check that the collections belong to the deployment.
 
     Raises:
         ConfigurationError: a collection belongs to another deployment.

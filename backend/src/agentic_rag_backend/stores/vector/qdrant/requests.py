@@ -1,4 +1,4 @@
-"""Points, filters and legs in the words of the Qdrant server. Every filter made here names the tenant, and none is empty."""
+"""Points, filters and legs as requests to the Qdrant server. Every filter names the tenant, and no filter is empty."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BYTES_PER_NUMBER = 25
 """The longest JSON text of a float32, with its comma: -1.1754943508222875e-38."""
 _BYTES_PER_TERM = _BYTES_PER_NUMBER + 11
 _BYTES_PER_POINT = 160
-"""Id, names of fields and brackets."""
+"""Id, field names and brackets."""
 
 
 def within(tenant: TenantId, *conditions: models.Condition) -> models.Filter:
@@ -43,7 +43,7 @@ def having_ids(tenant: TenantId, collection: Collection, ids: Iterable[str]) -> 
 
 
 def scope_of(tenant: TenantId, kind: NodeKind, generation: int | None) -> models.Filter:
-    """Return the filter of a search's scope; its one keyword names the tenant."""
+    """Return the filter for a search's scope. Its single keyword includes the tenant."""
     return models.Filter(must=[match("scope", scope_name(tenant, kind, generation))])
 
 
@@ -61,9 +61,9 @@ def condition_filter(condition: Condition) -> models.Filter:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One ranked list to be found within ``filter``.
+    """A ranked list to find within ``filter``.
 
-    ``corpus`` is the scope of document frequencies: without it one tenant's words would change another's ranking.
+    ``corpus`` is the scope of document frequencies. Without it, one tenant's words would change another tenant's ranking.
     """
 
     query: Vector | TermWeights
@@ -73,7 +73,7 @@ class Leg:
 
 
 def query_request(ask: Ask[Leg]) -> models.QueryRequest:
-    """Return the request for ``ask``; a query of its own, since the server ignores the corpus of an outer stage."""
+    """Return the request for ``ask``. It has no outer stage, because the server ignores the corpus of an outer stage."""
     leg, query = ask.leg, ask.query
     only = [models.HasIdCondition(has_id=list(ask.among))] if ask.among else []
     filter = models.Filter(must=[leg.filter, *only]) if only else leg.filter
@@ -93,7 +93,7 @@ def query_request(ask: Ask[Leg]) -> models.QueryRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A point whose vectors are checked and computed."""
+    """A point with checked and computed vectors."""
 
     point: VectorPoint
     dense: Vector | None
@@ -101,7 +101,7 @@ class Prepared:
     tags: Sequence[str]
 
     def struct(self, tenant: TenantId, collection: Collection) -> models.PointStruct:
-        """Return the point as the request sends it."""
+        """Return the point in the form of the request."""
         vectors: dict[str, Any] = {}
         if self.dense is not None:
             vectors[DENSE] = self.dense.tolist()
@@ -111,14 +111,14 @@ class Prepared:
         return models.PointStruct(id=point_id(tenant, collection, self.point.id), vector=vectors, payload=payload)
 
     def size_bytes(self, tenant: TenantId) -> int:
-        """Bound the length of the point's JSON text from above."""
+        """Return an upper bound of the length of the point's JSON text."""
         numbers = 0 if self.dense is None else len(self.dense) * _BYTES_PER_NUMBER
         terms = 0 if self.sparse is None else len(self.sparse.indices) * _BYTES_PER_TERM
         return _BYTES_PER_POINT + numbers + terms + len(json.dumps(payload_of(tenant, self.point, self.tags)))
 
 
 def batches(points: Iterable[Prepared], tenant: TenantId, *, max_points: int, max_bytes: int) -> Iterator[list[Prepared]]:
-    """Divide ``points``, in order, into lists of at most ``max_points`` and ``max_bytes``; one larger than that stands alone."""
+    """Divide ``points``, in order, into lists of at most ``max_points`` and ``max_bytes``. A larger point gets its own list."""
     batch: list[Prepared] = []
     held = 0
     for point in points:

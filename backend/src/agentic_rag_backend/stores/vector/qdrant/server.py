@@ -1,7 +1,7 @@
-"""A Qdrant server as this application uses it: timeouts, retried failures, and the layout of the collections.
+"""A client of a Qdrant server: timeouts, retries, and the layout of the collections.
 
-Every request has the same effect when it is sent twice, except the creation of a collection: that is sent once, and then the
-collection is read. So every transient failure is retried within the time of the call.
+Requests are idempotent, so every transient failure is retried within the time limit of the call. The exception is the creation
+of a collection: it is sent once, and then the collection is read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
 
 OLDEST_SERVER = (1, 19)
-"""The first that counts document frequencies within a corpus; older ones ignore the parameter without a word."""
+"""The oldest version that counts document frequencies within a corpus. Older versions silently ignore the parameter."""
 _ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.1
 _TRANSIENT_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -48,7 +48,7 @@ _TRANSIENT_CODES = frozenset(
 )
 _BYTES_PER_NUMBER = 4
 _SCANNED_POINTS = 20_000
-"""Points of one scope up to which a search scans them, which is exact, instead of walking a graph."""
+"""Number of points per scope up to which a search scans, which is exact, instead of walking a graph."""
 _FINGERPRINT, _BUILDING, _REPLACES = "fingerprint", "building", "replaces"
 _log = structlog.get_logger(__name__)
 P = ParamSpec("P")
@@ -64,10 +64,10 @@ def connect(
     timeout_s: float = 10.0,
     ca_file: Path | None = None,
 ) -> AsyncQdrantClient:
-    """Return a client of the server at ``url`` (``https`` for TLS, in gRPC too; port 6333 unless given); sends nothing yet.
+    """Return a client of the server at ``url`` without connecting. ``https`` uses TLS, in gRPC too. The default port is 6333.
 
     Args:
-        timeout_s: limit of one request.
+        timeout_s: time limit of one request in seconds.
         ca_file: certificate authorities for checking the server's certificate; None: the system's.
 
     Raises:
@@ -77,7 +77,7 @@ def connect(
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigurationError("QDRANT_URL is http:// or https://, a host and optionally a port")
     with warnings.catch_warnings():
-        # A private network between containers uses a key over plain HTTP; the guide says when that is not enough.
+        # Within a private network of containers, a key over plain HTTP is acceptable. The guide describes when it is not.
         warnings.filterwarnings("ignore", message="Api key is used with an insecure connection", category=UserWarning)
         return AsyncQdrantClient(
             url=url,
@@ -100,17 +100,17 @@ def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[s
         raise ConfigurationError("gRPC reads its certificates from GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, not from QDRANT_CA_FILE")
     try:
         return {"verify": ssl.create_default_context(cafile=ca_file)}
-    except OSError as error:  # no such file, or nothing in it that is a certificate
+    except OSError as error:  # # no such file, or no certificate in it
         raise ConfigurationError(f"QDRANT_CA_FILE={ca_file} cannot be read: {error.strerror or error}") from error
 
 
 class Unfinished(Exception):
-    """The server accepted a write, but did not confirm that it is applied."""
+    """The server accepted a write but did not confirm that it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """The outcome of one failed attempt; ``transient``: another attempt may succeed."""
+    """Outcome of a failed attempt. If ``transient``, another attempt may succeed."""
 
     reason: str
     transient: bool
@@ -144,10 +144,10 @@ _OF_THE_SERVER = (
 
 
 class QdrantServer:
-    """A client, and our patience with it.
+    """A client with retries and a time limit.
 
     Args:
-        timeout_s: seconds a call may take in all, further attempts included.
+        timeout_s: time limit of a call in seconds, including retries.
     """
 
     def __init__(self, client: AsyncQdrantClient, *, timeout_s: float) -> None:
@@ -156,7 +156,7 @@ class QdrantServer:
         self._closed = False
 
     async def call(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
-        """Return the result of ``method`` of `client`; a repeated call has the same effect.
+        """Return the result of ``method`` of `client`, which must be idempotent.
 
         Args:
             doing: the purpose, as in "failed searching".
@@ -167,7 +167,7 @@ class QdrantServer:
         return await self._timed(doing, lambda: method(*args, **named), _ATTEMPTS)
 
     async def call_once(self, doing: str, method: Callable[P, Awaitable[T]], *args: P.args, **named: P.kwargs) -> T:
-        """Do as `call` does, but never send it a second time."""
+        """Do as `call` does, but never send the request twice."""
         return await self._timed(doing, lambda: method(*args, **named), 1)
 
     async def write(
@@ -186,7 +186,7 @@ class QdrantServer:
         await self._timed(doing, applied, _ATTEMPTS)
 
     async def close(self) -> None:
-        """Let go of the connections; further calls fail."""
+        """Close the connections. Later calls fail."""
         if not self._closed:
             self._closed = True
             await self.client.close()
@@ -214,14 +214,14 @@ class QdrantServer:
 
 
 def collection_name(prefix: str, collection: Collection, fingerprint: str) -> str:
-    """Return the name of a collection whose points are of one fingerprint."""
+    """Return the name of a collection for one fingerprint."""
     return f"{prefix}_{collection.value}_{hashlib.sha256(fingerprint.encode()).hexdigest()[:16]}"
 
 
 async def open_collections(
     server: QdrantServer, prefix: str, mark: Mapping[str, str], *, fingerprint: str, dimensions: int, building: bool = False
 ) -> dict[Collection, str]:
-    """Return the names of the collections of ``fingerprint`` and create missing ones; another process may do so at once.
+    """Return the names of the collections of ``fingerprint``, and create missing ones. Another process may do so concurrently.
 
     Args:
         mark: metadata of a new collection (see `ownership`).
@@ -284,7 +284,7 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
 
 
 async def collections_of(server: QdrantServer, prefix: str) -> list[str]:
-    """Return the names of all collections under ``prefix``, of every fingerprint."""
+    """Return the names of all collections under ``prefix``, for all fingerprints."""
     pattern = re.compile(rf"{re.escape(prefix)}_({'|'.join(each.value for each in Collection)})_[0-9a-f]{{16}}")
     listed = await server.call("listing collections", server.client.get_collections)
     return sorted(each.name for each in listed.collections if pattern.fullmatch(each.name))
@@ -297,7 +297,7 @@ async def metadata_of(server: QdrantServer, name: str) -> dict[str, Any]:
 
 
 async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimensions: int) -> None:
-    """Create the missing parts of a collection; another process may have done each step a moment ago."""
+    """Create the missing parts of a collection. Another process may have just done each step."""
 
     async def exists() -> bool:
         return await server.call("looking for a collection", server.client.collection_exists, name)
@@ -306,7 +306,7 @@ async def _make(server: QdrantServer, name: str, metadata: dict[str, Any], dimen
         try:
             await server.call_once("making a collection", _create, server.client, name, metadata, dimensions)
         except StoreUnavailable:
-            # Another process was faster, or the answer was lost on the way.
+            # Another process was faster, or the response was lost.
             if not await exists():
                 raise
     about = await server.call("reading its collections", server.client.get_collection, name)
@@ -325,20 +325,20 @@ async def _create(client: AsyncQdrantClient, name: str, metadata: dict[str, Any]
             DENSE: models.VectorParams(size=dimensions, distance=models.Distance.COSINE, datatype=models.Datatype.FLOAT32)
         },
         sparse_vectors_config={SPARSE: models.SparseVectorParams(modifier=models.Modifier.IDF)},
-        # No graph over everybody's points, one for each tenant's: links never lead into another tenant.
+        # No graph over all points, but one per tenant, so that links never lead into another tenant.
         hnsw_config=models.HnswConfigDiff(m=0, payload_m=16, ef_construct=128, full_scan_threshold=scanned_kb),
-        # The server counts document frequencies within a shard: a tenant's points have to be in one.
+        # The server counts document frequencies within a shard, so all points of a tenant must be in one shard.
         shard_number=1,
         metadata=metadata,
     )
 
 
 def field_indexes() -> dict[str, models.KeywordIndexParams | models.IntegerIndexParams]:
-    """Return the payload fields that are indexed, and how."""
+    """Return the indexed payload fields and their indexes."""
     keyword = models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, enable_hnsw=False)
     integer = models.IntegerIndexParams(type=models.IntegerIndexType.INTEGER, lookup=True, range=True, enable_hnsw=False)
     return {
-        # A search is over one scope, which names the tenant: its points get graph links among themselves.
+        # A search covers one scope, which includes the tenant, so graph links stay within it.
         "scope": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True, enable_hnsw=True),
         "tenant": keyword,
         "document_id": keyword,

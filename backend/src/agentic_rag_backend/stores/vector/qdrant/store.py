@@ -68,7 +68,7 @@ from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 _BATCH_BYTES = 8_000_000
 """The server refuses bodies over 32 MB."""
 _BATCH_POINTS = 64
-"""About 25 ms of making the request at 384 dimensions, during which the event loop is blocked."""
+"""About 25 ms for building the request at 384 dimensions, which blocks the event loop."""
 _LISTED_POINTS = 500
 _READ_VECTORS = 500
 _NAMED_IDS = 10_000
@@ -77,7 +77,7 @@ _OF_NOBODY = "agentic_rag"
 
 
 class QdrantVectorStore:
-    """`VectorStore` on a Qdrant server; made by `open`, used from one event loop."""
+    """`VectorStore` on a Qdrant server. Created by `open`, used from one event loop."""
 
     def __init__(
         self,
@@ -109,21 +109,21 @@ class QdrantVectorStore:
         timeout_s: float = 10.0,
         building: bool = False,
     ) -> QdrantVectorStore:
-        """Open the collections of this fingerprint and create missing ones; the client is closed with the store.
+        """Open the collections of this fingerprint and create missing ones. Closing the store closes the client.
 
         Args:
             client: see `qdrant_server.connect`.
             dimensions: length of the dense vectors.
             embedder_fingerprint: identity of the embedder; stored with the vectors.
             bm25: parameters of the sparse vectors.
-            owner: the deployment that must own the collections, and whose name is their prefix; None: no owner.
-            timeout_s: seconds a call may take, further attempts included; a write of many points is many calls.
+            owner: the deployment that must own the collections, whose name is their prefix; None: no owner.
+            timeout_s: time limit of a call in seconds, including retries. Writing many points takes many calls.
             building: open the collections under construction (see `take_over`).
 
         Raises:
             ReindexRequired: the server holds vectors of another embedder, dimension, datatype or BM25 parameters.
-            ConfigurationError: the server is too old, or the collections are another deployment's.
-            StoreUnavailable: it does not answer.
+            ConfigurationError: the server is too old, or the collections belong to another deployment.
+            StoreUnavailable: the server does not answer.
         """
         parameters = bm25 or Bm25Parameters()
         fingerprint = fingerprint_of(embedder_fingerprint, dimensions, parameters)
@@ -131,13 +131,13 @@ class QdrantVectorStore:
         try:
             encoder = Bm25Encoder(parameters)
             await require_supported(server)
-            if owner is not None:  # before anything is made, or taken for vectors of ours
+            if owner is not None:  # # before anything is created, or existing vectors are taken for ours
                 await claim(server, _prefix(owner), owner)
             mark = owner.mark() if owner is not None else {}
             names = await open_collections(
                 server, _prefix(owner), mark, fingerprint=fingerprint, dimensions=dimensions, building=building
             )
-            if owner is not None:  # another deployment may have made them a moment ago
+            if owner is not None:  # # another deployment may have just created them
                 await require_owned(server, names.values(), owner)
         except BaseException:
             await server.close()
@@ -268,7 +268,7 @@ class QdrantVectorStore:
         return [_status(collection, await self._about(collection)) for collection in Collection]
 
     async def flush(self) -> None:
-        """Check that the server answers; its confirmed writes are on its disk already."""
+        """Check that the server answers. Confirmed writes are already on its disk."""
         await self.ping()
 
     async def ping(self) -> None:
@@ -320,7 +320,7 @@ class QdrantVectorStore:
         return values
 
     async def _distinct(self, collection: Collection, field: str, filter: models.Filter | None) -> list[str]:
-        """Return every value of a field that a point has."""
+        """Return all values of a field."""
         name = self._names[collection]
         limit = _FIRST_VALUES
         while True:
@@ -372,7 +372,7 @@ class QdrantVectorStore:
 
 
 def _single_precision(points: list[models.ScoredPoint]) -> list[models.ScoredPoint]:
-    """Read scores as the server computes them: 32-bit floats, which REST writes with as few digits as distinguish them."""
+    """Read scores as the server computes them: 32-bit floats, which REST writes with the fewest distinguishing digits."""
     for point in points:
         point.score = float(np.float32(point.score))
     return points
@@ -389,7 +389,7 @@ def _paged(ids: Sequence[str], size: int) -> Iterator[Sequence[str]]:
 def _status(collection: Collection, about: models.CollectionInfo) -> IndexStatus:
     points = about.points_count or 0
     if about.status is models.CollectionStatus.GREEN:
-        # Nothing waits for the server's own upkeep: points without a graph are few enough to be scanned.
+        # Do not wait for the server's own index upkeep: points without a graph are few enough to be scanned.
         share, state = 1.0 if points else 0.0, IndexState.IDLE
     else:
         share = min(1.0, (about.indexed_vectors_count or 0) / points) if points else 0.0

@@ -1,4 +1,4 @@
-"""Everything the first release keeps: tenants and keys, documents and chunks, jobs, communities."""
+"""The tables of the first release: tenants and keys, documents and chunks, jobs, communities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "tenants",
         sa.Column("tenant_id", sa.String(), nullable=False),
@@ -330,7 +330,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Drop the tables."""
     op.drop_index("ix_idempotency_keys_created", table_name="idempotency_keys")
     op.drop_table("idempotency_keys")
     op.drop_table("workflow_runs")

@@ -1,4 +1,4 @@
-"""The deployment's id, and which tenants were removed."""
+"""The deployment's id, and the removed tenants."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the tables; the id itself is created at the next start."""
+    """Create the tables. The next start creates the id."""
     op.create_table(
         "deployments",
         sa.Column("slot", sa.Integer(), autoincrement=False, nullable=False),
@@ -32,6 +32,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove them."""
+    """Drop the tables."""
     op.drop_table("removed_tenants")
     op.drop_table("deployments")

@@ -1,4 +1,4 @@
-"""The outbox: what other stores still have to follow."""
+"""The outbox: changes that other stores still have to apply."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Make the table."""
+    """Create the table."""
     op.create_table(
         "outbox",
         sa.Column("tenant_id", sa.String(), nullable=False),
@@ -28,5 +28,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove it."""
+    """Drop the table."""
     op.drop_table("outbox")
