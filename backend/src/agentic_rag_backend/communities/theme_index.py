@@ -1,8 +1,8 @@
 """Rebuilds and reads an index of themes: the communities of the graph, or the tree over passages.
 
-A rebuild is a job of its tenant. One runs at a time; a request meanwhile joins the job that waits or runs. The job writes a
-new generation while readers keep the current one, and makes it current in one transaction; a failure before that leaves the
-old one. The job's row holds its arguments, so that another process finishes the job of a killed process.
+A rebuild is a job of its tenant. One runs at a time. A request during a queued or running rebuild joins it. The job writes a
+new generation while readers keep the current one, and makes it current in one transaction. A failure before that keeps the
+old one. The job's row holds its arguments, so that another process can finish the job of a killed process.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ WAIT = "wait"
 
 
 class Report(Protocol):
-    """Records how far a rebuild is, and waits for models that are away."""
+    """Records the progress of a rebuild, and waits for unavailable models."""
 
     async def __call__(self, stage: str, done: int, total: int) -> None:
         """Record the progress; raise `jobs.runner.Stopped` if the job was asked to stop."""
 
     async def wait_for_model(self, error: ModelUnavailable) -> bool:
-        """Wait before the model is asked again; return False, without waiting, once the job's patience is over."""
+        """Wait before the next attempt to call the model. Return False, without waiting, once the job's patience is over."""
 
 
 Work = Callable[[Mapping[str, Any], Report], Awaitable[dict[str, Any]]]
@@ -101,7 +101,7 @@ class Rebuilds:
             run.stage, run.done, run.total = WAIT, ended, total
             await run.announce(f"waiting for {total - ended} documents that were handed in before")
 
-        # A person waits for an estimate, so it does not wait for documents; it reports how many it omits.
+        # A person waits for an estimate, so it does not wait for documents. It reports the number of documents left out.
         if arguments.get("dry_run"):
             left = await jobs.pending_documents(run.tenant, queued_before=datetime.now(UTC))
         else:
@@ -119,7 +119,7 @@ class _RunReport:
     given_up: bool = False
 
     async def __call__(self, stage: str, done: int, total: int) -> None:
-        # Summaries are on record as soon as they are written; a later attempt finds them.
+        # Summaries are recorded as soon as they are written. A later attempt reuses them.
         self.run.results_saved += stage == SUMMARISE and done > 0
         await self.run.progress(stage, done, total, at_once=stage != self.run.stage or done >= total)
 

@@ -17,12 +17,12 @@ from agentic_rag_backend.stores.graph.base import CommunityStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityView:
-    """A community as a reader may see it.
+    """The visible part of a community.
 
-    ``findings`` hold only statements whose passages are all visible. ``summary`` is empty, and ``withheld`` true, while the
-    prose rests on an invisible passage. ``name`` and ``keywords`` hold only words of a visible passage; if no name is left, the
-    community's name is its id. ``sources`` are the visible passages behind prose and findings. ``written_by`` is the
-    model that wrote the summary.
+    ``findings`` hold only statements whose passages are all visible. ``summary`` is empty and ``withheld`` is true while a
+    passage behind the prose is not visible. ``name`` and ``keywords`` hold only words of visible passages. If no name is left,
+    the name is the community's id. ``sources`` are the visible passages behind prose and findings. ``written_by`` is the model
+    that wrote the summary.
     """
 
     id: str
@@ -72,7 +72,7 @@ def visible_view(
 
 
 class CommunityReader:
-    """Reads the current generation, whole: never half of one and half of the next."""
+    """Reads the current generation as a whole, never parts of two generations."""
 
     def __init__(self, *, documents: DocumentCatalogue, communities: CommunityCatalogue, graph: CommunityStore) -> None:
         self._documents = documents

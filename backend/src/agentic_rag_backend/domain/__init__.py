@@ -1,1 +1,1 @@
-"""Frozen values that every layer speaks in; standard library only."""
+"""Immutable values that all layers use. Imports the standard library only."""

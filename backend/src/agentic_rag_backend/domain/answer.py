@@ -40,5 +40,5 @@ class Answer:
     generator: str = "attributed"
     model: str = "extractive"
     dropped: tuple[str, ...] = ()
-    """Sentences the model wrote whose citations did not hold; they are not in ``text``."""
+    """Sentences of the model whose citations failed the check. They are not in ``text``."""
     details: Mapping[str, Any] = field(default_factory=dict)

@@ -8,10 +8,10 @@ from uuid import uuid4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """Identity of a deployment on servers that others may share.
+    """Identity of a deployment on servers that other deployments may use.
 
     ``id`` (``d_`` and 32 hex digits) is created once in the catalogue and never changes. ``name`` is the setting DEPLOYMENT,
-    which prefixes what the deployment creates on a server. ``described`` tells people where it runs.
+    which prefixes the names of everything that the deployment creates on a server. ``described`` shows people where it runs.
     """
 
     id: str
@@ -23,5 +23,5 @@ class Deployment:
 
 
 def new_deployment_id() -> str:
-    """Return an id that no other deployment has."""
+    """Return a new unique id."""
     return f"d_{uuid4().hex}"

@@ -19,11 +19,11 @@ OPERATORS = ("eq", "ne", "in", "nin", "gt", "gte", "lt", "lte", "contains", "exi
 BEGUN_BY = "begun_by"
 OVER_AFTER = "over_after"
 TIME_OPERATORS = (BEGUN_BY, OVER_AFTER)
-"""Operators of `valid_at`. Requests cannot use them. The period has begun by, or is over after, a timestamp."""
+"""Operators of `valid_at`. Requests cannot use them. They compare the start or the end of a period with a timestamp."""
 VALID_FROM = "valid_from"
 VALID_TO = "valid_to"
 DOCUMENT_FIELDS = ("document_id", "key", "title")
-"""Fields that are not metadata; every other field name is a metadata key."""
+"""Fields that are not metadata. Every other field name is a metadata key."""
 RESERVED_FIELDS = frozenset({"tenant_id", "group_id", "visible", "version", "generation", "kind"})
 """Fields that requests cannot filter on."""
 

@@ -19,7 +19,7 @@ _ASCII_WORD = re.compile(r"[a-z0-9+#_]+")
 def name_words(text: str) -> list[str]:
     """Return the words of ``text`` in the form of `normalise_name`, articles included."""
     if text.isascii():
-        # The same result in a third of the time: loading a tenant's graph calls this for every name.
+        # Same result in a third of the time: loading a tenant's graph calls this for every name.
         text = text.replace(".", "").lower()
         return _ASCII_WORD.findall(_POSSESSIVE.sub("", text) if "'s" in text else text)
     text = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")

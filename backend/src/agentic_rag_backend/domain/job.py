@@ -1,4 +1,4 @@
-"""Work that outlives a request."""
+"""Jobs: work that continues after its request."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class JobState(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Tell whether nothing more will happen to the job by itself."""
+        """Whether the job has reached a final state. Only a retry changes it."""
         return self not in (JobState.QUEUED, JobState.RUNNING)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job's row: what it does, how far it is (``done`` of ``total`` units of ``stage``) and how it ended."""
+    """A job's row: its kind, its progress (``done`` of ``total`` units of ``stage``) and its outcome."""
 
     id: str
     kind: JobKind

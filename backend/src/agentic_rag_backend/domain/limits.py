@@ -1,6 +1,6 @@
-"""Limits of the values that a tenant holds, the same for every way in: a request, the command line, a library call, an archive.
+"""Limits of a tenant's values. They apply to requests, the command line, library calls and archives alike.
 
-Metadata has its own module, `ingestion.metadata`; chunking options have `ingestion.chunking.registry`.
+`ingestion.metadata` has the limits of metadata, `ingestion.chunking.registry` those of chunking options.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from agentic_rag_backend.errors import InvalidRequest
 MAX_DOCUMENT_KEY_CHARACTERS = 512
 MAX_TITLE_CHARACTERS = 512
 MAX_NAME_CHARACTERS = 128
-"""Of tenants and API keys."""
+"""Maximum length of names of tenants and API keys."""
 
 
 def short_text(field: str, value: str | None, limit: int) -> str:
     """Return ``value`` without surrounding space, or an empty string for None.
 
     Raises:
-        InvalidRequest: it is longer than ``limit`` characters, or has a character that no store keeps.
+        InvalidRequest: it is longer than ``limit`` characters, or has a character that stores cannot keep.
     """
     text = (value or "").strip()
     if len(text) > limit:
@@ -45,7 +45,7 @@ def printable_name(value: str) -> str:
 
 
 def storable(text: str) -> str:
-    """Return ``text`` of the same length without characters that databases refuse: NUL and lone surrogates become U+FFFD."""
+    """Return ``text`` with NUL and lone surrogates replaced by U+FFFD, because databases refuse them. The length is unchanged."""
     if text.isascii() and "\0" not in text:
         return text
     text = text.replace("\0", "\ufffd")

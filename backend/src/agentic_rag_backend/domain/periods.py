@@ -1,4 +1,4 @@
-"""Times as people write them: a year, a month or a day means all of it."""
+"""Times in metadata: a year, a month or a day means the whole period."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ _YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 
 def period_of(value: Any) -> tuple[datetime, datetime] | None:
-    """Return when a year, month or day begins and when it is over; both are the same for a time; None if it is neither."""
+    """Return the start and the end (exclusive) of a year, a month or a day. For a time, both are the time itself.
+
+    None if the value is none of these.
+    """
     text = f"{value:04d}" if isinstance(value, int) and not isinstance(value, bool) else value
     if not isinstance(text, str):
         return None

@@ -34,7 +34,7 @@ class LegWeights:
     sparse: float
 
     def by_leg(self) -> dict[str, float]:
-        """Return the shares under the names that fusion uses."""
+        """Return the shares by the leg names that fusion uses."""
         return {"dense": self.dense, "sparse": self.sparse}
 
 

@@ -1,8 +1,8 @@
-"""Where the sentences of a text are: a rule-based splitter that keeps exact offsets.
+"""Splits text into sentences by rules, with exact offsets.
 
-A sentence ends at ``. ! ? …`` or their full-width forms, unless the period belongs to an abbreviation ("Dr. A. Smith",
-"U.S. Navy", "No. 5"), a number ("3.5") or is followed by a lower-case word. Blank lines, headings, list items and table
-rows end one too. Tuned on English; other languages with such punctuation are split at it, abbreviations apart.
+A sentence ends at ``. ! ? …`` or their full-width forms. A period does not end it after an abbreviation ("Dr. A. Smith", "U.S.
+Navy", "No. 5"), within a number ("3.5"), or before a lower-case word. Blank lines, headings, list items and table rows also end
+a sentence. The abbreviations are English. Other languages with such punctuation are split at it.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 MAX_SENTENCE_CHARACTERS = 1000
-"""A longer run without an ending (a table, code) is cut at a space before this length."""
+"""A longer run without an ending (a table, code) is split at a space before this length."""
 
 _BLOCK_START = re.compile(r"[ \t]*(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?|\|)")
 _LIST_MARKER = re.compile(r"(?:#{1,6}[ \t]+|[-*+•][ \t]+|\d{1,3}[.)][ \t]+|>[ \t]?)+")
 _HEADING = re.compile(r"[ \t]*#{1,6}[ \t]")
-# A run of marks is read from its beginning only: from each mark in turn, a run of n would cost n².
+# A run of marks is read only from its beginning. Reading from each mark would take n² time for a run of n.
 _ENDING = re.compile(r"(?<![.!?…])[.!?…]++[)\]\"'”’»]*+(?:\[\d{1,4}\])*+(?=\s)|[。！？]+[」』”’）]*")
 _LAST_TOKEN = re.compile(r"[^\s(\[\"'“‘]{1,40}\Z")
 _INITIALS = re.compile(r"(?:[^\W\d_]\.)+\Z")
@@ -32,11 +32,11 @@ _BEFORE_NAMES = _set(
     "dr mr mrs ms mx prof st sts gen col lt sgt capt cmdr maj adm rev hon sen rep gov pres amb fr sr. mt ft vs cf viz "
     "eg ie e.g i.e al approx ca messrs mme mlle dept"
 )
-"""A period after these never ends a sentence."""
+"""A period after these words never ends a sentence."""
 _BEFORE_NUMBERS = _set("no nos fig figs vol vols pp p ch sec art eq c jan feb mar apr jun jul aug sep sept oct nov dec")
-"""A period after these does not end a sentence if a digit follows."""
+"""A period after these words does not end a sentence if a digit follows."""
 _SOMETIMES = _set("inc ltd co corp jr sr etc bros a.m p.m b.c a.d ph.d m.d b.a m.a u.s u.k u.n e.u d.c ave blvd rd est")
-"""A period after these ends a sentence only where the next word is one that sentences begin with."""
+"""A period after these words ends a sentence only if the next word commonly begins sentences."""
 _STARTERS = _set(
     "the a an it its he she his her they their we our you i this that these those there in on at by for from to with as after "
     "before during since when while where who what which how why if although though however but and or so then also both each "
@@ -45,7 +45,7 @@ _STARTERS = _set(
 
 
 class Sentence(NamedTuple):
-    """``text == source[start:end]``; surrounding space and list markers are outside."""
+    """``text == source[start:end]``, without surrounding space and list markers."""
 
     start: int
     end: int
@@ -53,13 +53,13 @@ class Sentence(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether it begins like a sentence and ends like one: False for headings and for what a chunk's edge cut off."""
+        """Whether it begins and ends like a sentence. False for headings and for sentences cut by a chunk's edge."""
         first = self.text.lstrip("\"'“‘([«")[:1]
         return bool(first) and not first.islower() and self.text.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？")
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """Return the sentences of ``text`` in order; they do not overlap, and only space and list markers lie between them."""
+    """Return the sentences of ``text`` in order, without overlap. Only space and list markers are between them."""
     sentences = []
     for start, end in _blocks(text):
         for begin, stop in _within(text, start, end):
@@ -70,7 +70,7 @@ def split_sentences(text: str) -> list[Sentence]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield runs of lines that belong together."""
+    """Yield runs of lines that form one block."""
     start: int | None = None
     position = 0
     closed = True

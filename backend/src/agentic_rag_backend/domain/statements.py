@@ -1,11 +1,11 @@
-"""Which pieces of a text say something by themselves, and which are layout: headings, rows, datelines, lists of who came."""
+"""Separates statements from layout: headings, table rows, datelines, lists of participants."""
 
 from __future__ import annotations
 
 import re
 
 LEAST_WORDS = 5
-"""Words below which a piece is a fragment ("A research note.", "PORT ELLERY."), whatever its punctuation."""
+"""Shorter pieces are fragments ("A research note.", "PORT ELLERY."), whatever their punctuation."""
 _WORD = re.compile(r"[^\W_]+(?:['’.,-][^\W_]+)*")
 _EMPHASIS = re.compile(r"\s*(\*\*|__|\*|_)(?=\S)(?:(?!\1).)+\1[.:]?\s*", re.DOTALL)
 _LABEL = re.compile(r"\s*[*_]*[A-Z][^\W\d_]*(?: [^\W\d_]+){0,3}[*_]*:[*_]*\s")
@@ -21,11 +21,11 @@ _MOST_CAPITALS_LABELLED = 0.3
 
 
 def is_statement(text: str) -> bool:
-    """Tell whether ``text``, a sentence as `split_sentences` returns it, states something and can be quoted by itself.
+    """Return whether ``text``, a sentence of `split_sentences`, is a statement that can be quoted by itself.
 
-    It has at least `LEAST_WORDS` words and an ending, begins like a sentence, and is no table row, no line set in
-    emphasis as a heading is, no list of names behind a label ("Present: …"), and not mostly capitals. English and other
-    languages with letter case; a text without case passes if it has an ending.
+    It has at least `LEAST_WORDS` words and an ending, and it begins like a sentence. It is not a table row, a line in emphasis
+    like a heading, a list of names after a label ("Present: …"), or mostly capitals. For English and other languages with letter
+    case. A text in a script without case only needs an ending.
     """
     piece = text.strip()
     if not piece or "|" in piece or piece.startswith("#") or piece.rstrip(_CLOSING)[-1:] not in _ENDINGS:
@@ -43,10 +43,10 @@ def is_statement(text: str) -> bool:
 
 
 def leans_on_context(text: str) -> bool:
-    """Tell whether a sentence begins with a word that points back ("He …", "This …", "But …")."""
+    """Return whether a sentence begins with a word that refers to the context ("He …", "This …", "But …")."""
     return _LEANING.match(text) is not None
 
 
 def _without_spaces(piece: str) -> bool:
-    """Tell whether the script writes no spaces between words, so that one word may be a sentence."""
+    """Return whether the script writes no spaces between words, so that a single "word" may be a sentence."""
     return not piece.isascii() and any("\u3040" <= letter <= "\u9fff" for letter in piece)

@@ -16,10 +16,10 @@ _TENANT_ID = re.compile(r"t_[0-9a-f]{32}\Z")
 
 @dataclass(frozen=True, slots=True, order=True)
 class TenantId:
-    """An opaque tenant identifier, ``t_`` and 32 hex digits; equal to Graphiti's ``group_id``.
+    """An opaque tenant identifier, ``t_`` and 32 hex digits. Equal to Graphiti's ``group_id``.
 
     Raises:
-        InvalidScope: the value is empty or of another form, so that a missing scope never means "all".
+        InvalidScope: the value is empty or has another form. A missing scope therefore never means "all".
     """
 
     value: str
@@ -33,15 +33,15 @@ class TenantId:
 
     @classmethod
     def new(cls) -> TenantId:
-        """Return a fresh random identifier."""
+        """Return a new random identifier."""
         return cls(f"t_{secrets.token_hex(16)}")
 
 
 def require_tenant(tenant: object) -> TenantId:
-    """Return ``tenant`` if it is a `TenantId`; store adapters call it first in every method.
+    """Return ``tenant`` if it is a `TenantId`. Store adapters call it first in every method.
 
     Raises:
-        InvalidScope: anything else, ``None`` and the empty string included.
+        InvalidScope: for any other value, including ``None`` and the empty string.
     """
     if not isinstance(tenant, TenantId):
         raise InvalidScope(f"a tenant scope is required; got {tenant!r}")
@@ -67,7 +67,7 @@ class TenantState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A tenant as the catalogue records it. ``state_version`` grows with anything that can change an answer."""
+    """A tenant in the catalogue. ``state_version`` grows with every change that can alter an answer."""
 
     id: TenantId
     name: str
@@ -78,7 +78,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """A key's public part; the secret is kept as its SHA-256 only."""
+    """The public part of a key. Only the SHA-256 of the secret is stored."""
 
     id: str
     tenant_id: TenantId
@@ -99,6 +99,6 @@ class Principal:
     flags: Mapping[str, object] = field(default_factory=dict)
 
     def may(self, scope: Scope) -> bool:
-        """Tell whether the credential includes ``scope``."""
+        """Return whether the credential includes ``scope``."""
         order = (Scope.READ, Scope.WRITE, Scope.ADMIN)
         return any(order.index(held) >= order.index(scope) for held in self.scopes)

@@ -1,4 +1,4 @@
-"""The tree over a tenant's passages: clusters of passages, clusters of those, each with a summary."""
+"""The tree over a tenant's passages: clusters of passages, and clusters of these clusters, each with a summary."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agentic_rag_backend.domain.tenant import TenantId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeNode:
-    """A cluster. The passages are level 0; a node of level 1 has passages as children, one above that has nodes.
+    """A cluster. Passages are level 0. The children of a node at level 1 are passages, those of higher nodes are nodes.
 
-    A child may have several parents. ``documents`` are those of the children at level 1, place by place, and empty above.
-    ``size`` counts the passages below it. ``prompt_version`` and ``model`` say which of the summaries on record under its
-    ``fingerprint`` is the node's.
+    A child may have several parents. At level 1, ``documents`` has the document of each child, in the same order; it is empty
+    above. ``size`` is the number of passages below the node. ``prompt_version`` and ``model`` select the node's summary among
+    those recorded under its ``fingerprint``.
     """
 
     id: str
@@ -29,17 +29,17 @@ class TreeNode:
     model: str = ""
 
     def point_id(self, tenant: TenantId) -> str:
-        """Return the id of its vector: another one as soon as the cluster or the writer of its summary is another."""
+        """Return the id of its vector. It changes with the cluster and with the prompt or model of its summary."""
         return stable_id("raptor-point", tenant, self.id, self.fingerprint, self.prompt_version, self.model)
 
 
 def leaf_fingerprint(chunk_ids: Iterable[str]) -> str:
-    """Return 64 hex digits that change with the passages of a cluster; a passage's id is that of its text."""
+    """Return 64 hex digits that identify the passages of a cluster. A passage's id derives from its text."""
     return _digest("raptor-1", chunk_ids)
 
 
 def inner_fingerprint(level: int, fingerprints: Iterable[str]) -> str:
-    """Return 64 hex digits that change with any of the children's."""
+    """Return 64 hex digits that change with any of the children's fingerprints."""
     return _digest(f"raptor-{level}", fingerprints)
 
 

@@ -29,17 +29,17 @@ class Usage:
 
 @dataclass(slots=True)
 class UsageAccount:
-    """Collects the usage of one piece of work where it arises, so that it is known also when the work fails or is cancelled.
+    """Collects the token usage of one piece of work, so that it is also known if the work fails or is cancelled.
 
     Args:
-        parent: the account of the larger piece of work that this is a part of.
+        parent: the account of the larger piece of work that this one belongs to.
     """
 
     parent: UsageAccount | None = None
     usage: Usage = field(default_factory=Usage)
 
     def add(self, usage: Usage) -> None:
-        """Add to what is on the account, and on those above."""
+        """Add to this account and to its parents."""
         self.usage += usage
         if self.parent is not None:
             self.parent.add(usage)

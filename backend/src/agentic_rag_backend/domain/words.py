@@ -1,4 +1,4 @@
-"""Words, names and numbers of a text, in the form in which claims, questions and passages are compared."""
+"""Words, names and numbers of a text, normalised for comparing claims, questions and passages."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NEGATIONS = _set("not never nor neither cannot none nobody nothing without no")
 
 
 class Word(NamedTuple):
-    """One token: ``form`` is what is compared; ``name`` marks a capitalised word or acronym inside a sentence, or a number."""
+    """A token. ``form`` is its normalised form. ``name`` marks a number, or a capitalised word or acronym within a sentence."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class Word(NamedTuple):
 
     @property
     def content(self) -> bool:
-        """Whether it carries meaning by itself."""
+        """Whether the word carries meaning by itself."""
         return self.form not in STOP_WORDS
 
 
@@ -63,7 +63,7 @@ def words(text: str) -> list[Word]:
 
 @lru_cache(maxsize=65536)
 def comparable(token: str) -> str:
-    """Return the form in which a single token is compared."""
+    """Return the normalised form of a single token."""
     form = token.casefold().replace("’", "'").removesuffix("'s").removesuffix("'")
     if form[:1].isdigit():
         return form.replace(",", "")
@@ -74,7 +74,7 @@ def comparable(token: str) -> str:
 
 
 def _without_ending(form: str) -> str:
-    """Drop a regular plural, past or progressive ending; crude on purpose: both sides of a comparison get the same."""
+    """Drop a regular plural, past or progressive ending. Deliberately crude: both sides of a comparison are treated alike."""
     if form.endswith("ies") and len(form) > 4:
         return form[:-2]
     if form.endswith(("sses", "xes", "ches", "shes")):
@@ -96,7 +96,7 @@ def _without_ending(form: str) -> str:
 
 def content_forms(text: str) -> frozenset[str]:
     """Return the forms of the words that carry meaning."""
-    # As `words` has them; sentences by the thousand are asked only for these.
+    # Equal to the content forms of `words`, but faster, because it is called for thousands of sentences.
     return frozenset(comparable(match[0]) for match in _TOKEN.finditer(text)) - STOP_WORDS
 
 
@@ -104,7 +104,7 @@ def names_and_numbers(text: str, *, first_word: bool = False) -> frozenset[str]:
     """Return the forms of names and numbers in ``text``.
 
     Args:
-        first_word: whether a capitalised word that begins a sentence counts; there, capitals say little.
+        first_word: whether a capitalised word at the start of a sentence counts, although any word is capitalised there.
     """
     found = words(text)
     first: set[int] = set()
@@ -119,7 +119,7 @@ def names_and_numbers(text: str, *, first_word: bool = False) -> frozenset[str]:
 
 
 def inverse_frequency(texts: Iterable[Iterable[str]]) -> dict[str, float]:
-    """Return ln(1 + n / frequency) of every form, where each of the n ``texts`` is given by its forms."""
+    """Return ln(1 + n / frequency) of every form. Each of the n ``texts`` is given by its forms."""
     count = 0
     frequency: dict[str, int] = {}
     for forms in texts:
@@ -130,7 +130,7 @@ def inverse_frequency(texts: Iterable[Iterable[str]]) -> dict[str, float]:
 
 
 def coverage(wanted: Iterable[str], held: frozenset[str] | set[str], weights: Mapping[str, float], *, default: float) -> float:
-    """Return the weighted share of ``wanted`` that is in ``held``, in [0, 1]; 0 for nothing wanted."""
+    """Return the weighted share of ``wanted`` that is in ``held``, in [0, 1]. 0 if nothing is wanted."""
     total = covered = 0.0
     for form in set(wanted):
         weight = weights.get(form, default)

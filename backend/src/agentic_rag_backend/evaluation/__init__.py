@@ -1,1 +1,1 @@
-"""Measuring retrieval: data sets, metrics."""
+"""Evaluation of retrieval: data sets and metrics."""

@@ -1,4 +1,4 @@
-"""Question sets as JSON Lines: a corpus of passages, questions, and which passages answer them."""
+"""Question sets as JSON Lines: a corpus of passages, questions, and the passages that answer each question."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def load_question_set(folder: Path) -> QuestionSet:
 
 
 def load_passages(file: Path) -> tuple[Passage, ...]:
-    """Read the passages of a JSON Lines file; one without a title has its id for one."""
+    """Read the passages of a JSON Lines file. A passage without a title has its id as title."""
     return tuple(Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(file))
 
 
 def load_questions(path: Path) -> tuple[str, ...]:
-    """Return the questions of a JSON Lines file, or of ``questions.jsonl`` in a folder; other fields are ignored.
+    """Return the questions of a JSON Lines file, or of ``questions.jsonl`` in a folder. Other fields are ignored.
 
     Raises:
-        InvalidRequest: there is no such file, or a line of it is no JSON object with a ``question``.
+        InvalidRequest: the file does not exist, or a line of it is not a JSON object with a ``question``.
     """
     file = path / "questions.jsonl" if path.is_dir() else path
     try:

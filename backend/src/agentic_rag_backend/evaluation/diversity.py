@@ -1,4 +1,4 @@
-"""The variety of results over many questions: plain functions of the results."""
+"""Variety of results over many questions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.words import content_forms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """The results of one question: one item of ``ids``, ``documents`` and ``texts`` for each, plus communities and entities."""
+    """The results of one question. ``ids``, ``documents`` and ``texts`` have one item per result."""
 
     ids: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinct:
-    """The number of different items in a number of places, and the number of all items (None: not known)."""
+    """Number of distinct items, number of places, and the total number of items (None: unknown)."""
 
     distinct: int
     places: int
@@ -34,12 +34,12 @@ class Distinct:
 
     @property
     def ratio(self) -> float:
-        """Different ones ÷ places, in [0, 1]; 0.0 without a place."""
+        """Distinct items ÷ places, in [0, 1]. 0.0 without a place."""
         return self.distinct / self.places if self.places else 0.0
 
     @property
     def coverage(self) -> float | None:
-        """Different ones ÷ all there are, in [0, 1]; None where that is not known or nothing is there."""
+        """Distinct items ÷ all items, in [0, 1]. None if the total is unknown or 0."""
         return min(1.0, self.distinct / self.total) if self.total else None
 
     def as_result(self) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def diversity(listings: Sequence[Listing], totals: Mapping[str, int | None]) -> 
     """Measure the results of many questions to one strategy.
 
     Args:
-        listings: one a question.
-        totals: how many ``documents``, ``communities`` and ``entities`` there are.
+        listings: one per question.
+        totals: total number of ``documents``, ``communities`` and ``entities``.
     """
 
     def distinct(name: str, found: Iterable[tuple[str, ...]]) -> Distinct:

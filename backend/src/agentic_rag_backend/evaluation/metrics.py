@@ -1,4 +1,4 @@
-"""Ranking metrics: plain functions of a ranked list of ids and the set of relevant ones."""
+"""Ranking metrics over a ranked list of ids and the set of relevant ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generator: how a model's sentences become an answer; and the events in which an answer is streamed."""
+"""The generator port: turns a model's sentences into an answer. Also the events of a streamed answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentic_rag_backend.generation.claims import Claim
 from agentic_rag_backend.generation.context import Passage
 
 CitationStyle = Literal["numeric", "title", "none"]
-"""How the text refers to citations: ``[1]``, ``(Title)``, or not at all; the list of citations is the same."""
+"""Form of citations in the text: ``[1]``, ``(Title)``, or none. The list of citations is the same."""
 EVENT_VERSION = 1
 """The ``v`` of every streamed event."""
 
@@ -36,21 +36,21 @@ Generator = Callable[[Sequence[Passage]], Judge]
 
 @dataclass(frozen=True, slots=True)
 class RetrievalEvent:
-    """The results; always first."""
+    """The results. Always the first event."""
 
     retrieval: Retrieval
 
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:
-    """A checked sentence with its markers, and the space before it; all of them together are the answer's text."""
+    """A checked sentence with its markers, and the space before it. All token events together are the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CitationEvent:
-    """A citation whose marker the next `TokenEvent` carries for the first time."""
+    """A citation whose marker appears for the first time in the next `TokenEvent`."""
 
     citation: Citation
 
@@ -64,14 +64,14 @@ class UsageEvent:
 
 @dataclass(frozen=True, slots=True)
 class DoneEvent:
-    """The whole answer; nothing follows."""
+    """The whole answer. The last event."""
 
     answer: Answer
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorEvent:
-    """Why there is no answer; nothing follows."""
+    """The reason why there is no answer. The last event."""
 
     error: AgenticRagError
 

@@ -1,4 +1,4 @@
-"""The input of the writing step: everything known before the writing."""
+"""The input of the writing step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentic_rag_backend.generation.context import Context
 from agentic_rag_backend.models.llm.base import ModelRequest
 
 Refusal = Literal["nothing_found", "below_confidence", "model_refused", "no_claim_held"]
-"""Why an answer was refused; ``Answer.details["refusal"]``."""
+"""Reasons for refusing an answer, in ``Answer.details["refusal"]``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,13 +20,13 @@ class Brief:
 
     Args:
         retrieval: the passages found, with the trace of all steps.
-        context: its passages are numbered; an answer rests on nothing else.
-        answerable: chance in [0, 1] that they answer the question.
+        context: the numbered passages, the only support of the answer.
+        answerable: probability in [0, 1] that they answer the question.
         refusal: the reason for writing no answer.
         request: the request to the model; None: ``text`` is the answer.
-        text: sentences with markers, written without the model; with a request, it replaces a model that fails before its
+        text: sentences with markers, written without the model. With a request, it replaces a model that fails before its
             first word.
-        usage: of the model so far.
+        usage: usage of the model so far.
     """
 
     retrieval: Retrieval

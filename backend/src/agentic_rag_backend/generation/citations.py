@@ -20,11 +20,11 @@ from agentic_rag_backend.generation.context import Passage
 MIN_SUPPORT = 0.6
 """Least share of a claim's weighted words that the quotes under it must cover together."""
 MIN_OWN_SHARE = 0.25
-"""A cited passage that covers less than this of the claim is no source of it; its marker is dropped."""
+"""A cited passage that covers less than this share of the claim does not support it. Its marker is dropped."""
 MIN_UNCITED_SUPPORT = 0.8
-"""Share that another passage must cover for a claim whose own citations fail, or that has none."""
+"""Share that another passage must cover to support a claim without valid citations."""
 LONGEST_QUOTE = 600
-"""Characters; two sentences are joined into one quote only below it."""
+"""In characters. Two sentences are joined into one quote only if the quote is shorter."""
 _BRACKETED_NUMBER = re.compile(r"\[\s*\d[\d\s,;–-]*\]")
 
 
@@ -151,7 +151,7 @@ class CitationChecker:
             # The title resolves "he": its words count if the window covers the rest.
             covered = covered | (forms & title) if covered else covered
             score = self._share(forms, covered)
-            # A second sentence must earn its place in the quote.
+            # A second sentence must improve the coverage to be included in the quote.
             if score > best.score + (0.05 if best.score else 0.0):
                 best = Support(held.passage, window.start, window.end, score, covered)
         return best

@@ -19,18 +19,18 @@ from collections.abc import Iterable
 from agentic_rag_backend.domain.words import content_forms, coverage, names_and_numbers
 
 NAME_WEIGHT = 2.0
-"""How much more a name or number of the question counts than another word of it."""
+"""Weight of a name or number of the question relative to other words."""
 STEEPNESS = 33.0
 """Steepness of the logistic curve, fitted to the measurement above."""
 MIDPOINT = 0.37
 """Weighted relevance at which an answer is as likely as not, from the same fit."""
 BREADTH_MIDPOINT = 0.305
-"""Mean similarity of the nearest evidence at which an account is as likely as not."""
+"""Mean similarity of the nearest evidence at which an account has a probability of one half."""
 BREADTH_STEEPNESS = 80.0
 NEAREST = 5
 """Passages and themes whose similarity is averaged for an account."""
 CHECKED_SHARE = 0.3
-"""How much of the confidence is lost where none of a model's sentences held."""
+"""Maximum loss of confidence, if no sentence of the model passed the checks."""
 
 
 def question_coverage(question: str, texts: Iterable[str]) -> float:

@@ -1,4 +1,4 @@
-"""Generators by name: each decides which of a model's sentences enter an answer, and which passages are cited."""
+"""Generators by name: each decides which sentences of a model enter an answer, and which passages are cited."""
 
 from __future__ import annotations
 

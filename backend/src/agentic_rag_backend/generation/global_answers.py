@@ -36,7 +36,7 @@ from agentic_rag_backend.retrieval.themes.selection import text_tokens
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 STAND_IN_POINTS = 8
-"""Points that are the answer where the model fails to write it."""
+"""Number of points that form the answer if the model fails to write it."""
 
 
 _FACTS = frozenset({Asked.NAME, Asked.TIME, Asked.NUMBER})
@@ -44,14 +44,14 @@ _FACTS = frozenset({Asked.NAME, Asked.TIME, Asked.NUMBER})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GlobalAnswerOptions:
-    """Defaults of a deployment.
+    """Deployment defaults of corpus-wide answers.
 
     Args:
-        budget_tokens: of themes and passages that partial answers are made from.
-        max_calls: of the model, in all of a request.
-        context_tokens: of the points and passages that the answer is written from.
-        max_tokens: of the answer.
-        model: that writes the answer; None: the model's own default.
+        budget_tokens: token budget of the themes and passages for partial answers.
+        max_calls: maximum number of model calls per request.
+        context_tokens: token budget of the points and passages for the final answer.
+        max_tokens: maximum length of the answer.
+        model: model that writes the answer; None: the default.
     """
 
     budget_tokens: int = 12_000
@@ -64,7 +64,7 @@ class GlobalAnswerOptions:
 
 
 class GlobalAnswers:
-    """Prepares answers from themes; see the module."""
+    """Prepares answers from themes, as the module describes."""
 
     def __init__(
         self, *, calls: StructuredCalls, embedder: Embedder, documents: DocumentCatalogue, options: GlobalAnswerOptions
@@ -75,12 +75,12 @@ class GlobalAnswers:
         self._options = options
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
-        """Make partial answers of the themes found; return the brief for writing the answer from them."""
+        """Make partial answers from the themes. Return the brief for writing the final answer from them."""
         ids = theme_chunk_ids(retrieval, most=MOST_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
         told = tell(retrieval.themes, visible, budget_tokens=budget)
-        # The rating of the themes used up its calls; one call is kept for the answer.
+        # Rating the themes has used calls. One call is reserved for the answer.
         spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
         of_all = about_everything(query.text)
         partial, by_model = await self._partial(query.text, told, spending)
@@ -104,7 +104,8 @@ class GlobalAnswers:
         if answerable < self._options.min_confidence and (by_model or not of_all):
             return replace(brief, refusal="below_confidence")
         if not self._calls.possible and asked_for(query.text) in _FACTS:
-            # Near sentences make an account, but not a fact: the extractive model decides whether one of them has it.
+            # Similar sentences make an account, but not a fact. For a fact, the extractive model checks whether a sentence states
+            # it.
             return replace(brief, request=_of_fact(query.text, context))
         if not by_model or self._allowed(query) <= retrieval.usage.calls + spending.begun:
             return brief
@@ -114,7 +115,7 @@ class GlobalAnswers:
         return int(query.options.get("max_calls", self._options.max_calls))
 
     async def _partial(self, question: str, told: Sequence[ToldTheme], spending: Spending) -> tuple[PartialAnswers, bool]:
-        """Return the model's partial answers, and whether there is a model that wrote any."""
+        """Return the model's partial answers, and whether a model wrote any."""
         if not self._calls.possible or not spending.left:
             return PartialAnswers(()), False
         found = await partial_answers(question, told, self._calls, spending)

@@ -27,7 +27,7 @@ from agentic_rag_backend.models.llm.selection import question_weights
 
 MOST_THEMES = 24
 EMBEDDED = 40
-"""Sentences, which is nearly all that this costs."""
+"""Number of sentences to embed, which is nearly all the cost."""
 SENTENCES_A_THEME = 3
 WORDS_SHARE = 0.35
 """Weight of the question's words in a sentence's value; the rest is its cosine with the question."""
@@ -61,10 +61,10 @@ class _Sentence:
 async def overview(
     question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], embedder: Embedder, *, of_all: bool = False
 ) -> PartialAnswers:
-    """Return one sentence of each theme that is relevant to the question, chosen to be read together.
+    """Return one sentence of each theme that is relevant to the question, selected to complement each other.
 
     Args:
-        of_all: the question is about everything, so that no sentence is similar to it: each theme gives its central sentences.
+        of_all: the question is about everything, so no sentence is similar to it. Each theme gives its central sentences.
     """
     found = _central(themes, visible) if of_all else _statements(question, themes[:MOST_THEMES], visible)
     if not found:
@@ -155,6 +155,6 @@ def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np
 
 
 def _point(passage: Passage, score: float) -> Point:
-    # A bracketed number of the document's own would pass for a marker.
+    # A bracketed number in the document would look like a marker.
     text = " ".join(_BRACKETED_NUMBER.sub("", passage.text).split())
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))

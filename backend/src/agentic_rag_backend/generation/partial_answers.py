@@ -28,7 +28,7 @@ from agentic_rag_backend.retrieval.structured_calls import (
 from agentic_rag_backend.retrieval.themes.selection import text_tokens
 
 MAP_TOKENS = 3_000
-"""Tokens of themes and passages that one call reads, unless calls are too few for all of them."""
+"""Tokens of themes and passages per call. Calls are larger if there are too few for all themes."""
 MOST_FINDINGS = 8
 MOST_POINTS = 6
 BEST_SCORE = 100.0
@@ -57,7 +57,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class ToldTheme:
-    """A theme and the sentences of documents behind it; ``tokens`` of both."""
+    """A theme and the sentences of documents behind it. ``tokens`` counts both."""
 
     theme: ThemeHit
     passages: tuple[Passage, ...]
@@ -75,7 +75,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswers:
-    """The points, best first, and counts of the others; ``scores`` in [0, 1] of all useful points, merged or not."""
+    """The points, best first, and counts of the others. ``scores`` in [0, 1] are of all useful points, merged or not."""
 
     points: tuple[Point, ...]
     scores: tuple[float, ...] = ()
@@ -86,7 +86,7 @@ class PartialAnswers:
 
 
 def tell(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, budget_tokens: int) -> list[ToldTheme]:
-    """Return themes with their passages, best first, while their tokens fit; a passage that two share is the first one's."""
+    """Return themes with their passages, best first, within the token budget. A passage that two share belongs to the first."""
     told: list[ToldTheme] = []
     seen: set[tuple[str, int]] = set()
     left = budget_tokens
@@ -180,7 +180,7 @@ async def _ask(
 
 def _checked(item: Mapping[str, Any], score: float, checker: CitationChecker) -> Point | None:
     """Return the point, or None if no passage supports it."""
-    # A marker inside the statement would pass for one of ours.
+    # A marker inside the statement would look like one of ours.
     claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
     statement = " ".join(claim.text for claim in claims)
     given = item.get("sources")

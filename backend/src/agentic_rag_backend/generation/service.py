@@ -1,4 +1,4 @@
-"""Questions in, checked answers out: retrieve, decide whether there is an answer, have it written, check it."""
+"""Answers questions: retrieve, decide whether an answer is possible, write it, and check it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    """One answer's inputs, checked before anything is spent on it."""
+    """The validated inputs of one answer."""
 
     query: Query
     generator: str

@@ -26,7 +26,7 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Mod
 _log = structlog.get_logger(__name__)
 
 EXTRACTIVE = "extractive"
-"""Model name of an answer that no model wrote."""
+"""Model name of an answer without a model."""
 _REFUSAL = content_forms(NOT_ANSWERED)
 Sentences = AsyncGenerator[CitationEvent | TokenEvent, None]
 
@@ -47,7 +47,7 @@ class Writers:
 
 
 class Writing:
-    """One answer being written. `retrieval`, `model`, `usage` and `refuses` are complete after `sentences`."""
+    """The state of one answer being written. `retrieval`, `model`, `usage` and `refuses` are complete after `sentences`."""
 
     def __init__(self, writers: Writers, brief: Brief) -> None:
         self._writers = writers
@@ -94,7 +94,7 @@ class Writing:
         return self._writers.fallback is not None or bool(self._brief.text and not draft.kept)
 
     async def _stand_in(self, request: ModelRequest, draft: Draft) -> Sentences:
-        # The failed model's text is no part of this answer.
+        # The failed model's text is not part of this answer.
         draft.dropped.clear()
         self.model = EXTRACTIVE
         fallback = self._writers.fallback
@@ -130,7 +130,7 @@ class Writing:
         self.usage += spent
         for event in draft.add(claim for claim in rest if not self._refusal(claim)):
             yield event
-        # A refusal may stand alone, without an end that makes it a sentence.
+        # A refusal may come without a full stop.
         self._refusal(Claim(reader.text, ()))
 
     def _refusal(self, claim: Claim) -> bool:

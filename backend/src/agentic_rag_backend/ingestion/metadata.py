@@ -1,4 +1,4 @@
-"""What may be metadata: few keys with JSON scalars, or lists of them, so that every store can filter by it."""
+"""Metadata of documents: a limited number of keys with JSON scalars or lists of them, so that every store can filter by it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_KEYS = 64
 MAX_KEY_CHARACTERS = 128
 MAX_METADATA_BYTES = 8192
 MAX_INTEGER = 2**63 - 1
-"""Larger integers have no place in a database column."""
+"""Larger integers do not fit into a database column."""
 _UNSTORABLE = "has a NUL character or an unpaired surrogate"
 
 
@@ -24,7 +24,7 @@ def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a caller's metadata as plain values.
 
     Raises:
-        InvalidRequest: a key or value is outside the limits; the message names key, limit and value.
+        InvalidRequest: a key or value is outside the limits. The message names key, limit and value.
     """
     if len(metadata) > MAX_KEYS:
         raise InvalidRequest(f"metadata has {len(metadata)} keys; the limit is {MAX_KEYS}")
@@ -40,7 +40,7 @@ def checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kept(fields: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return what of a file's own ``fields`` can be metadata; the rest is left out. Dates become ISO 8601 strings."""
+    """Return the ``fields`` of a file that are valid metadata, without the others. Dates become ISO 8601 strings."""
     plain = {str(key).strip(): _plain(value) for key, value in fields.items()}
     return {key: value for key, value in plain.items() if not _key_problem(key) and not _value_problem(value)}
 
@@ -76,6 +76,6 @@ def _scalar_problem(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, date):  # datetime is one, too
+    if isinstance(value, date):  # # datetime is a subclass
         return value.isoformat()
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

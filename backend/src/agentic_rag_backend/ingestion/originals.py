@@ -1,4 +1,4 @@
-"""A document's original: the bytes that were handed in, and a name for them as a file."""
+"""A document's original: the submitted bytes, and a file name for them."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Original:
 
 
 async def read_original(documents: DocumentCatalogue, blobs: BlobStore, tenant: TenantId, document_id: str) -> Original:
-    """Return the original of the visible version, or of the newest one where none is visible.
+    """Return the original of the visible version. Without a visible version, of the newest one.
 
     Raises:
-        NotFound: there is no such document, or it has no original.
+        NotFound: the document does not exist, or has no original.
     """
     tried = 0
     while True:
@@ -50,7 +50,7 @@ async def read_original(documents: DocumentCatalogue, blobs: BlobStore, tenant: 
 
 
 def file_name(document: Document, media_type: str) -> str:
-    """Return the last part of the key where it is named like a file of that type, else the title with its suffix."""
+    """Return the last part of the key if it has the suffix of the media type, else the title with that suffix."""
     suffixes = [suffix for suffix, of in SUFFIXES.items() if of == media_type]
     called = PurePath((document.key or "").replace("\\", "/")).name
     if PurePath(called).suffix.lower() in suffixes:

@@ -1,4 +1,4 @@
-"""What reads documents for the pipeline: their title when they come in, their text and chunks when they are prepared."""
+"""Readers of documents: they return the title at submission, and text and chunks during preparation."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
 IN_LOOP_BYTES = 32_768
-"""Smaller files are parsed and cut where they are: a thread costs more than the work."""
+"""Smaller files are parsed and chunked on the event loop, because a thread costs more than the work."""
 
 
 class Reader(Protocol):
-    """Reads documents. Both methods raise `UnreadableDocument`, also as `ResourceLimit`, and `UnsupportedMediaType`."""
+    """Reads documents. Both methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`."""
 
     async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
-        """Return the title of a document that can be read; ``partial``: ``content`` is only its beginning."""
+        """Return the title of a readable document. If ``partial``, ``content`` is only its beginning."""
 
     async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
-        """Return the text of a version, and its chunks; the headings are those of the chunks.
+        """Return the text of a version, and its chunks with the headings above them.
 
-        ``content``: the original; as a str, the text that was made of it before.
+        ``content`` is the original, or the text that was made from it before (a str).
         """
 
 
 class IsolatedReader:
-    """Reads in child processes: one that takes too much ends its document, and nothing else."""
+    """Reads in child processes. A document that exceeds the limits fails alone."""
 
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
 
     async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
-        """Return the title of a document that can be read."""
+        """Return the title of a readable document."""
         found = await self._isolation.call(
             "title", content, media_type, file_name, partial, size_bytes=len(content), tenant=tenant
         )
@@ -55,7 +55,7 @@ class IsolatedReader:
 
 
 class IsolatedExtractor:
-    """`Extractor` that lets another one's rules run in child processes."""
+    """`Extractor` that runs the rules of another extractor in child processes."""
 
     def __init__(self, extractor: Extractor, isolation: Isolation) -> None:
         self._extractor = extractor
@@ -63,7 +63,7 @@ class IsolatedExtractor:
 
     @property
     def version(self) -> str:
-        """Name the method and its version; results are cached under it."""
+        """Name of the method and its version, under which results are cached."""
         return self._extractor.version
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
@@ -73,13 +73,13 @@ class IsolatedExtractor:
 
 
 class DirectReader:
-    """Reads in this process, without limits: for tests, and for documents that are known."""
+    """Reads in this process, without limits. For tests and trusted documents."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._workshop = calls.Workshop(tokenizer)
 
     async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
-        """Return the title of a document that can be read."""
+        """Return the title of a readable document."""
         return calls.title(self._workshop, content, media_type, file_name, partial)
 
     async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:

@@ -285,12 +285,12 @@ class IngestionService:
         return await documents.tombstone(require_tenant(tenant), document_id, enqueue, expected=expected)
 
     async def delete_matching(self, tenant: TenantId, matching: Matching, *, limit: int = MAX_DELETED_AT_ONCE) -> Deleting:
-        """Delete up to ``limit`` documents, the newest first, each with a job of its own; see `delete`.
+        """Delete up to ``limit`` documents, newest first, each with its own job; see `delete`.
 
-        One that is changed meanwhile, and may match no more, is left.
+        A document that changes meanwhile, and may no longer match, is skipped.
 
         Raises:
-            InvalidRequest: nothing says which documents, or it says those that are being deleted already.
+            InvalidRequest: no field selects documents, or the selection is documents in deletion.
         """
         if matching == Matching():
             raise InvalidRequest("say which documents to delete: a filter, metadata, a key or a state; none was given")
@@ -323,13 +323,13 @@ class IngestionService:
 
     async def delete_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: remove a tombstoned document from every store."""
-        # A deletion that fails leaves the document hidden; it is tried again with the job.
+        # After a failure, the document stays hidden. Retrying the job retries the deletion.
         await self._runner.work_off(tenant, job_id, attempt, self._deletion.run)
 
     async def given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
-        """End a job, and its document with it, that the queue will not run again.
+        """Fail a job, and its document, that the queue will not run again.
 
-        One that has ended, or is at another attempt, stays as it is; one whose tenant is gone is no error.
+        Nothing changes if the job has ended or has another attempt, or if the tenant is gone.
         """
         try:
             job = await self._catalogue.jobs.job(tenant, job_id)
@@ -339,7 +339,7 @@ class IngestionService:
             return
         run = Run(tenant, job, self._catalogue.jobs, stage=job.stage or "start")
         failed = self._batches.commitment.failed if job.kind is JobKind.INGEST else None
-        # A document that kills its process again and again cannot be read here; any other job has failed.
+        # A document that repeatedly kills its process is unreadable. Any other job has failed.
         unreadable = job.kind is JobKind.INGEST and isinstance(error, ResourceLimit)
         ending = ResourceLimit if unreadable else AgenticRagError
         await end(run, failed, ending(f"attempt {attempt} was given up: {error}"))
@@ -373,7 +373,7 @@ class IngestionService:
             content_hash=digest,
             media_type=media_type,
             size_bytes=size,
-            # Unique to this submission, so that taking it back never takes another's original.
+            # Unique to this submission, so that removing it never removes another submission's original.
             blob_key=f"{document_id}/original",
             metadata=plain,
             options=upload.options,

@@ -64,13 +64,13 @@ class Group:
 
     @property
     def type(self) -> str:
-        """The type most mentions give; undecided ones do not count against a decided one."""
+        """The type given by most mentions. Undecided mentions do not count if there is a decided one."""
         decided = {name: count for name, count in self.types.items() if name not in _UNDECIDED}
         return max(decided or self.types or {UNTYPED: 1}, key=lambda name: ((decided or self.types)[name], name))
 
 
 class Resolver:
-    """Turns a document's extractions into knowledge with ids; one read of the graph a document."""
+    """Turns a document's extractions into knowledge with ids. Reads the graph once per document."""
 
     def __init__(self, store: KnowledgeStore) -> None:
         self._store = store
@@ -154,7 +154,9 @@ def entity_id(tenant: TenantId, document_id: str, group: Group, known: Mapping[s
 
 
 def _known(group: Group, known: Mapping[str, Sequence[Entity]]) -> Entity | None:
-    """Return the entity of this name; else the only one with this alias; else the only one named like an alias."""
+    """Return the entity of this name; else the only entity with this alias; else the only entity whose name is one of the
+    aliases.
+    """
     fitting = [entity for entity in known.get(group.key, ()) if compatible(group.type, entity.type)]
     named = [entity for entity in fitting if normalise_name(entity.name) == group.key]
     if named:
@@ -182,7 +184,7 @@ def _alias_holds(group: Group, entity: Entity) -> bool:
 
 
 def _alias_parents(extractions: Sequence[Extraction]) -> dict[str, str]:
-    """Return alias → name over the document; the first that names an alias wins, and no circle is closed."""
+    """Return alias → name over the document. The first name given for an alias wins, and no cycles arise."""
     parents: dict[str, str] = {}
     for extraction in extractions:
         for alias in extraction.aliases:
@@ -212,7 +214,7 @@ def _spaced(text: str) -> str:
 
 
 def _entities(groups: Mapping[str, Group], ids: Mapping[str, str]) -> tuple[Entity, ...]:
-    """Return one entity an id; groups that turned out to be the same known entity are joined."""
+    """Return one entity per id. Groups that resolve to the same known entity are merged."""
     joined: dict[str, list[Group]] = {}
     for key, group in groups.items():
         joined.setdefault(ids[key], []).append(group)

@@ -1,7 +1,7 @@
 """An OpenAI-compatible endpoint, which the language model and the embedder share.
 
-This module counts every request once, also a failed one: for `telemetry.metrics`, for the caller's account, and for the
-endpoint's health. A circuit breaker for each model makes calls fail fast while it is down.
+Every request is counted once, including failed ones: for `telemetry.metrics`, for the caller's account, and for the endpoint's
+health. A circuit breaker per model makes calls fail fast while the model is down.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_mode
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
 MOST_REPLY_BYTES = 64 * 1024 * 1024
-"""Limit of one reply, streamed or not; the largest batch of embeddings takes a third of it."""
+"""Maximum size of one reply, streamed or not. The largest batch of embeddings takes a third of it."""
 _NOT_LISTED = frozenset({404, 405, 501})
-"""Answers of a server that has no list of models: it is there."""
+"""Statuses of a server without a list of models. The server is reachable."""
 _OUTCOMES: dict[str, Outcome] = {
     "model_rate_limited": "rate_limited",
     "model_refused": "refused",
@@ -39,18 +39,18 @@ _OUTCOMES: dict[str, Outcome] = {
 
 
 class ModelUnreachable(ModelUnavailable):
-    """The model was not there, at several attempts in a row, as opposed to one that did not answer in time."""
+    """The model could not be reached at several attempts in a row, as opposed to a model that does not answer in time."""
 
 
 OUTAGES = Outages(ModelUnavailable, ModelUnreachable, answered=(ModelRateLimited, ModelRefused, ModelReplyInvalid))
 
 
 class ReplyTooLong(httpx2.ReadError):
-    """A reply has more bytes than any reply needs."""
+    """A reply is larger than any valid reply."""
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of a reply, up to `MOST_REPLY_BYTES`."""
+    """The bytes of a reply, limited to `MOST_REPLY_BYTES`."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -68,13 +68,13 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def bound_reply(response: httpx2.Response) -> None:
-    """Let no more of a reply be read than there is memory for; a hook of the HTTP client."""
+    """Limit the size of replies. A hook of the HTTP client."""
     if isinstance(response.stream, httpx2.AsyncByteStream):
         response.stream = _Bounded(response.stream)
 
 
 class Attempt:
-    """One request to a model; it counts as sent when it is made, and `end` records its outcome."""
+    """One request to a model. Creating it counts it as sent; `end` records its outcome."""
 
     def __init__(self, model: str, purpose: str, account: UsageAccount, health: Health) -> None:
         self._model, self._purpose, self._account, self._health = model, purpose, account, health
@@ -83,10 +83,10 @@ class Attempt:
         account.add(Usage(calls=1))
 
     def end(self, outcome: Outcome, *, prompt_tokens: int = 0, completion_tokens: int = 0, answers: bool = False) -> None:
-        """Count the outcome; only the first one counts.
+        """Record the outcome. Only the first call counts.
 
         Args:
-            answers: whether the outcome shows that the endpoint is well, although this request brought nothing.
+            answers: whether the outcome shows that the endpoint works, although this request failed.
         """
         if self._ended:
             return
@@ -106,7 +106,7 @@ class Attempt:
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Record a failed attempt if the body fails; if the body succeeds, the caller still has to call `end`."""
+        """Record a failed attempt if the body fails. If the body succeeds, the caller must call `end`."""
         try:
             yield
         except (openai.OpenAIError, ValueError) as error:
@@ -123,10 +123,10 @@ class Attempt:
 
 @dataclass(slots=True)
 class Call:
-    """One call of a model, made of attempts.
+    """One call of a model, which may take several attempts.
 
     Args:
-        deadline: on the loop's clock.
+        deadline: time on the event loop's clock.
     """
 
     model: str
@@ -134,7 +134,7 @@ class Call:
     deadline: float
     account: UsageAccount = field(default_factory=UsageAccount)
     failures: list[Failure] = field(default_factory=list)
-    """Attempts that went wrong so far."""
+    """Number of failed attempts."""
 
 
 class Endpoint:
@@ -142,8 +142,8 @@ class Endpoint:
 
     Args:
         noun: name of its models in messages: model or embedder.
-        base_url: None for OpenAI's own.
-        timeout_s: seconds a whole call may take, queueing and retries included.
+        base_url: None for OpenAI's.
+        timeout_s: time limit of a call in seconds, including queueing and retries.
     """
 
     def __init__(self, noun: str, *, api_key: str, base_url: str | None, timeout_s: float) -> None:
@@ -175,10 +175,10 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def admitted(self, call: Call, *slots: AbstractAsyncContextManager[None]) -> AsyncIterator[None]:
-        """Wait for each of the slots within the call's time; hold them meanwhile.
+        """Wait for all slots within the call's time, and hold them.
 
         Raises:
-            ModelUnavailable: the model was down a moment ago, or there was no slot in time.
+            ModelUnavailable: the model was just found to be down, or no slot was free in time.
         """
         self._breaker(call.model).check()
         async with contextlib.AsyncExitStack() as held:
@@ -192,7 +192,7 @@ class Endpoint:
 
     @contextlib.asynccontextmanager
     async def watching(self, call: Call) -> AsyncIterator[None]:
-        """Limit the body to the call's time; its outcome opens or closes the circuit.
+        """Limit the body to the call's time. Its outcome opens or closes the circuit.
 
         Raises:
             ModelUnavailable: the circuit is open, or the time is over.
@@ -214,7 +214,7 @@ class Endpoint:
             raise ModelReplyInvalid(f"{self._name(call)} answered with {error.__cause__}") from None
         call.failures.append(failure_of(error))
         left_s = call.deadline - asyncio.get_running_loop().time()
-        # random() spreads retries; nothing secret depends on it.
+        # random() spreads retries. It is not used for secrets.
         jitter = random.random()  # noqa: S311
         decision = decide(call.failures[-1], attempt=len(call.failures), left_s=left_s, jitter=jitter)
         if decision.verdict is not Verdict.RETRY:
@@ -222,7 +222,7 @@ class Endpoint:
         await asyncio.sleep(decision.pause_s)
 
     def too_late(self, call: Call) -> ModelUnavailable:
-        """Return the error of a call whose time is over."""
+        """Return the error of a call that exceeded its time."""
         before = f"; before that {reason_of(call.failures[-1])}" if call.failures else ""
         return ModelUnavailable(f"{self._name(call)} did not answer within {self.timeout_s:g} s (LLM_TIMEOUT_S){before}")
 
@@ -247,7 +247,7 @@ class Endpoint:
         return self._breakers.setdefault(model, Breaker(OUTAGES))
 
     async def _ping(self, timeout_s: float) -> Outcome:
-        """Request the list of models, which costs no tokens; return the outcome."""
+        """Request the list of models, which costs no tokens. Return the outcome."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self.client.with_options(timeout=timeout_s).models.with_raw_response.list()
@@ -259,7 +259,7 @@ class Endpoint:
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return an attempt's failure as `retries.decide` takes it."""
+    """Return an attempt's failure in the form that `retries.decide` takes."""
     if isinstance(error, openai.APIStatusError):
         exhausted = error.status_code == 429 and error.code == "insufficient_quota"
         return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)
@@ -267,14 +267,14 @@ def failure_of(error: Exception) -> Failure:
 
 
 def outcome_of(failure: Failure) -> Outcome:
-    """Return how a failed attempt is counted."""
+    """Return the outcome under which a failed attempt is counted."""
     if failure.status == 429:
         return "rate_limited"
     return "refused" if issubclass(refusal(failure.status), ModelRefused) else "unavailable"
 
 
 def reason_of(failure: Failure) -> str:
-    """Return a failure in words."""
+    """Return a description of a failure."""
     if failure.status is None:
         return "the connection failed"
     return f"HTTP {failure.status}" + (f" ({_REASONS[failure.status]})" if failure.status in _REASONS else "")

@@ -11,7 +11,7 @@ from agentic_rag_backend.telemetry.metrics import Outcome
 
 OK: Final = "ok"
 FRESH_S = 15.0
-"""Seconds for which an outcome is current. At most one probe is sent in that time."""
+"""Seconds for which an outcome is current. At most one probe is sent in this time."""
 PROBE_TIMEOUT_S = 1.0
 _STATES: dict[Outcome, str] = {
     "ok": OK,
@@ -20,23 +20,23 @@ _STATES: dict[Outcome, str] = {
     "refused": "model_refused",
     "unavailable": "model_unavailable",
 }
-"""States by outcome. A model that sends unusable replies is up; a cancelled call leaves the state unchanged."""
+"""States by outcome. A model that sends unusable replies is up. A cancelled call leaves the state unchanged."""
 
 Ping = Callable[[float], Awaitable[Outcome]]
-"""Requests an answer from the endpoint within the given seconds."""
+"""Requests a reply from the endpoint within the given seconds."""
 
 
 @runtime_checkable
 class Remote(Protocol):
-    """A model that is somewhere else, and may be away."""
+    """A model that is accessed over a network, and may be unavailable."""
 
     @property
     def health(self) -> Health:
-        """Whether it answers."""
+        """Whether the model answers."""
 
 
 async def state_of(model: object) -> str:
-    """Return ``ok``, or the code of the error that a call of ``model`` would end with; a local model is ``ok``."""
+    """Return ``ok``, or the error code that a call of ``model`` would fail with. A local model is ``ok``."""
     return await model.health.state() if isinstance(model, Remote) else OK
 
 
@@ -44,7 +44,7 @@ class Health:
     """Remembers the last outcome.
 
     Args:
-        clock: seconds that only grow.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, ping: Ping, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -61,9 +61,9 @@ class Health:
             self._state, self._known_at = state, self._clock()
 
     async def state(self) -> str:
-        """Return ``ok`` or the code of the error that a call would end with; within `PROBE_TIMEOUT_S`.
+        """Return ``ok`` or the error code that a call would fail with, within `PROBE_TIMEOUT_S`.
 
-        Readers at one time share one probe.
+        Concurrent callers share one probe.
         """
         if self._known_at is None or self._clock() - self._known_at >= FRESH_S:
             if self._probe is None or self._probe.done():
@@ -72,7 +72,7 @@ class Health:
         return self._state
 
     async def close(self) -> None:
-        """End a probe that is under way."""
+        """Cancel a running probe."""
         if self._probe is not None:
             self._probe.cancel()
             await asyncio.gather(self._probe, return_exceptions=True)

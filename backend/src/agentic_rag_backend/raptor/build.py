@@ -1,4 +1,4 @@
-"""Build a tenant's tree or apply changes to it: cluster, summarise, embed, and show everything at once."""
+"""Builds a tenant's tree or applies changes to it: cluster, summarise, embed, and publish in one step."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ MOST_CHANGED = 0.3
 class _Plan:
     """The plan of a build.
 
-    ``written`` are nodes to be written, ``before`` the nodes of the current tree by id; ``removed`` are deleted. ``whole``:
-    nothing
-    of the old tree stays, except the summaries of equal clusters. ``changed`` counts passages that were added and removed since
+    ``written`` are nodes to write, ``before`` the nodes of the current tree by id; ``removed`` are deleted. If ``whole``, the
+    tree
+    is clustered again and only summaries of equal clusters are reused. ``changed`` counts the passages added and removed since
     the
-    last such build.
+    last full clustering.
     """
 
     whole: bool
@@ -49,7 +49,7 @@ class _Plan:
 
 
 class TreeBuilder:
-    """Runs one build after another; `RaptorService` calls it."""
+    """Runs builds. `RaptorService` calls it."""
 
     def __init__(
         self,
@@ -106,7 +106,7 @@ class TreeBuilder:
             grown = await self._grow(tenant, pointer, options, report)
             if grown is not None:
                 return grown
-        # Read first: a later change makes the tree stale, never silently complete.
+        # Read first: a later change then marks the tree as stale.
         built_from = (await self._catalogue.tenants.tenant(tenant)).state_version
         versions = await self._catalogue.documents.visible_versions(tenant)
         leaves = await self._passages.leaves(tenant, versions)
@@ -204,7 +204,7 @@ class _Clock:
         return await self._report.wait_for_model(error)
 
     def times(self) -> dict[str, float]:
-        """Return the milliseconds of each stage until the next one began; of the last one until now."""
+        """Return the milliseconds of each stage. The last stage counts until now."""
         found: dict[str, float] = {}
         ends = [*(at for _, at in self._began[1:]), time.perf_counter()]
         for (stage, began), end in zip(self._began, ends, strict=True):

@@ -26,9 +26,9 @@ Vectors = NDArray[np.float32]
 DIMENSIONS = 10
 """Dimensions of the reduced space, as in the paper."""
 MOST_PARTS = 50
-"""Components of one mixture, as in the paper."""
+"""Maximum number of components of one mixture, as in the paper."""
 SHARE = 0.1
-"""Probability from which on a passage also belongs to a component, as in the paper."""
+"""Least probability at which a passage also belongs to a component, as in the paper."""
 _LADDER = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 50)
 """Numbers of components that are tried."""
 _OVERALL = 64
@@ -67,7 +67,7 @@ def cluster(vectors: Vectors, options: TreeOptions) -> list[tuple[int, ...]]:
     if not len(vectors):
         return []
     points = np.ascontiguousarray(vectors, dtype=np.float32)
-    # If fewer clusters are allowed, they are larger from the beginning: joining them afterwards compares each with all others.
+    # If fewer clusters are allowed, make them larger from the beginning: merging them later compares each with all others.
     wanted = replace(options, cluster_size=max(options.cluster_size, -(-len(points) // options.max_clusters_per_level)))
     found = _Clusters(points, len(points))
     _divide(_Space(points, _components(points, _OVERALL)), np.arange(len(points)), wanted, found)
@@ -94,7 +94,7 @@ class _Clusters:
 
     def __init__(self, points: Vectors, most: int) -> None:
         self._points = points
-        self._centres = np.empty((most, points.shape[1]), np.float32)  # unwritten rows take no memory
+        self._centres = np.empty((most, points.shape[1]), np.float32)  # # unwritten rows take no memory
         self.rows: list[list[int]] = []
 
     def add(self, rows: list[int]) -> None:
@@ -103,7 +103,7 @@ class _Clusters:
         self.rows.append(rows)
 
     def join(self, row: int, part: _Part, most: int) -> None:
-        """Put a point into the nearest cluster of a part as well, unless it is in there, or ``most`` are."""
+        """Add a point to the nearest cluster of a part, unless it is already there or the cluster has ``most`` points."""
         number = self._nearest(self._points[row], part)
         rows = self.rows[number]
         if row not in rows and len(rows) < most:
@@ -136,7 +136,7 @@ class _Part:
 def _divide(space: _Space, rows: Ints, options: TreeOptions, found: _Clusters) -> _Part:
     first = len(found.rows)
     parts: tuple[_Part, ...] = ()
-    # Beneath the ceiling by as much as points on the edge may add.
+    # Below the ceiling by the number of points on the edge that may be added.
     if len(rows) <= max(options.floor, options.cluster_size + options.cluster_size // 2):
         found.add(rows.tolist())
     else:
@@ -151,7 +151,7 @@ def _division(reduced: Floats, rows: Ints, options: TreeOptions) -> _Division:
     wanted = min(MOST_PARTS, max(2, -(-len(rows) // options.cluster_size)))
     if options.method == "mixture":
         most = min(MOST_PARTS, max(2, len(rows) // options.floor))
-        # Where the criterion sees one component, it is divided all the same, for it is too large for one summary.
+        # If the criterion finds only one component, divide nevertheless: the cluster is too large for one summary.
         for counts in ([count for count in _LADDER if count <= most], [wanted]):
             shares = best_mixture(reduced, counts).responsibilities(reduced)
             labels = shares.argmax(axis=1)
@@ -174,7 +174,7 @@ def _edges(rows: Ints, shares: Floats, labels: Ints, number: dict[int, int]) -> 
 
 
 def _balanced(reduced: Floats, rows: Ints, count: int, floor: int) -> list[Ints]:
-    """Divide by k-means; where that divides nothing, as with equal points, by position."""
+    """Divide by k-means. If that divides nothing, as for equal points, divide by position."""
     parts, _ = _joined(reduced, assign(reduced, count), floor)
     if len(parts) < 2:
         parts = [part for part in np.array_split(np.arange(len(rows)), max(2, min(count, len(rows) // floor))) if len(part)]

@@ -1,4 +1,4 @@
-"""Take the words of a document out of a tree at once, before it is built again: no summary keeps them, and no vector."""
+"""Removes the words of a document from a tree at once, before the next build: from summaries and from vectors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TreeMemory:
     points: NodePoints
 
     async def resting_on(self, tenant: TenantId, document_id: str) -> list[str]:
-        """Return the ids of the nodes that have passages of a document, and of all above them."""
+        """Return the ids of the nodes that contain passages of a document, and of all nodes above them."""
         generation = (await self.trees.pointer(tenant)).generation
         found: set[str] = set()
         level = set(await self.trees.resting_on(tenant, generation, document_id)) if generation else set()

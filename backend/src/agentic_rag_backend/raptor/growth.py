@@ -26,7 +26,7 @@ class Grown:
 
 
 class GrowingTree:
-    """A tree in memory, in a state between two that readers see. Linear in its nodes; no vectors, no clock, no chance."""
+    """A tree in memory, between two published states. Operations are linear in its nodes, deterministic, and need no vectors."""
 
     def __init__(self, tenant: TenantId, nodes: Iterable[TreeNode]) -> None:
         self._tenant = tenant
@@ -78,7 +78,7 @@ class GrowingTree:
         return [id for id in self.level(level) if id in self._touched and len(self._nodes[id].children) > ceiling]
 
     def take_in(self, chunk_id: str, document_id: str, node_id: str) -> None:
-        """Put a passage into a node of level 1."""
+        """Add a passage to a node of level 1."""
         node = self._nodes[node_id]
         node.children.append(chunk_id)
         node.documents.append(document_id)
@@ -86,7 +86,7 @@ class GrowingTree:
         self._touched.add(node_id)
 
     def take_out(self, chunk_id: str) -> None:
-        """Remove a passage from every node; nodes that lose their last child go."""
+        """Remove a passage from every node. Nodes without children are removed."""
         for node_id in sorted(self._parents.pop(chunk_id, ())):
             node = self._nodes[node_id]
             place = node.children.index(chunk_id)
@@ -94,9 +94,9 @@ class GrowingTree:
             self._changed_or_empty(node_id)
 
     def divide(self, id: str, parts: Sequence[Sequence[int]]) -> list[str]:
-        """Divide a node by groups of its children; the largest part keeps the id. Return the ids of the other parts.
+        """Divide a node by groups of its children. The largest part keeps the id. Return the ids of the other parts.
 
-        If the node had parents, they also have the new nodes as children.
+        If the node had parents, they become parents of the new nodes.
         """
         node = self._nodes[id]
         children, documents = node.children, node.documents
@@ -121,7 +121,7 @@ class GrowingTree:
         return made
 
     def add(self, level: int, children: Sequence[str], documents: Sequence[str] = ()) -> str:
-        """Make a node without parents; return its id."""
+        """Create a node without parents. Return its id."""
         id = new_node_id(self._tenant, level, children)
         while id in self._nodes:  # a node keeps its id while its children change, so another node may have had these children
             id = new_node_id(self._tenant, level, [id])
@@ -132,7 +132,7 @@ class GrowingTree:
         return id
 
     def grown(self) -> Grown:
-        """Return the nodes to be written: changed nodes and all above them."""
+        """Return the nodes to write: changed nodes and all nodes above them."""
         self._lower()
         dirty = {id for id in self._touched if id in self._nodes}
         waiting = list(dirty)
@@ -162,7 +162,7 @@ class GrowingTree:
         return Grown(written, sorted(self._before.keys() - self._nodes.keys()))
 
     def unchanged(self) -> dict[str, TreeNode]:
-        """Return the nodes that stay as they were, by id."""
+        """Return the unchanged nodes by id."""
         dirty = {node.id for node in self.grown().written}
         return {id: node for id, node in self._before.items() if id in self._nodes and id not in dirty}
 

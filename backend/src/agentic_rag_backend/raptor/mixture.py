@@ -49,10 +49,10 @@ class Mixture:
 
 
 def best_mixture(points: Floats, counts: Iterable[int]) -> Mixture:
-    """Return the mixture with the least BIC among ``counts`` (one or more) components; of equals, the smallest.
+    """Return the mixture with the least BIC among ``counts`` (one or more) components. Of equals, return the smallest.
 
     Args:
-        points: shape (n, d), n ≥ 2; the result depends on their order only by rounding.
+        points: shape (n, d), n ≥ 2. Their order affects the result only by rounding.
     """
     sample = points if len(points) <= _SAMPLE else points[np.linspace(0, len(points) - 1, _SAMPLE).astype(np.int64)]
     best: Mixture | None = None
@@ -68,7 +68,7 @@ def best_mixture(points: Floats, counts: Iterable[int]) -> Mixture:
 
 
 def fit(points: Floats, count: int) -> Mixture:
-    """Fit a mixture of at most ``count`` components, beginning from k-means; components that lose all points go."""
+    """Fit a mixture of at most ``count`` components, starting from k-means. Components that lose all points are removed."""
     labels = assign(points, count)
     kept = np.unique(labels)
     memberships = (labels[:, None] == kept[None, :]).astype(np.float64)
@@ -92,9 +92,9 @@ def fit(points: Floats, count: int) -> Mixture:
 
 
 def assign(points: Floats, count: int) -> Ints:
-    """Return the k-means cluster of each point, k-means++ with a fixed seed (Arthur and Vassilvitskii, 2007).
+    """Return the k-means cluster of each point, with k-means++ and a fixed seed (Arthur and Vassilvitskii, 2007).
 
-    Clusters may be empty; none of ``count`` ≤ the number of distinct points is at the beginning.
+    Clusters may be empty. Initially none is, if ``count`` ≤ the number of distinct points.
     """
     labels = np.zeros(len(points), np.int64)
     centres = _spread(points, count)

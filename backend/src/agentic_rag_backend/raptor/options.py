@@ -16,9 +16,10 @@ METHODS = ("mixture", "kmeans")
 class TreeOptions:
     """The shape of a tree.
 
-    ``max_levels`` counts levels of summaries above the passages (1–10). ``cluster_size`` is the number of children that a
-    node has about (2–100); one of more than twice that is divided. ``max_clusters_per_level`` bounds the nodes of a level,
-    and so the model calls of a build; clusters are larger then. ``method`` is ``mixture`` or ``kmeans``.
+    ``max_levels`` is the number of levels of summaries above the passages (1–10). ``cluster_size`` is the approximate number of
+    children of a node (2–100). Larger nodes are divided, at more than twice that number. ``max_clusters_per_level`` limits the
+    nodes
+    of a level, and so the model calls of a build, at the price of larger clusters. ``method`` is ``mixture`` or ``kmeans``.
     """
 
     max_levels: int = 3
@@ -28,12 +29,12 @@ class TreeOptions:
 
     @property
     def ceiling(self) -> int:
-        """The children from which on a node is divided, when it grows."""
+        """Number of children above which a growing node is divided."""
         return 2 * self.cluster_size
 
     @property
     def floor(self) -> int:
-        """The children below which a cluster is joined to its nearest sibling."""
+        """Number of children below which a cluster is joined to its nearest sibling."""
         return max(2, self.cluster_size // 4)
 
 

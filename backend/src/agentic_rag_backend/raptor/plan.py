@@ -1,4 +1,4 @@
-"""From passages to the tree over them: clusters of passages, clusters of those clusters' centres, and so on."""
+"""Plans a tree over passages: clusters of passages, then clusters of those clusters' centres, and so on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentic_rag_backend.raptor.options import TreeOptions
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Passages in an order of their texts: chunk ids, their documents, and their vectors, shape (n, d)."""
+    """Passages ordered by their texts: chunk ids, their documents, and their vectors, shape (n, d)."""
 
     ids: tuple[str, ...]
     documents: tuple[str, ...]
@@ -48,7 +48,7 @@ def plan_tree(tenant: TenantId, leaves: Leaves, options: TreeOptions) -> list[Tr
 
 
 def new_node_id(tenant: TenantId, level: int, children: Sequence[str]) -> str:
-    """Return the id of a node that is made of these children."""
+    """Return the id of a new node with these children."""
     return stable_id("raptor-node", tenant, level, *sorted(children))
 
 

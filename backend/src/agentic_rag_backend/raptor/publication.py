@@ -25,7 +25,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector,
 _log = structlog.get_logger(__name__)
 
 LEVEL = "level"
-"""The field of a point by which a search keeps to levels."""
+"""The field of a point by which a search selects levels."""
 _BATCH = 32
 _PAGE = 500
 
@@ -74,7 +74,7 @@ class NodePoints:
         return found
 
     async def keep(self, tenant: TenantId, ids: set[str]) -> int:
-        """Remove every other node's point; return how many."""
+        """Remove all other nodes' points. Return their number."""
         pages = self.vectors.points(tenant, Collection.NODES, kind=NodeKind.RAPTOR)
         strangers = [point.id async for page in pages for point in page if point.id not in ids]
         return await self.vectors.delete(tenant, Collection.NODES, strangers) if strangers else 0
@@ -126,7 +126,7 @@ class TreePublisher:
         details: Mapping[str, Any],
         report: Report,
     ) -> None:
-        """Replace nodes of the current generation: readers see all of it or nothing.
+        """Replace nodes of the current generation in one step.
 
         Args:
             before: the current tree, by node.

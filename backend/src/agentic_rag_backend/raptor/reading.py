@@ -1,4 +1,4 @@
-"""Read the passages that a tree stands on, in an order that follows from their texts alone."""
+"""Reads the passages of a tree, in an order that depends on their texts only."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from agentic_rag_backend.stores.vector.base import Collection, Vector, VectorSto
 
 _PAGE = 500
 _SAMPLED = 1_000
-"""Passages from which it is learnt how common words are."""
+"""Number of passages from which word frequencies are estimated."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassageReader:
-    """Reads visible passages and their vectors; a passage without a vector, which the embedder refused, takes no part."""
+    """Reads visible passages and their vectors. Passages without a vector, which the embedder refused, are left out."""
 
     documents: DocumentCatalogue
     vectors: VectorStore
@@ -59,13 +59,13 @@ class PassageReader:
         return found
 
     async def texts(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        """Return the passages as they are shown now."""
+        """Return the current visible passages."""
         found: dict[str, VisibleChunk] = {}
         for start in range(0, len(ids), _PAGE):
             found |= await self.documents.hydrate(tenant, ids[start : start + _PAGE])
         return found
 
     async def term_weights(self, tenant: TenantId, ids: Sequence[str]) -> dict[str, float]:
-        """Return how rare each word is among a bounded number of the passages."""
+        """Return the rarity of each word among a bounded number of the passages."""
         sampled = await self.texts(tenant, ids[:_SAMPLED])
         return inverse_frequency(content_forms(sampled[id].chunk.text) for id in sorted(sampled))

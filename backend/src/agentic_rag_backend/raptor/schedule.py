@@ -1,4 +1,4 @@
-"""When a tree takes in changes automatically: some quiet seconds after documents changed, for tenants that want it."""
+"""Updates trees automatically some quiet seconds after documents changed, for tenants that enable it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from agentic_rag_backend.domain.tenant import TenantId
 
 
 class TreeSchedule(ThemeSchedule):
-    """Asks for builds of trees. A tenant's first tree is only built when somebody asks for it."""
+    """Requests builds of trees. A tenant's first tree is built on request only."""
 
     async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
         """Return the tenants with a stale tree whose documents were quiet for the delay."""
         return await self._catalogue.trees.due(now - self._delay, now - ASKED_AGAIN_AFTER, limit=limit)
 
     async def asked(self, tenant: TenantId) -> None:
-        """Note it with the tree."""
+        """Record the request with the tree."""
         await self._catalogue.trees.asked(tenant)

@@ -19,9 +19,9 @@ from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeView:
-    """A node as a reader may see it; ``summary`` is empty while it rests on a passage that is not visible.
+    """The visible part of a node. ``summary`` is empty while a passage behind it is not visible.
 
-    ``children`` are passages at level 1 and nodes above; ``size`` counts the passages below.
+    ``children`` are passages at level 1 and nodes above. ``size`` is the number of passages below.
     """
 
     id: str
@@ -63,7 +63,7 @@ def visible_view(
 
 
 class TreeReader:
-    """Reads the current tree, whole: never half of one and half of the next."""
+    """Reads the current tree as a whole, never parts of two generations."""
 
     def __init__(self, *, documents: DocumentCatalogue, trees: TreeCatalogue) -> None:
         self._documents = documents

@@ -1,4 +1,4 @@
-"""Write the summaries of nodes, lower levels first, each summary once."""
+"""Writes the summaries of nodes, lower levels first, each summary once."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class NodeWriter:
     async def write(
         self, tenant: TenantId, nodes: Sequence[TreeNode], known: Mapping[str, TreeNode], *, by_model: bool, report: Report
     ) -> tuple[Signed, Tally]:
-        """Return ``nodes`` with their summaries, all of them on record.
+        """Return ``nodes`` with their summaries, which are all recorded.
 
         Args:
-            known: the other nodes of the tree by id, whose summaries are on record.
+            known: the other nodes of the tree by id, whose summaries are recorded.
             by_model: whether a model may be called.
         """
         tally = Tally()
@@ -100,7 +100,7 @@ class NodeWriter:
         return len(missing), usage
 
     def _by_model(self, node: TreeNode, asked: bool) -> bool:
-        # One passage by itself is its own summary.
+        # A single passage serves as its own summary.
         return asked and self.summariser.generative and node.size > 1
 
     async def _on_record(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool) -> dict[str, CommunitySummary]:
@@ -142,13 +142,13 @@ class NodeWriter:
                 evidence, names = inner_evidence(node, told, weights), inner_names(told)
             return _Given(evidence, names, extractive_summary(evidence, weights))
 
-        # Half a second of reading sentences, in which the process answers others.
+        # Reading sentences takes half a second, so let the event loop serve others.
         return await asyncio.to_thread(lambda: [given(node) for node in nodes])
 
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The evidence of a summary, the names of the node, and the summary that needs no model."""
+    """The evidence of a summary, the names of the node, and the extractive summary."""
 
     evidence: Evidence
     names: tuple[Label, ...]

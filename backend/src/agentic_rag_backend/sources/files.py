@@ -1,4 +1,4 @@
-"""Which files paths, folders and patterns name, and the keys their documents get."""
+"""Selects files by paths, folders and patterns, and derives the keys of their documents."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
 SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
-"""Suffixes taken from folders and patterns; `ingestion.parsing.registry` decides which are parsed (a test compares them)."""
+"""Suffixes taken from folders and patterns. `ingestion.parsing.registry` has the suffixes that are parsed (a test compares them).
+"""
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
-"""Files whose rows are documents; taken from folders and patterns if the text column is given."""
+"""Files whose rows are documents. Taken from folders and patterns if the text column is given."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to submit. ``key`` names its document in all versions, or begins the keys of its rows."""
+    """A file to submit. ``key`` identifies its document in all versions. For a table, it is the prefix of its rows' keys."""
 
     path: Path
     key: str
@@ -33,26 +34,26 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The files, by key, and how many others the folders held."""
+    """The selected files by key, and the number of other files in the folders."""
 
     sources: tuple[Source, ...]
     skipped: int
 
 
 class Walk:
-    """The files that ``paths`` name: files, folders with all their content, patterns such as ``notes/**/*.md``.
+    """The files that ``paths`` select: files, folders with all their content, patterns such as ``notes/**/*.md``.
 
-    A key is the path below the given folder (or below the fixed part of a pattern) with ``/``; a file's own is its name.
-    Submitting a folder again therefore matches the same documents. Hidden files and folders are left out, links to folders
+    A key is the path below the given folder (or below the fixed part of a pattern) with ``/``. The key of a single file is its
+    name. Submitting a folder again therefore matches the same documents. Hidden files and folders are left out, links to folders
     are not followed. Each iteration walks the paths again, in the same order. It holds in memory the names in one folder and in
     the folders above it, and all paths of a pattern.
 
     Args:
-        key: of a single file.
-        tables: also take tables from folders and patterns.
+        key: key of a single file.
+        tables: whether tables are also taken from folders and patterns.
 
     Attributes:
-        skipped: how many other files the folders held, known after an iteration.
+        skipped: number of other files in the folders, known after an iteration.
     """
 
     def __init__(self, paths: Sequence[str], *, key: str | None = None, tables: bool = False) -> None:
@@ -65,8 +66,8 @@ class Walk:
         """Yield each file once.
 
         Raises:
-            InvalidRequest: a path or pattern names nothing, two files would get one key, a folder cannot be read, or the
-                key is given for several files.
+            InvalidRequest: a path or pattern matches nothing, two files have the same key, a folder cannot be read, or ``key`` is
+                given for several files.
         """
         self.skipped = 0
         keys, paths = FingerprintTable(), FingerprintTable()
@@ -107,7 +108,7 @@ class Walk:
         elif path.exists():
             yield Source(path, path.name)
         elif glob.has_magic(given):
-            matches = sorted(glob.iglob(given, recursive=True))  # noqa: PTH207 - Path.glob takes no absolute pattern
+            matches = sorted(glob.iglob(given, recursive=True))  # # noqa: PTH207 - Path.glob accepts no absolute pattern
             yield from self._chosen(_fixed_part(given), map(Path, matches))
         else:
             raise InvalidRequest(f"there is no file or folder {given!r}")
@@ -124,14 +125,14 @@ class Walk:
 
 
 def find_sources(paths: Sequence[str], *, key: str | None = None) -> Found:
-    """Return all files that ``paths`` name; `Walk` documents them and its errors."""
+    """Return all files that ``paths`` select. See `Walk` for details and errors."""
     walk = Walk(paths, key=key)
     sources = tuple(walk)
     return Found(sources, walk.skipped)
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    """Yield a folder's content in the order of names; no folder stays open during iteration."""
+    """Yield a folder's content in the order of names. No folder stays open during the iteration."""
     try:
         with os.scandir(folder) as entries:
             named = sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)

@@ -1,4 +1,4 @@
-"""64-bit fingerprints, and a table of them that takes little memory."""
+"""64-bit fingerprints, and a compact table of them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ _START = 1024
 
 
 def fingerprint(content: bytes) -> int:
-    """Return 64 bits of BLAKE2b; among a million different contents, two share theirs with a probability of 3 in 10⁸."""
+    """Return 64 bits of BLAKE2b. Among a million different contents, two collide with a probability of 3 in 10⁸."""
     return int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
 
 
 class FingerprintTable:
-    """Fingerprints and a 32-bit number each: an open table of 12 bytes a slot, a third to two thirds full."""
+    """Maps fingerprints to 32-bit numbers: a table with open addressing, 12 bytes per slot, a third to two thirds full."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -24,7 +24,7 @@ class FingerprintTable:
         return self._count
 
     def first(self, fingerprint: int, number: int) -> int | None:
-        """Return the number held under ``fingerprint``; if there is none, hold ``number`` and return None."""
+        """Return the number stored under ``fingerprint``. If there is none, store ``number`` and return None."""
         slot = self._slot(fingerprint)
         if self._fingerprints[slot]:
             return self._numbers[slot]
@@ -35,7 +35,7 @@ class FingerprintTable:
         return None
 
     def get(self, fingerprint: int) -> int | None:
-        """Return the number held under ``fingerprint``; None if there is none."""
+        """Return the number stored under ``fingerprint``. None if there is none."""
         slot = self._slot(fingerprint)
         return self._numbers[slot] if self._fingerprints[slot] else None
 

@@ -1,4 +1,4 @@
-"""Reads documents one after the other: files whole, tables row by row, each compared with the earlier ones."""
+"""Reads documents one by one: files as a whole, tables row by row. Each document is compared with the earlier ones."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from agentic_rag_backend.sources.similarity import DuplicateFinder
 
 MOST_MB = 1024
-"""The highest MAX_UPLOAD_MB there can be: a larger file is refused without being read."""
+"""The largest possible MAX_UPLOAD_MB. Larger files are refused without being read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Why a document could not be read."""
+    """The reason why a document could not be read."""
 
     code: str
     message: str
@@ -32,8 +32,8 @@ class Document:
     """The content of one document, or the problem that prevented reading it.
 
     Attributes:
-        row: its row, from 1; None for a file of its own.
-        size: of the file or row, about, in bytes; for progress.
+        row: number of its row, from 1. None for a file.
+        size: approximate bytes of the file or row, for progress.
     """
 
     path: Path
@@ -57,10 +57,10 @@ class Extent:
 
 
 def survey(walk: Walk, columns: Columns | None) -> Extent:
-    """Walk once, read the beginning of each table, and add up sizes.
+    """Walk the sources once, read the beginning of each table, and add up the sizes.
 
     Raises:
-        InvalidRequest: a path names nothing, keys collide, or a table lacks the columns.
+        InvalidRequest: a path selects nothing, keys collide, or a table lacks the columns.
     """
     files = size = 0
     has_tables = False
@@ -78,10 +78,10 @@ def survey(walk: Walk, columns: Columns | None) -> Extent:
 
 
 class Reader:
-    """Reads sources in order. A repeated key is a problem of its document: it would replace the earlier one.
+    """Reads sources in order. A repeated key is reported as a problem, because it would replace the earlier document.
 
     Args:
-        columns: of tables; without, tables are not read.
+        columns: columns of tables. Without them, tables are not read.
         finder: receives every document that was read.
     """
 
@@ -91,10 +91,10 @@ class Reader:
         self._finder = finder
 
     def __iter__(self) -> Iterator[Document]:
-        """Yield each document once; only one is in memory.
+        """Yield each document once. Only one document is in memory.
 
         Raises:
-            InvalidRequest: as `Walk`, if that is where the sources are from.
+            InvalidRequest: an error of `Walk`, if the sources come from it.
         """
         keys = FingerprintTable()
         for source in self._sources:

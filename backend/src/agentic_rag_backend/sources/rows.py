@@ -1,4 +1,4 @@
-"""Rows of JSON Lines, CSV and TSV files as documents, one in memory at a time; a bad row never stops the others."""
+"""Rows of JSON Lines, CSV and TSV files as documents. One row is in memory at a time. An invalid row does not stop the others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 
 MAX_ROW_CHARACTERS = 64 * 1024 * 1024
-"""Limit of a line (in bytes for JSON Lines) and of a field."""
+"""Maximum length of a line (in bytes for JSON Lines) and of a field."""
 DELIMITERS = (",", ";", "\t", "|")
 _LOOKED_AT = 100
 _SNIFFED = 65_536
@@ -30,9 +30,9 @@ class Columns:
     """The columns of a table and their roles.
 
     Args:
-        key: None makes the key of the file's and the row's number, ``orders.csv#17``.
-        metadata: kept with the document; an empty cell or null is left out.
-        delimiter: of CSV; None searches the beginning of the file for one of `DELIMITERS`.
+        key: column of the key. None derives it from the file's key and the row's number, ``orders.csv#17``.
+        metadata: columns stored with the document. Empty cells and nulls are left out.
+        delimiter: delimiter of CSV. None detects one of `DELIMITERS` from the beginning of the file.
     """
 
     text: str
@@ -49,7 +49,9 @@ class Columns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A document. ``number`` counts from 1: lines of JSON Lines, records below the header of CSV. ``size``: about its bytes."""
+    """A document. ``number`` counts from 1: lines of JSON Lines, records after the header of CSV. ``size`` is in bytes,
+    approximate.
+    """
 
     number: int
     key: str
@@ -61,7 +63,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRow:
-    """A row that is no document, and why."""
+    """A row that is not a valid document, and the reason."""
 
     number: int
     reason: str
@@ -75,12 +77,12 @@ def check_table(path: Path, columns: Columns | None) -> None:
     """Read the beginning of a table and check that the columns exist.
 
     Raises:
-        InvalidRequest: they do not, or the text column is not given; the message lists the columns found.
+        InvalidRequest: a column does not exist, or the text column is not given. The message lists the columns found.
         OSError: the file cannot be read.
     """
     if is_lines(path):
         found = _line_columns(path)
-        needed = columns.needed[:1] if columns else ()  # the others may be missing from any object
+        needed = columns.needed[:1] if columns else ()  # # objects may lack the other columns
     else:
         found = _header(path, columns.delimiter if columns else None)
         needed = columns.needed if columns else ()
@@ -99,11 +101,11 @@ def read_rows(path: Path, prefix: str, columns: Columns) -> Iterator[Row | BadRo
     """Yield every row of a table in the order of the file.
 
     Args:
-        prefix: begins the keys of rows that have none of their own.
+        prefix: prefix of the keys of rows without a key.
 
     Raises:
         OSError: the file cannot be read.
-        InvalidRequest: the header of a CSV file has not the columns.
+        InvalidRequest: the header of a CSV file lacks the columns.
     """
     for number, values, size in _line_values(path) if is_lines(path) else _record_values(path, columns):
         if isinstance(values, str):
@@ -162,7 +164,7 @@ def _kind(value: Any) -> str:
 
 
 _Values = tuple[int, Mapping[str, Any] | str, int]
-"""Number, the row's values or its error, size."""
+"""Number, values or error of the row, size."""
 
 
 def _line_values(path: Path) -> Iterator[_Values]:
@@ -197,7 +199,7 @@ def _line_columns(path: Path) -> list[str]:
 
 
 class _Lines(Iterator[str]):
-    """Lines with their ends, of any kind; bytes that are not UTF-8 become surrogates, so that only their row is bad."""
+    """Lines with their line ends. Invalid UTF-8 becomes surrogates, so that only the affected row is invalid."""
 
     def __init__(self, file: io.TextIOWrapper) -> None:
         self._file = file
@@ -214,7 +216,7 @@ class _Lines(Iterator[str]):
 
 
 def _opened(path: Path) -> io.TextIOWrapper:
-    # The default of 128 KiB is the library's, for the whole process.
+    # The library's default of 128 KiB applies to the whole process.
     csv.field_size_limit(MAX_ROW_CHARACTERS)
     return path.open(encoding="utf-8-sig", errors="surrogateescape", newline="")
 
@@ -267,7 +269,7 @@ def _names(header: Sequence[str]) -> list[str]:
 
 
 def _delimiter(path: Path, given: str | None) -> str:
-    """Return the delimiter: the given one, a tab for TSV, otherwise the one with the most even columns."""
+    """Return the delimiter: the given one, a tab for TSV, or the one that gives the most regular columns."""
     if given is not None:
         return given
     if path.suffix.lower() == ".tsv":
@@ -278,11 +280,14 @@ def _delimiter(path: Path, given: str | None) -> str:
 
 
 def _columns_by(delimiter: str, beginning: str) -> tuple[float, int]:
-    """Return how well a delimiter fits: the share of records as wide as the first, and that width; one column fits nothing."""
+    """Return how well a delimiter fits: the share of records with as many columns as the first, and that number.
+
+    A delimiter that gives one column does not fit.
+    """
     widths: list[int] = []
     with suppress(csv.Error):
         widths += (len(record) for record in csv.reader(io.StringIO(beginning, newline=""), delimiter=delimiter) if record)
-    # The last record may be cut off.
+    # The last record may be incomplete.
     compared = widths[:-1] or widths
     if not compared or compared[0] < 2:
         return 0.0, 0

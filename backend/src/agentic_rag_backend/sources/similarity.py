@@ -1,7 +1,7 @@
-"""Finds documents equal or similar to an earlier one: MinHash sketches of their words.
+"""Finds documents that equal or resemble an earlier one, by MinHash sketches of their words.
 
-The Jaccard similarity of two texts' sets of shingles (five words in a row) is the probability that a random order of all
-shingles puts the same one first in both: Broder, "On the resemblance and containment of documents", 1997. A sketch keeps
+The Jaccard similarity of two texts' sets of shingles (five words in a row) is the probability that both sets have the same first
+shingle in a random order of all shingles: Broder, "On the resemblance and containment of documents", 1997. A sketch keeps
 eight bits of each minimum: Li and König, "b-Bit minwise hashing", 2010. Candidates are found by bands of minima: Leskovec,
 Rajaraman and Ullman, "Mining of Massive Datasets", section 3.4.
 """
@@ -21,12 +21,12 @@ from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerpri
 
 SHINGLE_WORDS = 5
 MINIMA = 128
-"""Random orders: the standard error of an estimate of 0.9 is 0.027."""
+"""Number of random orders. The standard error of an estimate of 0.9 is 0.027."""
 BANDS, BAND_MINIMA = 8, 6
-"""Two texts of similarity 0.9 share a band with a probability of 0.998, of 0.5 with 0.12."""
+"""Two texts of similarity 0.9 share a band with a probability of 0.998, texts of similarity 0.5 with 0.12."""
 THRESHOLD = 0.9
 MAX_COMPARED = 250_000
-"""Documents remembered, at about 400 bytes each; later ones are compared with these only."""
+"""Number of documents remembered, at about 400 bytes each. Later documents are compared with these only."""
 
 _SEED = 1997
 _BLOCK = 512
@@ -34,7 +34,7 @@ _PIECE = 65_536
 _WORDS_KEPT = 65_536
 _BY_CHANCE = 1 / 256
 _SCRIPTS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
-"""Kana, Han and Hangul: written without spaces, or with few, so that each character is a word."""
+"""Kana, Han and Hangul: written with few or no spaces, so each character counts as a word."""
 _WORD = re.compile(f"[{_SCRIPTS}]|[^\\W{_SCRIPTS}]+")
 _BREAK = re.compile(r"\s")
 _MARKS = ((b"\xff\xfe\x00\x00", "utf-32"), (b"\x00\x00\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
@@ -44,7 +44,7 @@ Minima: TypeAlias = NDArray[np.uint32]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duplicate:
-    """A document and the earlier one it resembles. ``similarity``: estimated, 0 to 1; ``exact``: the same to the byte."""
+    """A document and the earlier one it resembles. ``similarity`` is estimated, 0 to 1. ``exact`` means equal bytes."""
 
     key: str
     of: str
@@ -53,7 +53,7 @@ class Duplicate:
 
 
 class Sketcher:
-    """Makes sketches; two of different sketchers can be compared. Not for several threads at once."""
+    """Makes sketches. Sketches of different sketchers can be compared. Not thread-safe."""
 
     def __init__(self) -> None:
         random = np.random.default_rng(_SEED)
@@ -62,7 +62,7 @@ class Sketcher:
         self._words = _Words()
 
     def sketch(self, text: str) -> Minima | None:
-        """Return the `MINIMA` minima of a text's shingles; None without words. Case and punctuation are ignored."""
+        """Return the `MINIMA` minima of a text's shingles. None if it has no words. Case and punctuation are ignored."""
         least = np.full(MINIMA, 2**64 - 1, dtype=np.uint64)
         seen = False
         for shingles in self._shingles(text):
@@ -73,7 +73,7 @@ class Sketcher:
         return (least >> np.uint64(32)).astype(np.uint32) if seen else None
 
     def _shingles(self, text: str) -> Iterator[Hashes]:
-        """Yield the hashes of the shingles, piece by piece; of fewer words than a shingle has, one of them all."""
+        """Yield the hashes of the shingles, in pieces. A text with fewer words than a shingle gives one hash of all words."""
         before: Hashes = np.empty(0, dtype=np.uint64)
         whole = True
         for piece in _pieces(text):
@@ -95,7 +95,7 @@ def similarity(one: NDArray[np.uint8], other: NDArray[np.uint8]) -> float:
 
 
 class DuplicateFinder:
-    """Compares each document with the earlier ones; keeps the first ``listed`` pairs and counts all."""
+    """Compares each document with the earlier ones. Keeps the first ``listed`` pairs and counts all pairs."""
 
     def __init__(self, *, listed: int, most: int = MAX_COMPARED) -> None:
         self.pairs: list[Duplicate] = []
@@ -129,7 +129,7 @@ class DuplicateFinder:
 
     @property
     def remembered(self) -> int:
-        """How many documents later ones are compared with."""
+        """Number of documents that later ones are compared with."""
         return len(self._key_ends)
 
     def _nearest(self, key: str, low: NDArray[np.uint8], whole: int, bands: list[int]) -> Duplicate | None:

@@ -1,1 +1,1 @@
-"""From a tenant's visible graph to a hierarchy of communities with stable ids."""
+"""Divides a tenant's visible graph into a hierarchy of communities with stable ids."""

@@ -1,4 +1,4 @@
-"""Find a place for clusters too small to be a theme: with whom they are linked, or with whom they occur."""
+"""Joins clusters that are too small to be a theme to others, by links or by shared contexts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Links = defaultdict[int, defaultdict[int, float]]
 class Context:
     """Entities that occur together, such as in one chunk.
 
-    ``weight`` is how strongly that binds them, compared with other contexts; it is a whole number, so that sums are exact.
+    ``weight`` is the strength of this tie relative to other contexts. It is a whole number, so that sums are exact.
     """
 
     weight: int
@@ -73,7 +73,7 @@ def gather(
 def _shared_contexts(
     contexts: Sequence[tuple[int, list[int]]], cluster_of: Mapping[int, int], homes: Mapping[int, object]
 ) -> defaultdict[int, Counter[int]]:
-    """Return, for each cluster that is no home, how much it shares with each home."""
+    """Return the shared contexts of each small cluster with each large one, by weight."""
     shared: defaultdict[int, Counter[int]] = defaultdict(Counter)
     for weight, members in contexts:
         present = Counter(cluster_of[member] for member in members if member in cluster_of)

@@ -25,7 +25,7 @@ from agentic_rag_backend.communities.detection.leiden import MAX_ROUNDS, Members
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 
 METHOD = 2
-"""Version of the division method; raise it with every change, so that graphs divided by another version are divided again."""
+"""Version of the division method. Increase it with every change, so that graphs divided by another version are divided again."""
 _SEED = 20_240_613
 _MAX_HALVINGS = 6
 _LARGEST_SHARE = 0.5
@@ -36,7 +36,7 @@ _DIVISIONS = (1.0, 2.0, 4.0)
 _COMPARED_WHOLE = 20_000
 """Edges up to which an assignment that was continued is compared with a converged one."""
 _TOLERATED = 0.01
-"""Share of modularity that may be lost for the sake of communities that stay."""
+"""Share of modularity that may be lost to keep communities stable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +194,7 @@ class _Graph:
 
 
 def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping[str, EntityName]) -> list[str]:
-    """Order entities by (normalised name, type); namesakes by whom they are linked to, and only then by id."""
+    """Order entities by (normalised name, type). Entities with equal keys are ordered by their neighbours, then by id."""
     key = {each: (normalise_name(entity.name), entity.type, entity.name) for each, entity in entities.items()}
     shared: dict[tuple[str, str, str], int] = defaultdict(int)
     for value in key.values():
@@ -231,7 +231,7 @@ class _Hierarchy:
             self.add(part, level=level + 1, parent=index, base=False)
 
     def _parts(self, members: Members, level: int) -> list[Members]:
-        """Return the parts of a cluster: the previous parts if the cluster is unchanged, none if it does not fall apart."""
+        """Return the parts of a cluster: the previous parts if it is unchanged, none if it does not fall apart."""
         groups = self._graph.groups(members, self._before.levels.get(level, {}))
         whole = sum(map(len, groups.values())) == len(members)
         if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._before.unchanged:
@@ -246,7 +246,7 @@ def _partition(graph: _Graph, options: DetectionOptions, before: Before | None) 
         groups = held(before, graph.ids, range(len(graph.ids)), graph.edges, level=0)
         found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
         continued = _settled(graph, found, options)
-        # A large graph is all but converged after one round, and needs many more for the rest.
+        # A large graph has almost converged after one round. The rest would take many more rounds.
         rounds = 1 if len(graph.edges) > _COMPARED_WHOLE else MAX_ROUNDS
         afresh = _settled(graph, leiden(graph.edges, seed=_SEED, resolution=options.resolution, rounds=rounds), options)
         reached, possible = (modularity(graph.edges, each, options.resolution) for each in (continued, afresh))

@@ -1,4 +1,4 @@
-"""Give communities the ids of the communities they continue, so that references stay valid after a rebuild."""
+"""Gives communities the ids of the communities that they continue, so that references stay valid after a rebuild."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId
 
 KEPT_ABOVE = 0.5
-"""Overlap, members of both ÷ members of either, above which a community continues an earlier one. Clusters of one level share
-no member, so above a half at most one of them does; and each continues at most one."""
+"""Overlap (members of both ÷ members of either) above which a community continues an earlier one. Clusters of one level have no
+common members, so above one half there is at most one match. A community continues at most one earlier community.
+"""
 
 
 def community_ids(tenant: TenantId, communities: Sequence[DetectedCommunity], previous: Sequence[Community]) -> list[str]:

@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.words import content_forms, inverse_frequency
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 EXCLUDED_TYPES = frozenset({"date"})
-"""A year joins entities that share nothing else; it takes no part in communities."""
+"""Types that take no part in communities: a year joins entities that have nothing else in common."""
 
 _CHUNK_WEIGHT = 1_000
 _DOCUMENT_WEIGHT = 1

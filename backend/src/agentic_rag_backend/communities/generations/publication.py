@@ -24,7 +24,7 @@ _log = structlog.get_logger(__name__)
 
 _BATCH = 32
 MIN_SEARCHABLE = 3
-"""Members from which a community is searched for: a single entity is found as itself, a pair as a fact."""
+"""Communities with fewer members are not indexed: a single entity is found as an entity, a pair as a fact."""
 _EMBEDDED_CHARACTERS = 200
 """Characters of the prose that are embedded with name and keywords; longer text takes longer and hardly finds more."""
 
@@ -45,10 +45,10 @@ class Draft:
 
 
 class Publisher:
-    """Puts a generation in place.
+    """Publishes a generation.
 
     Args:
-        retire_after_s: seconds the old generation stays after the flip, for the readers that have begun with it.
+        retire_after_s: seconds the old generation stays after the flip, for readers that have begun with it.
     """
 
     def __init__(

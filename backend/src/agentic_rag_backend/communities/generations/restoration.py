@@ -37,10 +37,10 @@ class Restorer:
     async def restore(
         self, tenant: TenantId, missing: Sequence[Community], told_now: Mapping[str, CommunitySummary] | None = None
     ) -> list[str]:
-        """Write the points of ``missing`` and return their ids; a community without a summary is left out.
+        """Write the points of ``missing`` and return their ids. Communities without a summary are left out.
 
         Args:
-            told_now: summaries by fingerprint; None: the summaries on record.
+            told_now: summaries by fingerprint; None: the recorded summaries.
         """
         written: list[str] = []
         for first in range(0, len(missing), _BATCH):

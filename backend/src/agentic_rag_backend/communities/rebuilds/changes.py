@@ -15,7 +15,7 @@ COUNTED = "graph_relationships"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """Measures how much changed documents change the graph."""
+    """Measures how much of the graph changed documents affect."""
 
     documents: DocumentCatalogue
     graph: KnowledgeStore

@@ -20,16 +20,16 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 
 MOST_DELAYS = 10
-"""A tenant that never is quiet is served after this many delays."""
+"""Number of delays after which a tenant whose documents keep changing is served."""
 ASKED_AGAIN_AFTER = timedelta(hours=1)
 """Pause before a second request for an index that is still stale: its rebuild failed, or was cancelled."""
 LITTLE_AFTER = ASKED_AGAIN_AFTER
-"""Age of a generation from which changes below the threshold have it rebuilt, too.
+"""Age of a generation after which changes below the threshold also cause a rebuild.
 
 It must not exceed the time after which a tenant is polled again without another change.
 """
 _LOOKS = 10
-"""Looks in one delay."""
+"""Number of polls in one delay."""
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _PAGE = 100
 
@@ -70,12 +70,12 @@ class ThemeSchedule(ABC):
                 _log.warning("rebuilds_not_requested", by=type(self).__name__, code=error.code, reason=error.message)
 
     async def look(self, now: datetime) -> int:
-        """Ask for every rebuild that is due, and return for how many."""
+        """Request every rebuild that is due. Return their number."""
         found = 0
         while True:
             due = await self.due(now, limit=_PAGE)
             for tenant in due:
-                # First: if this process ends before the request, the tenant is due again, but later.
+                # Recorded first: if this process ends before the request, the tenant is due again, but later.
                 await self.asked(tenant)
                 if self._wanted(await self._catalogue.tenants.flags(tenant)) and await self.worth_it(tenant, now):
                     await self._request(tenant)
@@ -125,11 +125,11 @@ class RebuildSchedule(ThemeSchedule):
         return await self._catalogue.communities.due(quiet_since, asked_before, stale_since=longest, limit=limit)
 
     async def asked(self, tenant: TenantId) -> None:
-        """Note it with the tenant."""
+        """Record the request in the tenant's row."""
         await self._catalogue.communities.asked(tenant)
 
     async def worth_it(self, tenant: TenantId, now: datetime) -> bool:
-        """Return whether enough has changed, or the generation is so old that any change is enough."""
+        """Return whether enough has changed, or the generation is so old that any change suffices."""
         if self._changes is None or self._threshold <= 0:
             return True
         pointer = await self._catalogue.communities.pointer(tenant)

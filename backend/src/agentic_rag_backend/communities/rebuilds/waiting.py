@@ -11,9 +11,9 @@ from agentic_rag_backend.jobs.slots import aside
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 LONGEST_S = 600.0
-"""Seconds that a rebuild waits at most."""
+"""Maximum seconds that a rebuild waits."""
 STALLED_S = 60.0
-"""Seconds without the end of any of them after which it does not wait for the rest."""
+"""Seconds without the end of any document after which the rebuild stops waiting for the rest."""
 _LOOK_S = 0.25
 
 Say = Callable[[int, int], Awaitable[None]]
@@ -21,7 +21,7 @@ Say = Callable[[int, int], Awaitable[None]]
 
 
 async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> int:
-    """Wait until the documents that are queued or processed now have ended; return how many are left out.
+    """Wait until all documents that are now queued or in processing have ended. Return how many are left out.
 
     Later uploads are not waited for.
     """

@@ -25,9 +25,9 @@ from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 _ENTITIES = 12
 _CANDIDATES = 24
-"""Members examined for these; members without a passage here that contains their name are left out."""
+"""Members examined to find these. Members without a passage that contains their name are left out."""
 _MENTIONS = 200
-"""Mentions examined, of an entity with any number of them, for passages of different documents."""
+"""Maximum number of an entity's mentions that are examined for passages of different documents."""
 _RELATIONSHIPS = 60
 _FACTS = 24
 _PASSAGES = 3
@@ -116,7 +116,7 @@ class EvidenceGatherer:
         }
 
     def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
-        """Return passages that refer to the entity by any name."""
+        """Return passages that mention the entity under any name."""
         if not community.inside:
             return spread(self._mentions(entity))
         return spread(source for fact in facts if entity.id in fact.entity_ids for source in fact.sources)
@@ -129,7 +129,7 @@ class EvidenceGatherer:
 
     def _central(self, community: PlannedCommunity) -> tuple[CentralEntity, ...]:
         if not community.inside:
-            # Only shared contexts join them: the most mentioned members are the most central ones.
+            # These members have no relationships, only shared contexts: the most mentioned ones are the most central.
             mentioned = [(member, member, float(len(self._knowledge.mentions.get(member, ())))) for member in community.members]
             return central_entities(community.members, self._knowledge.entities, mentioned, limit=len(community.members))
         pairs = {(min(e.source_id, e.target_id), max(e.source_id, e.target_id)) for e in community.inside}

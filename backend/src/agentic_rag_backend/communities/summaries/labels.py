@@ -8,7 +8,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import Support, says
 
 MAX_PASSAGES = 8
-"""Passages kept for one label: it outlives the deletion of seven documents, and costs a reader one look where none went."""
+"""Passages kept for one label, so that it survives the deletion of seven documents. Readers usually need only the first."""
 
 
 def spread(supports: Iterable[Support]) -> tuple[Support, ...]:

@@ -27,7 +27,7 @@ class Tally:
     usage: Usage = field(default_factory=Usage)
 
     def count(self, id: str, written: Written) -> None:
-        """Count one that was written, or that the extractive one took the place of."""
+        """Count a summary that was written, or replaced by an extractive one."""
         self.usage += written.usage
         self.rewritten.append(id)
         if written.failure is None:

@@ -11,7 +11,9 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
 
 
 def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
-    """Return the ids of every chunk that prose or findings rest on and the first of each label, each once, sorted."""
+    """Return the ids of all chunks that support prose or findings, and of the first chunk of each label, without duplicates,
+    sorted.
+    """
     return sorted(
         {
             support.chunk_id

@@ -206,7 +206,7 @@ def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
 
 
 def _findings(items: Sequence[object], evidence: Evidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
-    """Return the findings that name facts; one that speaks of an entity which none of its facts names rests on its name, too."""
+    """Return the findings that cite facts. A finding about an entity that none of its facts names also depends on its name."""
     found = []
     for item in items:
         statement = _text(item.get("statement")) if isinstance(item, Mapping) else ""

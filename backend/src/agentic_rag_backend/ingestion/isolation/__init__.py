@@ -1,5 +1,5 @@
-"""Reading documents in child processes with limits of time and memory.
+"""Reads documents in child processes with limits of time and memory.
 
-``client`` lives in the process that serves; it starts ``server``, a single-threaded process that imports what reading needs and
-forks ``worker`` processes, each of which runs the functions of ``calls``, one call at a time.
+``client`` runs in the serving process. It starts ``server``, a single-threaded process that imports everything that reading
+needs. The server forks ``worker`` processes, which run the functions of ``calls``, one call at a time.
 """

@@ -18,23 +18,23 @@ from agentic_rag_backend.models.embedding.base import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """Resources that the calls need in addition to their arguments; made once, before the first fork."""
+    """Resources that the calls need in addition to their arguments. Created once, before the first fork."""
 
     tokenizer: Tokenizer
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 
 def title(_: Workshop, content: bytes, media_type: str, file_name: str | None, partial: bool) -> str:
-    """Return the title of a document that can be read."""
+    """Return the title of a readable document."""
     return title_of(parse(content, media_type, partial=partial), file_name)
 
 
 def read(
     workshop: Workshop, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ChunkingOptions
 ) -> tuple[ParsedDocument, list[Chunk]]:
-    """Return a document's text and its chunks; ``owner`` is its tenant, id and version.
+    """Return a document's text and its chunks. ``owner`` is its tenant, id and version.
 
-    ``content``: the original; as a str, the text that was made of it before.
+    ``content`` is the original, or the text that was made from it before (a str).
     """
     tenant, document_id, version = owner
     parsed = parse_stored(content, media_type) if isinstance(content, str) else parse(content, media_type)

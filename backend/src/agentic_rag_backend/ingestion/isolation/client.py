@@ -93,7 +93,7 @@ class Isolation:
 
     @property
     def server_pid(self) -> int | None:
-        """The server of workers; None where none runs."""
+        """The server of workers. None if it does not run."""
         return self._server.pid if self._server is not None and self._server.alive else None
 
     async def start(self) -> None:

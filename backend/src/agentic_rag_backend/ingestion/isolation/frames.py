@@ -1,4 +1,4 @@
-"""How the processes talk: frames of ``kind, length, payload`` over a socket, and which values a payload may hold."""
+"""The protocol between the processes: frames of ``kind, length, payload`` over a socket, and the allowed payload values."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class _Values(pickle.Unpickler):
 
 
 def packed(value: object) -> bytes:
-    """Return a payload of plain values and the values of documents."""
+    """Return a payload of plain values and document values."""
     return pickle.dumps(value, PROTOCOL)
 
 
 def unpacked(payload: bytes | bytearray) -> Any:
-    """Return the value of a payload that a worker sent: no class but those of documents is ever called for it.
+    """Return the value of a payload from a worker. Only classes of document values are ever called for it.
 
     Raises:
-        pickle.UnpicklingError: it holds something else.
+        pickle.UnpicklingError: it contains another class.
     """
     return _Values(io.BytesIO(payload)).load()

@@ -1,4 +1,4 @@
-"""The limits of one call, and how its end is reported to the document's owner."""
+"""The limits of one call, and the errors that report their violation to the document's owner."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agentic_rag_backend.errors import ResourceLimit
 
 STEP_BYTES = 10 * 1024 * 1024
-"""The time limits hold for each 10 MiB of a document, or part of them."""
+"""The time limits apply per 10 MiB of a document, or part of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,24 +19,24 @@ class Limits:
     memory_mb: int = 1024
 
     def of(self, size_bytes: int) -> Limits:
-        """Return the limits for a document of that size."""
+        """Return the limits for a document of this size."""
         steps = max(1, -(-size_bytes // STEP_BYTES))
         return Limits(cpu_s=self.cpu_s * steps, timeout_s=self.timeout_s * steps, memory_mb=self.memory_mb)
 
     def out_of_cpu(self) -> ResourceLimit:
-        """Return the error of a call that used up its processor time."""
+        """Return the error of a call that exceeded its processor time."""
         return ResourceLimit(f"reading the document took more than {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)")
 
     def out_of_time(self) -> ResourceLimit:
-        """Return the error of a call that did not end in its time."""
+        """Return the error of a call that exceeded its time limit."""
         return ResourceLimit(f"reading the document took more than {self.timeout_s:g} seconds (PARSE_TIMEOUT_S)")
 
     def out_of_memory(self) -> ResourceLimit:
-        """Return the error of a call that asked for too much memory."""
+        """Return the error of a call that exceeded its memory limit."""
         return ResourceLimit(f"reading the document took more than {self.memory_mb} MiB of memory (PARSE_MEMORY_MB)")
 
     def ended_by(self, signal_name: str) -> ResourceLimit:
-        """Return the error of a call whose process died, most often since memory was refused to it."""
+        """Return the error of a call whose process died. The usual cause is refused memory."""
         return ResourceLimit(
             f"the process that read the document ended by {signal_name}; its limits are {self.memory_mb} MiB of memory "
             f"(PARSE_MEMORY_MB) and {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)"

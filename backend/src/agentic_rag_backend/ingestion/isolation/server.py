@@ -1,8 +1,8 @@
-"""The server of workers: one thread, everything imported, nothing inherited; it forks a worker when asked for one.
+"""The server of workers: a single-threaded process with all imports done, which forks a worker on request.
 
-Started as ``python -m agentic_rag_backend.ingestion.isolation.server <fd> [<tokenizer file>]``. Over the socket ``fd`` it gets
-``F`` with a worker's socket attached (fork one) and ``K pid`` (kill that one's process group), and reports ``R`` (ready),
-``S pid`` (started) and ``X pid status`` (ended). When the other side is gone, so are all workers and the server.
+Started as ``python -m agentic_rag_backend.ingestion.isolation.server <fd> [<tokenizer file>]``. Over the socket ``fd`` it
+receives ``F`` with a worker's socket attached (fork a worker) and ``K pid`` (kill a worker's process group). It reports ``R``
+(ready), ``S pid`` (started) and ``X pid status`` (ended). If the other side disconnects, the server and all workers end.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Server:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def run(self) -> None:
-        """Serve until the other side is gone."""
+        """Serve until the other side disconnects."""
         self._report(READY, 0, 0)
         try:
             while True:
@@ -124,7 +124,7 @@ def _warm(workshop: Workshop) -> None:
 
 def _leave_terminal() -> None:
     """Give up the controlling terminal of this process and its forks: a document must not access it."""
-    with contextlib.suppress(OSError):  # there is none
+    with contextlib.suppress(OSError):  # # there is no terminal
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
         try:
             fcntl.ioctl(terminal, termios.TIOCNOTTY)
@@ -133,7 +133,7 @@ def _leave_terminal() -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Serve on the socket that was inherited."""
+    """Serve on the inherited socket."""
     _leave_terminal()
     control = socket.socket(fileno=int(arguments[0]))
     workshop = Workshop(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))

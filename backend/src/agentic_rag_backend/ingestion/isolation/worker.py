@@ -28,7 +28,7 @@ def confine() -> None:
     signal.set_wakeup_fd(-1)
     for each in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT):
         signal.signal(each, signal.SIG_DFL)
-    # With the file descriptors of the server gone, the fork holds its own socket and nothing else.
+    # Close the server's file descriptors, so that the fork holds only its own socket.
     quiet = os.open(os.devnull, os.O_RDWR)
     for standard in (0, 1, 2):
         os.dup2(quiet, standard)
@@ -36,7 +36,7 @@ def confine() -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
-    with contextlib.suppress(OSError):  # Linux only: where memory runs out all the same, this process goes first
+    with contextlib.suppress(OSError):  # # Linux only: if the machine runs out of memory, this process is killed first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
@@ -44,14 +44,14 @@ def serve(connection: socket.socket, workshop: Workshop) -> None:
     """Answer calls until the other side disconnects. After a lack of memory, end: the process is no longer reliable."""
     while (frame := receive(connection)) is not None:
         _, payload = frame
-        name, limits, arguments = pickle.loads(payload)  # noqa: S301 - what the serving process asks
+        name, limits, arguments = pickle.loads(payload)  # # noqa: S301 - from the serving process
         del payload, frame
         kind, answer = _answer(name, limits, arguments, workshop)
         del arguments
         try:
             connection.sendall(HEADER.pack(kind, len(answer)))
             connection.sendall(answer)
-        except OSError:  # no caller waits for it any more
+        except OSError:  # # the caller has gone
             return
         if kind is Reply.OUT_OF_MEMORY:
             return
@@ -66,7 +66,7 @@ def _answer(name: str, limits: Limits, arguments: tuple[Any, ...], workshop: Wor
     except AgenticRagError as error:
         return Reply.REFUSED, packed((type(error).__name__, error.message))
     except Exception as error:  # noqa: BLE001
-        # The job's boundary is in the process that asked: what went wrong is handed on to it, with where.
+        # The error boundary of the job is in the calling process. The error is passed on to it with its traceback.
         return Reply.FAULT, packed((type(error).__name__, traceback.format_exc()))
 
 

@@ -14,23 +14,24 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
 @dataclass(frozen=True, slots=True)
 class CommunitiesRound:
-    """Holds graph and vectors against the pointer to the current generation.
+    """Compares graph and vectors with the pointer to the current generation.
 
-    A rebuild writes beside the current generation under a number that was never used. What was read before it was seen that
-    no rebuild is under way belongs to one that has ended; the pointer, read last, says whether that one became current.
+    A rebuild writes a generation under an unused number next to the current one. Each check first reads the data, then verifies
+    that no rebuild is unfinished. The data therefore belongs to finished rebuilds. The pointer is read last and names the
+    generation that is current.
     """
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for; a tenant with a rebuild under way is left for the next round."""
+        """Compare, and repair if requested. If a rebuild is unfinished, the tenant is left to the next round."""
         await self.round.progress("communities", 0, 0)
         await self._orphaned_generations()
         await self._orphaned_points()
         await self._missing()
 
     async def _current(self) -> GenerationPointer | None:
-        """Return the pointer, or None while a rebuild is under way."""
+        """Return the pointer. None if a rebuild is unfinished."""
         tenant, catalogue = self.round.tenant, self.round.stores.catalogue
         for state in (JobState.QUEUED, JobState.RUNNING):
             if (await catalogue.jobs.jobs(tenant, limit=1, state=state, kind=JobKind.REBUILD)).items:
@@ -84,7 +85,7 @@ class CommunitiesRound:
         self.round.changed |= bool(written)
         now = await self._current()
         if written and (now is None or now.generation != pointer.generation):
-            await stores.vectors.delete(tenant, Collection.NODES, written)  # of a generation that was retired meanwhile
+            await stores.vectors.delete(tenant, Collection.NODES, written)  # # their generation was replaced in the meantime
         if lost or len(written) < len(missing):
             report.queued((await self.round.services.rebuild(tenant)).id)
             report.mended(Kind.COMMUNITY_MISSING, lost)

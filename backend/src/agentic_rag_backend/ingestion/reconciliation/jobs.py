@@ -1,4 +1,4 @@
-"""Jobs that are waiting or running by their row, and of which the durable queue knows nothing."""
+"""Reconciliation of jobs: jobs whose row is unfinished, but that have no workflow in the durable queue."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _PAGE = 100
 
 @dataclass(frozen=True, slots=True)
 class JobsRound:
-    """Goes through the jobs that have not ended.
+    """Checks the unfinished jobs.
 
-    A job is recorded and queued in one transaction, and its row ends before its workflow does. So a job without a workflow
-    whose row, read again after that, is as it was will never end by itself.
+    A job is recorded and enqueued in one transaction, and its row ends before its workflow. Therefore, if a job has no workflow
+    and its row, read again afterwards, is unchanged, the job will never end by itself.
     """
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for: end the job honestly, and queue it again."""
+        """Compare, and repair if requested: end the job with an error and queue it again."""
         jobs = self.round.stores.catalogue.jobs
         await self.round.progress("jobs", 0, 0)
         for state in (JobState.QUEUED, JobState.RUNNING):
@@ -66,4 +66,4 @@ class JobsRound:
             try:
                 self.round.report.queued((await services.retry(tenant, job.id)).id)
             except Conflict:
-                return  # overtaken by another version, or its document was deleted: ended is all it can be
+                return  # # replaced by another version, or the document was deleted: the job stays ended

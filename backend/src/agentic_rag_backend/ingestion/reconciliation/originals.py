@@ -1,4 +1,4 @@
-"""Originals that no document names: what a process leaves that is killed between storing one and recording its document."""
+"""Reconciliation of originals without a document: a process was killed between storing and recording them."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OriginalsRound:
-    """Holds the blob store against the catalogue's versions, by page.
+    """Compares the blob store with the catalogue's versions, page by page.
 
-    An original's key is of one submission alone, and its row is written right after it. So one that is old enough and has
-    no row will never have one.
+    An original's key belongs to one submission, and its row is written right after the original. An older original without a
+    row will therefore never have one.
     """
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for; all are counted first, since many go only when a person confirms."""
+        """Compare, and repair if requested. All are counted first, because removing many needs a person's confirmation."""
         report = self.round.report
         held = 0
         orphans: list[str] = []
@@ -40,7 +40,7 @@ class OriginalsRound:
         _log.info("originals_of_no_document_removed", tenant=self.round.tenant.value, count=len(orphans))
 
     async def _pages(self) -> AsyncIterator[tuple[list[str], list[str]]]:
-        """Yield pages of keys, and those among each that no version of a document has."""
+        """Yield pages of keys, each with its keys that no version of a document has."""
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("originals", 0, 0)
         async for keys in stores.blobs.keys(tenant, before=self.round.originals_before):

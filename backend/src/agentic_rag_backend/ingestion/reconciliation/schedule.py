@@ -26,16 +26,16 @@ _log = structlog.get_logger(__name__)
 
 
 def due_at(tenant: TenantId, last: datetime, interval_s: float) -> datetime:
-    """Return when the tenant's next comparison is due after one at ``last``: an interval later, by up to a tenth more.
+    """Return when the tenant's next comparison is due after one at ``last``: the interval plus up to a tenth of it.
 
-    The share is the tenant's own, so that all who were there from the start are not due at once for ever.
+    The addition depends on the tenant's id, so that tenants created together are not always compared together.
     """
     share = int(tenant.value[2:10], 16) / 2**32
     return last + timedelta(seconds=interval_s * (1 + JITTER * share))
 
 
 class Schedule:
-    """Queues comparisons that mend.
+    """Queues comparisons with repair.
 
     Args:
         interval_s: seconds between two comparisons of a tenant.
@@ -47,10 +47,10 @@ class Schedule:
         self._interval_s = interval_s
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
-        """Look at the tenants again and again, in the process that ``leads``; what fails is tried at the next look."""
+        """Check for due tenants repeatedly, in the process that ``leads``. A failed check is repeated at the next one."""
         pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._interval_s / _LOOKS))
         while True:
-            await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # noqa: S311 - nothing secret depends on it
+            await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # # noqa: S311 - not used for secrets
             try:
                 if await leads():
                     await self.look(datetime.now(UTC))
@@ -58,7 +58,7 @@ class Schedule:
                 _log.warning("reconciliation_not_requested", code=error.code, reason=error.message)
 
     async def look(self, now: datetime) -> int:
-        """Queue a comparison for every tenant that is due, and return how many; see also to what belongs to no tenant."""
+        """Queue a comparison for every due tenant and return their number. Also compare data that belongs to no tenant."""
         await self._reconciler.run_tenants(repair=True)
         queued, cursor = 0, None
         while True:

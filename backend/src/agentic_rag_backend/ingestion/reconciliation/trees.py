@@ -1,4 +1,4 @@
-"""Trees over passages: only the current one is to be there, and each of its nodes to be found."""
+"""Reconciliation of trees over passages: only the current tree may exist, and each of its nodes needs its vector."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
 @dataclass(frozen=True, slots=True)
 class TreesRound:
-    """Holds the vectors against the nodes of the current tree; a tenant with a build under way is left for the next round.
+    """Compares the vectors with the nodes of the current tree.
 
-    A build writes vectors before the rows that refer to them, under ids of their own. What was read before it was seen that no
-    build is under way belongs to one that has ended; the pointer and the rows, read after, say which of it is in use.
+    A build writes vectors under new ids before the rows that refer to them. Each check first reads the data, then verifies that
+    no
+    build is unfinished. The data therefore belongs to finished builds. Pointer and rows are read last and show what is in use.
     """
 
     round: Round
 
     async def run(self) -> None:
-        """Compare, and mend where that is asked for."""
+        """Compare, and repair if requested. If a build is unfinished, the tenant is left to the next round."""
         await self.round.progress("tree", 0, 0)
         await self._orphaned_generations()
         await self._orphaned_points()
         await self._missing()
 
     async def _current(self) -> GenerationPointer | None:
-        """Return the pointer, or None while a build is under way."""
+        """Return the pointer. None if a build is unfinished."""
         tenant, catalogue = self.round.tenant, self.round.stores.catalogue
         for state in (JobState.QUEUED, JobState.RUNNING):
             if (await catalogue.jobs.jobs(tenant, limit=1, state=state, kind=JobKind.RAPTOR)).items:

@@ -10,11 +10,11 @@ from agentic_rag_backend.domain.graph import Extraction
 
 
 class Extractor(Protocol):
-    """Turns chunks into extractions; one per chunk, in order. Offsets are within the chunk's text."""
+    """Extracts knowledge from chunks. Returns one extraction per chunk, in order. Offsets are within the chunk's text."""
 
     @property
     def version(self) -> str:
-        """Name the method and its version; results are cached under it."""
+        """Name of the method and its version, under which results are cached."""
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         """Extract from the chunks of one document, whose title is ``title``."""

@@ -148,7 +148,7 @@ def _predicate_votes(after: list[str]) -> list[tuple[str, float]]:
 
 
 def decide(words: list[str], votes: Votes) -> str:
-    """Return the type with most votes; two or three plain capitalised words without any are taken for a person's name."""
+    """Return the type with most votes. Without votes, two or three plain capitalised words count as a person's name."""
     own = type_from_words(words)
     if own is not None:
         votes = {**votes, own[0]: votes.get(own[0], 0.0) + own[1]}

@@ -1,4 +1,4 @@
-"""How far a name goes: connectors, numbers, initials, company endings and titles inside it."""
+"""Extends names over connectors, numbers, initials, company endings and titles inside them."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ COMMON_INITIALS = word_set(
     eastern western central
     """
 )
-"""Common nouns that often open a sentence; kept as a name only if the document gives another reason."""
+"""Common nouns that often open a sentence. They are part of a name only if the document gives other evidence."""
 
 MONTHS = word_set(
     """
@@ -183,7 +183,7 @@ GENERIC_ALONE = (
     congress parliament senate bible guard motors army navy republic empire may amazon times post herald tribune olympics
     """
 )
-"""Head nouns that name nothing by themselves, however they are spelled: "the Board", "the University"."""
+"""Head nouns that name nothing by themselves, in any spelling: "the Board", "the University"."""
 
 OF_HEADS_WITH_AND = word_set(
     """
@@ -220,7 +220,7 @@ IMPERSONAL = (
     """
     )
 )
-"""Words that are not part of a person's name without another reason."""
+"""Words that are not part of a person's name without other evidence."""
 
 PLACE_PREPOSITIONS = word_set(
     """

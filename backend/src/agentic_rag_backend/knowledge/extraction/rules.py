@@ -63,7 +63,7 @@ class RuleExtractor:
 
     @property
     def version(self) -> str:
-        """Name the method and its version; results are cached under it."""
+        """Name of the method and its version, under which results are cached."""
         return "rules-2"
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:

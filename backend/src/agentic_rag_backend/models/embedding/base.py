@@ -27,42 +27,44 @@ class EmbedderStats:
 
 
 class Embedder(Protocol):
-    """Texts in, unit-length vectors out. Concurrent calls are welcome: an adapter may put them into one batch.
+    """Embeds texts as unit-length vectors. Concurrent calls are expected; an adapter may combine them into one batch.
 
-    A text longer than the model reads is embedded in windows and pooled, never cut silently.
+    A text longer than the model's input is embedded in windows and pooled, never truncated silently.
     """
 
     @property
     def fingerprint(self) -> str:
-        """Name model, weights and dimension; stored vectors are only comparable under an equal fingerprint."""
+        """Identity of model, weights and dimension. Vectors with different fingerprints cannot be compared."""
 
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages: float32, shape (len(texts), dimensions), rows of length 1, in the order given.
+        """Embed passages: float32, shape (len(texts), dimensions), rows of length 1, in the given order.
 
         Raises:
-            ModelUnavailable: the model did not answer in its time.
-            ModelInputRefused: the model refuses at least one text; the error does not name it.
+            ModelUnavailable: the model did not answer in time.
+            ModelInputRefused: the model refuses at least one text. The error does not say which.
         """
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one question, before anything that is waiting: float32, shape (dimensions,).
+        """Embed one question with priority over waiting passages: float32, shape (dimensions,).
 
-        Only its first `query_characters` are read, so that no question costs much more than another.
+        Only its first `query_characters` are read, so the cost per question is bounded.
         """
 
     def query_characters(self, text: str) -> int:
-        """Return how many characters of a question `embed_query` reads: all of them, unless it is very long."""
+        """Return the number of characters of a question that `embed_query` reads. It is less than all for very long questions
+        only.
+        """
 
     async def close(self) -> None:
         """Release threads and connections."""
 
 
 class Tokenizer(Protocol):
-    """Positions of a model's word pieces in a text; chunk sizes are counted with it."""
+    """Maps text to the word pieces of a model. Chunk sizes are measured with it."""
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the [start, end) character offsets of each word piece, in order, special tokens left out."""
+        """Return the [start, end) character offsets of each word piece, in order, without special tokens."""

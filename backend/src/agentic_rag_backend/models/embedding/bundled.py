@@ -1,9 +1,10 @@
-"""The embedder that needs no key and no download: MiniLM-L6-v2 with int8 weights, run by onnxruntime.
+"""The embedder without API key and download: MiniLM-L6-v2 with int8 weights, run by onnxruntime.
 
-Measured on 2 cores, 99 word pieces a passage: one text a run on every core 14.0 ms a passage, batches of 8, 16 and 32
-on both cores 14.1, 14.8 and 17.1 ms. The runtime computes in float32, so a batch saves nothing for passages, and padding
-costs time; only short names (3.2 ms alone, 1.4 ms in a batch of 32) gain. Hence a run holds at most `BATCH_TOKENS` word
-pieces, and runs of different callers are never joined: one tenant's texts cannot change another tenant's numbers.
+Measured on 2 cores with passages of 99 word pieces: separate runs on every core take 14.0 ms per passage; batches of 8, 16 and
+32 on both cores take 14.1, 14.8 and 17.1 ms. The runtime computes in float32, so batching passages saves nothing, and padding
+costs time. Only short names gain (3.2 ms alone, 1.4 ms in a batch of 32). So a run has at most `BATCH_TOKENS` word pieces. Runs
+of
+different callers are never combined, so that one tenant's texts cannot change another tenant's vectors.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from agentic_rag_backend.models.embedding.weights import MODEL_FILE, TOKENIZER_F
 from agentic_rag_backend.priority import lower_thread
 
 MAX_WORD_PIECES = 256
-"""Word pieces that the model reads at once, its two special tokens included."""
+"""Maximum number of word pieces per model input, including its two special tokens."""
 WINDOW = MAX_WORD_PIECES - 2
 QUERY_WINDOWS = 1
-"""Windows of a question that are embedded, some 190 words: no question costs more than a passage."""
+"""Windows of a question that are embedded, about 190 words, so that a question costs no more than a passage."""
 BATCH_TOKENS = 256
 BATCH_TEXTS = 32
 
@@ -48,14 +49,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of text number ``owner`` that the model reads at once: word pieces with the special tokens around them."""
+    """A part of text number ``owner`` that fits the model: word pieces with the special tokens around them."""
 
     owner: int
     ids: tuple[int, ...]
 
 
 def windows_of(owner: int, ids: Sequence[int], *, begin: int, end: int) -> list[Window]:
-    """Return ``ids`` in as few, evenly long windows as the model needs; one, of the special tokens alone, for none."""
+    """Return ``ids`` in as few windows of equal length as possible. Without ids, return one window of special tokens."""
     count = max(1, -(-len(ids) // WINDOW))
     bounds = [len(ids) * number // count for number in range(count + 1)]
     return [Window(owner, (begin, *ids[start:stop], end)) for start, stop in pairwise(bounds)]
@@ -74,14 +75,14 @@ def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
 
 
 class BundledEmbedder:
-    """Embeds in this process, on its own threads: some for questions and passages of requests, some for passages of jobs.
+    """Embeds in this process on its own threads: some for questions and passages of requests, some for passages of jobs.
 
-    Tenants share both in rotation, a batch at a time.
+    Tenants share both in rotation, one batch at a time.
 
     Args:
-        model_path: folder with ``model.onnx`` and ``tokenizer.json`` of another encoder of the same kind (mean pooling);
-            None for the bundled weights.
-        threads: cores to use for passages; 0 for all of the machine.
+        model_path: folder with ``model.onnx`` and ``tokenizer.json`` of another encoder of the same kind (mean pooling). None
+            selects the bundled weights.
+        threads: number of cores for passages; 0: all cores.
 
     Raises:
         ConfigurationError: the files are missing, damaged or of another kind.
@@ -92,11 +93,12 @@ class BundledEmbedder:
         self._tokenizer = load_tokenizer(vocabulary.path)
         self._begin, self._end = self._special_tokens()
         cores = threads or _cores()
-        # A passage has one core to itself, as many at once as there are cores: sharing costs a quarter more (measured).
-        # A question has all cores: 3.0 ms instead of 5.2, for 54 MB of weights a second time.
+        # A passage runs on one core, with as many passages in parallel as cores: several cores per passage take a quarter more
+        # time
+        # (measured). A question runs on all cores: 3.0 ms instead of 5.2, at the cost of a second copy of the weights, 54 MB.
         self._session, self._question_session = _sessions(model.path, cores)
         self._inputs = frozenset(each.name for each in self._session.get_inputs())
-        # Requests take the cores from passages of jobs, and each batch is short: one tenant may use all cores.
+        # Requests have priority over passages of jobs, and batches are short, so one tenant may use all cores.
         self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
@@ -105,7 +107,7 @@ class BundledEmbedder:
 
     @property
     def fingerprint(self) -> str:
-        """Name weights, vocabulary, pooling, window and dimension."""
+        """Identity of weights, vocabulary, pooling, window and dimension."""
         return self._fingerprint
 
     @property
@@ -119,7 +121,7 @@ class BundledEmbedder:
         return self._clock.stats()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order; long ones in windows, pooled."""
+        """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order. Long texts in windows, pooled."""
         if not texts:
             return np.empty((0, self._dimensions), dtype=np.float32)
         held = tuple(texts)
@@ -130,7 +132,7 @@ class BundledEmbedder:
         return _pooled(len(held), batches, sums)
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Embed one question while passages are in work: float32, shape (dimensions,)."""
+        """Embed one question in parallel with passages: float32, shape (dimensions,)."""
 
         def work() -> NDArray[np.float32]:
             batches = batches_of(self._windows((text[: self.query_characters(text)],)))
@@ -162,7 +164,7 @@ class BundledEmbedder:
         return await asyncio.wrap_future(future)
 
     def _special_tokens(self) -> tuple[int, int]:
-        """Return the ids that the model expects around every text."""
+        """Return the ids of the special tokens around every text."""
         ids = self._tokenizer.encode("").ids
         if len(ids) != 2:
             raise ConfigurationError(f"the tokenizer must put two special tokens around a text; it puts {len(ids)}")
@@ -197,16 +199,15 @@ class BundledEmbedder:
 
 
 def _cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sessions(path: Path, cores: int) -> tuple[onnxruntime.InferenceSession, onnxruntime.InferenceSession]:
-    """Return a session of one thread and one of all cores; on a single core both are the same."""
+    """Return a session on one thread and one on all cores. On a single core both are the same."""
     stored = path.read_bytes()
     rearranged = looked_up_first(stored)
-    # A model given as bytes cannot have weights in separate files, so the runtime reads a model from its path if it is not
-    # rearranged.
+    # From bytes, the runtime cannot load weights in separate files. So a model that is not rearranged is loaded from its path.
     model = str(path) if rearranged is stored else rearranged
     del stored, rearranged
     try:
@@ -216,14 +217,14 @@ def _sessions(path: Path, cores: int) -> tuple[onnxruntime.InferenceSession, onn
         raise ConfigurationError(f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}") from error
     finally:
         del model
-        give_back()  # the temporary memory of loading: 70 MB in small pieces
+        give_back()  # # the temporary memory of loading: 70 MB in small pieces
 
 
 def _session(model: str | bytes, threads: int) -> onnxruntime.InferenceSession:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
-    # Waiting threads must not spin: the cores are for the other half of the pipeline (measured: same time, half the CPU).
+    # Waiting threads must not spin: the rest of the pipeline needs the cores (measured: same time, half the CPU).
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])

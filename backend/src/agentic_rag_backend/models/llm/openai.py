@@ -2,7 +2,7 @@
 
 The SDK's own retries are off (`max_retries=0`): it obeys ``Retry-After`` up to two minutes and counts ``timeout`` per
 attempt. Here one `asyncio.timeout` bounds the whole call and `retries.decide` schedules the attempts. A ``Retry-After``
-beyond the time left ends the call at once. Messages of errors name status and model, never the reply's body or the key.
+beyond the remaining time ends the call at once. Error messages name status and model, never the reply's body or the key.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply,
 from agentic_rag_backend.models.llm.structured import read_object
 
 _CHARACTERS_A_TOKEN = 4
-"""Estimate for servers that count no tokens."""
+"""Estimate for servers that report no token counts."""
 MOST_CHARACTERS_A_TOKEN = 32
 """Characters for each requested token after which a reply is cancelled: the server ignores the limit."""
 _LEAST_BOUND = 64 * 1024
 
 
 class OpenAIModel:
-    """Answers through ``base_url`` (None: OpenAI's own); see the port for limits and errors.
+    """Answers through ``base_url`` (None: OpenAI's). The port describes limits and errors.
 
     Args:
-        model: used where a request names none.
-        timeout_s: seconds a whole call may take, queueing and retries included.
-        max_concurrency: calls in flight at once; further ones wait within their time.
+        model: used if a request names none.
+        timeout_s: time limit of a call in seconds, including queueing and retries.
+        max_concurrency: maximum number of concurrent calls. Further calls wait within their time limit.
     """
 
     generative = True
@@ -50,7 +50,7 @@ class OpenAIModel:
 
     @property
     def name(self) -> str:
-        """The model used if a request names none."""
+        """The model that is used if a request names none."""
         return self._model
 
     @property
@@ -59,7 +59,7 @@ class OpenAIModel:
         return self._endpoint.health
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Return the whole reply. With a schema, a first invalid reply goes back to the model once with its error."""
+        """Return the whole reply. With a schema, a first invalid reply is sent back to the model once with its error."""
         call = self._call(request)
         async with self._endpoint.admitted(call, self._slots.taken()), self._endpoint.watching(call):
             if request.schema is not None:
@@ -68,7 +68,7 @@ class OpenAIModel:
             return ModelReply(text, call.account.usage, call.model)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        """Yield the reply while the model writes it. A failure before the first piece is retried, a later one is not."""
+        """Yield the reply while the model writes it. A failure is retried only before the first piece."""
         call = self._call(request)
         async with self._endpoint.admitted(call, self._slots.taken()), aclosing(self._streamed(call, request)) as deltas:
             async for delta in deltas:
@@ -99,7 +99,7 @@ class OpenAIModel:
         """Return the text, and the parsed object or the error in it; without a schema the second value is empty."""
         reply, attempt = await self._send(call, request, messages, stream=False)
         with attempt.watched():
-            # A server that answers 200 with something else than JSON makes the SDK return that text.
+            # For a reply of status 200 that is not JSON, the SDK returns the text.
             text = _text_of(reply)
             if text is None:
                 raise ModelReplyInvalid(f"model {call.model!r} answered something that is not a chat completion")
@@ -118,9 +118,9 @@ class OpenAIModel:
         return text[: _most_characters(request)], parsed
 
     async def _send(self, call: Call, request: ModelRequest, messages: Sequence[Message], *, stream: bool) -> tuple[Any, Attempt]:
-        """Make the request until it succeeds or is given up; drop parameters that this model refuses.
+        """Send the request until it succeeds or is given up. Drop parameters that this model refuses.
 
-        Returns the completion, or the stream and its first chunk; and the attempt, which the caller has to end.
+        Returns the completion, or the stream and its first chunk, and the attempt, which the caller has to end.
         """
         refused = self._refused.setdefault(call.model, set())
         create = self._endpoint.client.chat.completions.create
@@ -129,7 +129,7 @@ class OpenAIModel:
             try:
                 with attempt.watched():
                     reply = await create(**_arguments(call.model, request, messages, refused, stream=stream))
-                    # The first piece is read here, so that a stream that breaks before it is tried again too.
+                    # Read the first piece here, so that a stream that breaks before it is retried.
                     return ((reply, await anext(reply, None)) if stream else reply), attempt
             except (openai.OpenAIError, ValueError) as error:
                 parameter = _refused_parameter(error, request)
@@ -141,7 +141,7 @@ class OpenAIModel:
     # --- streams
 
     async def _streamed(self, call: Call, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
-        # No timeout may span a yield: it would interrupt the reader's own work. Each step has the rest of it.
+        # No timeout may span a yield: it would interrupt the reader's own work. Each step is limited to the remaining time.
         async with self._endpoint.watching(call):
             (chunks, chunk), attempt = await self._send(call, request, request.messages, stream=True)
         usage: Usage | None = None
@@ -180,7 +180,7 @@ class OpenAIModel:
 
 
 def _text_of(reply: object) -> str | None:
-    """Return the text of a completion; None if the reply is not a completion. The SDK does not check a server's reply."""
+    """Return the text of a completion. None if the reply is not a completion: the SDK does not check replies."""
     choices = reply.choices if isinstance(reply, ChatCompletion) else None
     if not isinstance(choices, list) or not choices:
         return None
@@ -199,7 +199,7 @@ def _piece_of(chunk: object) -> tuple[str, bool]:
 
 
 def _counted(usage: object) -> Usage | None:
-    """Return the tokens that a server counted, if it did."""
+    """Return the token counts of a server, if it reports them."""
     counts = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
     read, written = (count if isinstance(count, int) and count >= 0 else None for count in counts)
     return None if read is None or written is None else Usage(read, written)
@@ -243,7 +243,7 @@ def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
         return None
     if error.param in ("max_tokens", "temperature", "stream_options"):
         return error.param
-    # Each server without JSON schemas reports that in its own way.
+    # Servers without JSON schemas report this in different ways.
     return "response_format" if request.schema is not None else None
 
 

@@ -1,4 +1,4 @@
-"""When a failed model call is retried: a plain function of the failure and the time left."""
+"""Decides when a failed model call is retried, from the failure and the remaining time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
 MOST_ATTEMPTS = 6
 LONGEST_ASKED_S = 7 * 86_400.0
-"""A server that asks for a longer wait is taken to ask for this one."""
+"""A longer requested wait is treated as this one."""
 _TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
 _OF_INPUT = frozenset({400, 413, 422})
 """Status codes that refuse the request's content, not its sender."""
@@ -31,9 +31,9 @@ class Verdict(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """One failed attempt. ``status`` is None without an answer (connection, time); ``retry_after_s`` is the server's request.
+    """One failed attempt. ``status`` is None without a response (connection, time). ``retry_after_s`` is the requested wait.
 
-    ``exhausted`` marks a 429 that waiting does not help: the account's budget is used up.
+    ``exhausted`` marks a 429 that waiting does not solve: the account's budget is used up.
     """
 
     status: int | None
@@ -43,7 +43,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class RetryDecision:
-    """``pause_s`` is the pause before the next attempt; the caller gets ``retry_after_s`` when limited."""
+    """``pause_s`` is the pause before the next attempt. If the call is rate limited, the caller gets ``retry_after_s``."""
 
     verdict: Verdict
     pause_s: float = 0.0
@@ -51,12 +51,12 @@ class RetryDecision:
 
 
 def decide(failure: Failure, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
-    """Decide after the ``attempt``-th try (from 1) failed.
+    """Decide after the ``attempt``-th attempt (from 1) failed.
 
     Args:
-        left_s: seconds until the whole call's deadline.
-        jitter: a random number in [0, 1): spreads the pauses over 50–100 % of their length, so that callers that
-            failed together do not return together.
+        left_s: seconds until the call's deadline.
+        jitter: a random number in [0, 1). It spreads the pauses over 50–100 % of their length, so that callers that failed
+            together do not retry together.
     """
     limited = failure.status == 429
     if not limited and failure.status is not None and failure.status not in _TRANSIENT:
@@ -75,7 +75,7 @@ def decide(failure: Failure, *, attempt: int, left_s: float, jitter: float) -> R
 
 
 def refusal(status: int | None) -> type[ModelUnavailable]:
-    """Return the error of a call that was given up after HTTP ``status`` (None: no answer came)."""
+    """Return the error of a call that was given up after HTTP ``status`` (None: no response)."""
     if status in _OF_INPUT:
         return ModelInputRefused
     refused = status is not None and 400 <= status < 500 and status not in _TRANSIENT
@@ -85,7 +85,7 @@ def refusal(status: int | None) -> type[ModelUnavailable]:
 def retry_after_s(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
     """Return the seconds a server asks to wait: ``retry-after-ms``, or ``Retry-After`` as seconds or as a date.
 
-    None where there is no such header, or nothing sensible in it.
+    None if the header is missing or invalid.
     """
     for name, scale in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
         value = headers.get(name)

@@ -21,20 +21,20 @@ from agentic_rag_backend.domain.words import content_forms, inverse_frequency, n
 from agentic_rag_backend.models.llm.base import Evidence
 
 MOST_CANDIDATES = 10
-"""Sentences that are embedded, which is nearly all an answer costs."""
+"""Number of sentences that are embedded, which is nearly the whole cost of an answer."""
 DIRECT_CANDIDATES = 7
-"""Number of candidates that are the best by themselves; the others follow from these."""
+"""Number of candidates that are the best by themselves. The others are found through these."""
 LEADERS = 3
-"""Candidates whose names are followed to other documents."""
+"""Number of candidates whose names are followed to other documents."""
 NAME_WEIGHT = 1.4
-"""How much more a name or number of the question counts than another word."""
+"""Weight of a name or number of the question relative to other words."""
 CONTEXT_SHARE = 0.5
 """Weight, as a share, of a question word that only the document's title or the sentence before contains ("She grew up in …")."""
 SIMILARITY_SHARE = 0.5
 LEXICAL_SHARE = 0.35
 PASSAGE_SHARE = 0.10
 ANSWER_SHARE = 0.10
-"""Weight of holding an answer of the requested kind."""
+"""Weight of containing an answer of the requested kind."""
 THEME_NAME_WEIGHT = 0.5
 """Weight of names for an account, where names set the scene and the other words carry the question."""
 FRAGMENT = 0.6
@@ -63,10 +63,9 @@ MOST_FOR_A_THEME = 6
 class Candidate:
     """A sentence of a passage.
 
-    ``held`` are the question's words in it, ``near`` the question's words in its document's title or the sentence before it;
-    ``names`` are the names of the sentence and its title that are absent from the question; ``answers`` is whether it holds an
-    answer
-    of the requested kind.
+    ``held`` are the question's words in it, ``near`` the question's words in its document's title or the sentence before it.
+    ``names`` are the names of the sentence and its title that are absent from the question. ``answers`` is whether it contains an
+    answer of the requested kind.
     """
 
     marker: int
@@ -88,10 +87,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A question with the sentences that may answer it: ``weights`` of its words sum to 1, ``rarity`` is of names.
+    """A question with the sentences that may answer it. ``weights`` of its words sum to 1, ``rarity`` is of names.
 
-    ``named`` are the names among the words; ``measured`` is the word for the counted or measured thing, if the question has
-    one.
+    ``named`` are the names among the words. ``measured`` is the word for the counted or measured thing, if there is one.
     """
 
     asked: Asked
@@ -103,7 +101,7 @@ class Reading:
 
 
 def question_weights(question: str, asked: Asked) -> dict[str, float]:
-    """Return the words of a question that carry meaning, with how much each counts."""
+    """Return the words of a question that carry meaning, with their weights."""
     names = names_and_numbers(question)
     name_weight = THEME_NAME_WEIGHT if asked is Asked.THEME else NAME_WEIGHT
     return {form: name_weight if form in names else 1.0 for form in content_forms(question)}
@@ -278,7 +276,7 @@ def _led_to(reading: Reading, leaders: Sequence[Candidate], others: Sequence[Can
 
 
 def _shared(reading: Reading, first: Candidate, second: Candidate) -> float:
-    """Return how rare the names are that two sentences of different documents share, in [0, 1)."""
+    """Return the rarity of the names that two sentences of different documents share, in [0, 1)."""
     if first.title == second.title:
         return 0.0
     mass = sum(reading.rarity[name] for name in first.names & second.names)
@@ -290,7 +288,7 @@ def _bridge(reading: Reading, found: Sequence[Candidate], chosen: Sequence[int],
 
 
 def _connected(reading: Reading, candidate: Candidate, bridge: float) -> bool:
-    """Return whether a sentence mentions a name of the question or of a chosen sentence: "He was born" may be anybody."""
+    """Return whether a sentence names a name of the question or of a chosen sentence. "He was born" may be about anyone."""
     return bridge > 0 or not reading.named or not reading.named.isdisjoint(candidate.held | candidate.near)
 
 

@@ -44,7 +44,7 @@ def read_object(text: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _problem(value: Any, schema: Mapping[str, Any], root: Mapping[str, Any], at: str) -> str | None:
-    """Return the first thing that is wrong with ``value``, or None."""
+    """Return the first error in ``value``, or None."""
     while "$ref" in schema:
         schema = root["$defs"][str(schema["$ref"]).rpartition("/")[2]]
     choices = schema.get("anyOf") or schema.get("oneOf")
@@ -107,7 +107,7 @@ def _bounds_problem(value: Any, schema: Mapping[str, Any], at: str) -> str | Non
 
 
 def _unfenced(text: str) -> str:
-    """Return the content of a fenced code block that spans all of ``text``; otherwise ``text``."""
+    """Return the content of a fenced code block that spans all of ``text``, otherwise ``text``."""
     block = text.strip()
     first, newline, rest = block.partition("\n")
     if not newline or not first.startswith(_FENCE) or not rest.endswith(_FENCE):
