@@ -76,6 +76,6 @@ def _scalar_problem(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    if isinstance(value, date):  # # datetime is a subclass
+    if isinstance(value, date):  # datetime is a subclass
         return value.isoformat()
     return [_plain(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -36,7 +36,7 @@ class JsonSerializer(Serializer):
     def serialize(self, data: Any) -> str:
         return json.dumps(data, default=_shown)
 
-    def deserialize(cls, serialized_data: str) -> Any:  # # noqa: N805 - named so by the base class
+    def deserialize(cls, serialized_data: str) -> Any:  # noqa: N805 - named so by the base class
         return json.loads(serialized_data)
 
     def name(self) -> str:

@@ -8,7 +8,7 @@ PATIENCE_S = 3600.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 MOST_INVALID_REPLIES = 5
-"""Attempts at a model whose replies are invalid: waiting seldom mends that."""
+"""Maximum attempts at a model whose replies are invalid, because waiting seldom helps."""
 
 
 def is_transient(error: BaseException) -> bool:

@@ -21,7 +21,7 @@ from agentic_rag_backend.stores.catalogue.postgres import open_listener
 
 CHANNEL = "agentic_rag_jobs"
 PROOF_S = 10.0
-"""Seconds in which a process's own notification must have come back to it."""
+"""Seconds within which a process must receive its own notification."""
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
 

@@ -19,14 +19,15 @@ from agentic_rag_backend.jobs.backoff import PATIENCE_S, Backoff
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 PROGRESS_EVERY_S = 1.0
-"""Seconds between two writes of progress, which also read requests to cancel. A write a chunk would cost more than the chunk."""
+"""Seconds between two writes of progress, which also read cancel requests. Writing for each chunk would cost more than the chunk.
+"""
 CANCEL_CHECK_S = 0.5
 """Seconds between two reads of the job's row for a request to cancel, while no progress is written."""
 
 CANCELLED = "cancelled"
-"""The code of a job that its owner stopped."""
+"""Error code of a job that its owner stopped."""
 START = "start"
-"""The stage of a job that has done nothing yet."""
+"""Stage of a job that has not started any work."""
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")

@@ -180,7 +180,7 @@ class Turns:
 
     async def _take(self, turn: Turn, tenant: TenantId) -> Fence | None:
         """Try to take a lease. If the caller is cancelled meanwhile, the lease is given up again."""
-        assert self._leases is not None and self._lessee is not None  # # noqa: S101, PT018 - called only with leases
+        assert self._leases is not None and self._lessee is not None  # noqa: S101, PT018 - called only with leases
         taking = asyncio.ensure_future(self._leases.take(tenant, turn, self._lessee.executor_id))
         try:
             return await asyncio.shield(taking)

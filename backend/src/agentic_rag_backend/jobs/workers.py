@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDir
 
 SILENT_AFTER_S = 30.0
 BEATS = 6
-"""How often a worker beats, and looks at the others, in the time after which it is taken for dead."""
+"""Number of heartbeats, and of checks of the others, within the time after which a worker counts as dead."""
 UNKNOWN_AFTER_S = 600.0
 """Seconds without a worker that knows a workflow's name before it fails. A roll-out must be shorter."""
 

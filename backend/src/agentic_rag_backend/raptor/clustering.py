@@ -94,7 +94,7 @@ class _Clusters:
 
     def __init__(self, points: Vectors, most: int) -> None:
         self._points = points
-        self._centres = np.empty((most, points.shape[1]), np.float32)  # # unwritten rows take no memory
+        self._centres = np.empty((most, points.shape[1]), np.float32)  # unwritten rows take no memory
         self.rows: list[list[int]] = []
 
     def add(self, rows: list[int]) -> None:

@@ -108,7 +108,7 @@ class Walk:
         elif path.exists():
             yield Source(path, path.name)
         elif glob.has_magic(given):
-            matches = sorted(glob.iglob(given, recursive=True))  # # noqa: PTH207 - Path.glob accepts no absolute pattern
+            matches = sorted(glob.iglob(given, recursive=True))  # noqa: PTH207 - Path.glob accepts no absolute pattern
             yield from self._chosen(_fixed_part(given), map(Path, matches))
         else:
             raise InvalidRequest(f"there is no file or folder {given!r}")

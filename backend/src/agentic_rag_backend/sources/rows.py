@@ -82,7 +82,7 @@ def check_table(path: Path, columns: Columns | None) -> None:
     """
     if is_lines(path):
         found = _line_columns(path)
-        needed = columns.needed[:1] if columns else ()  # # objects may lack the other columns
+        needed = columns.needed[:1] if columns else ()  # objects may lack the other columns
     else:
         found = _header(path, columns.delimiter if columns else None)
         needed = columns.needed if columns else ()

@@ -37,7 +37,7 @@ def require_room(path: Path, what: str, least_bytes: int = LEAST_FREE_BYTES) -> 
 def full(what: str, least_bytes: int = LEAST_FREE_BYTES) -> StorageFull:
     """Return the error for a full disk. It names the store and not the folder, because tenants may read it."""
     least = least_bytes // 1024 // 1024
-    return StorageFull(f"the disk of {what} is full (less than {least} MiB free): free some space, and writing goes on by itself")
+    return StorageFull(f"the disk of {what} is full (less than {least} MiB free): free some space; writing then continues")
 
 
 def full_os_error(error: OSError) -> bool:

@@ -148,7 +148,7 @@ def _readability(statement: str) -> float:
     if leans_on_context(statement):
         value *= 0.5
     if not is_statement(statement):
-        # A heading, a row of a table, a list of names: useful only if there is no sentence.
+        # A heading, a table row or a list of names: useful only without any sentence.
         value *= 0.02
     return value
 

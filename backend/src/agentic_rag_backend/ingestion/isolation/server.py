@@ -124,7 +124,7 @@ def _warm(workshop: Workshop) -> None:
 
 def _leave_terminal() -> None:
     """Give up the controlling terminal of this process and its forks: a document must not access it."""
-    with contextlib.suppress(OSError):  # # there is no terminal
+    with contextlib.suppress(OSError):  # there is no terminal
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)
         try:
             fcntl.ioctl(terminal, termios.TIOCNOTTY)

@@ -36,7 +36,7 @@ def confine() -> None:
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_FSIZE, 0)
     _limit(resource.RLIMIT_NOFILE, OPEN_FILES)
-    with contextlib.suppress(OSError):  # # Linux only: if the machine runs out of memory, this process is killed first
+    with contextlib.suppress(OSError):  # Linux only: if the machine runs out of memory, this process is killed first
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
@@ -44,14 +44,14 @@ def serve(connection: socket.socket, workshop: Workshop) -> None:
     """Answer calls until the other side disconnects. After a lack of memory, end: the process is no longer reliable."""
     while (frame := receive(connection)) is not None:
         _, payload = frame
-        name, limits, arguments = pickle.loads(payload)  # # noqa: S301 - from the serving process
+        name, limits, arguments = pickle.loads(payload)  # noqa: S301 - from the serving process
         del payload, frame
         kind, answer = _answer(name, limits, arguments, workshop)
         del arguments
         try:
             connection.sendall(HEADER.pack(kind, len(answer)))
             connection.sendall(answer)
-        except OSError:  # # the caller has gone
+        except OSError:  # the caller has gone
             return
         if kind is Reply.OUT_OF_MEMORY:
             return

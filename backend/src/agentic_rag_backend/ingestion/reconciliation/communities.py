@@ -85,7 +85,7 @@ class CommunitiesRound:
         self.round.changed |= bool(written)
         now = await self._current()
         if written and (now is None or now.generation != pointer.generation):
-            await stores.vectors.delete(tenant, Collection.NODES, written)  # # their generation was replaced in the meantime
+            await stores.vectors.delete(tenant, Collection.NODES, written)  # their generation was replaced in the meantime
         if lost or len(written) < len(missing):
             report.queued((await self.round.services.rebuild(tenant)).id)
             report.mended(Kind.COMMUNITY_MISSING, lost)

@@ -66,4 +66,4 @@ class JobsRound:
             try:
                 self.round.report.queued((await services.retry(tenant, job.id)).id)
             except Conflict:
-                return  # # replaced by another version, or the document was deleted: the job stays ended
+                return  # replaced by another version, or the document was deleted: the job stays ended

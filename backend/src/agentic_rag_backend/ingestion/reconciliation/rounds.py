@@ -1,4 +1,4 @@
-"""Shared parts of a reconciliation round: the stores, the report and the tenant's turn, in which nothing else writes."""
+"""Shared parts of a reconciliation round: the stores, the report, and the tenant's turn, which excludes other writers."""
 
 from __future__ import annotations
 

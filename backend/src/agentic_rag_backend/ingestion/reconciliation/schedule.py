@@ -50,7 +50,7 @@ class Schedule:
         """Check for due tenants repeatedly, in the process that ``leads``. A failed check is repeated at the next one."""
         pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._interval_s / _LOOKS))
         while True:
-            await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # # noqa: S311 - not used for secrets
+            await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # noqa: S311 - not used for secrets
             try:
                 if await leads():
                     await self.look(datetime.now(UTC))

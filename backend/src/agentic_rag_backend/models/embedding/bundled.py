@@ -217,7 +217,7 @@ def _sessions(path: Path, cores: int) -> tuple[onnxruntime.InferenceSession, onn
         raise ConfigurationError(f"{path} is not a model that onnxruntime {onnxruntime.__version__} reads: {error}") from error
     finally:
         del model
-        give_back()  # # the temporary memory of loading: 70 MB in small pieces
+        give_back()  # the temporary memory of loading: 70 MB in small pieces
 
 
 def _session(model: str | bytes, threads: int) -> onnxruntime.InferenceSession:

@@ -135,7 +135,7 @@ class OpenAIEmbedder:
         try:
             parts = await asyncio.gather(*tasks)
         finally:
-            for task in tasks:  # # after a failure, the other requests are useless
+            for task in tasks:  # after a failure, the other requests are useless
                 task.cancel()
         self._clock.count(texts=len(texts), windows=len(windows))
         return self._pooled(len(texts), batches, parts)

@@ -38,7 +38,7 @@ ANSWER_SHARE = 0.10
 THEME_NAME_WEIGHT = 0.5
 """Weight of names for an account, where names set the scene and the other words carry the question."""
 FRAGMENT = 0.6
-"""Factor on the score of a heading, a row or a dateline; an account has none of them."""
+"""Score factor of a heading, a row or a dateline. For an account, these are left out."""
 LEANING = 0.85
 """Factor, in an account, on the score of a sentence that begins with "He …" or "This …"."""
 THEME_CANDIDATES = 16

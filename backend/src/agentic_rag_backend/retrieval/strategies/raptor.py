@@ -232,7 +232,7 @@ class RaptorRetriever:
     async def _hits(self, query: Query, found: _Found, most: int) -> tuple[Hit, ...]:
         order = [item.id for item in ranked(found.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
-            order.sort(key=lambda id: id not in found.direct)  # # stable: by score among themselves
+            order.sort(key=lambda id: id not in found.direct)  # stable: by score among themselves
         candidates = order[: max(2 * most, FIRST)]
         visible = await visible_chunks(self._stores.documents, query, candidates)
         if len(visible) < most and len(candidates) < len(order):

@@ -16,7 +16,7 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, ScoredId, VectorSearch
 
 OVER_FETCH = 10
-"""Extra candidates, for those that the catalogue no longer shows."""
+"""Extra candidates, to replace candidates that the catalogue no longer shows."""
 REFILL_FACTOR = 4
 MAX_LEG = 10_000
 

@@ -21,7 +21,7 @@ ANEW_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """A graph, and the catalogue's ``state_version`` for which it is current."""
+    """A graph, and the catalogue's ``state_version`` at which it is current."""
 
     state_version: int
     ledger: GraphLedger
@@ -55,7 +55,7 @@ class TenantGraphs:
             StoreUnavailable: the graph store or the catalogue did not answer.
         """
         if tenant.created_at > self._forgotten.get(tenant.id, tenant.created_at):
-            del self._forgotten[tenant.id]  # # the tenant was created again under the same id
+            del self._forgotten[tenant.id]  # the tenant was created again under the same id
         held = self._held.get(tenant.id)
         if held is not None and held.state_version >= tenant.state_version:
             self._held.move_to_end(tenant.id)
@@ -77,7 +77,7 @@ class TenantGraphs:
         if self._loading.get(tenant) is task:
             del self._loading[tenant]
         if not task.cancelled():
-            task.exception()  # # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
+            task.exception()  # Retrieve the error, or asyncio logs it as never retrieved if all callers were cancelled.
 
     async def _load(self, tenant: TenantId) -> _Held:
         held = self._held.get(tenant)

@@ -110,7 +110,7 @@ def _added(places: Ints, values: Floats, size: int) -> Floats:
 
 def _matrix(edges: Edges, gains: Floats, sums: Floats) -> sparse.csr_matrix:
     """Return the weights as a matrix, multiplied by each row's gain and divided by each column's sum."""
-    from scipy import sparse  # # 14 MB, loaded only when a graph is walked
+    from scipy import sparse  # 14 MB, loaded only when a graph is walked
 
     position, columns, weights = edges.gather(np.arange(len(gains)))
     starts = np.concatenate([[0], np.cumsum(edges.rows.lengths, dtype=np.int64)])

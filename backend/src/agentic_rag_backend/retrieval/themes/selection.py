@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 CHARACTERS_A_TOKEN = 4
-"""Estimate; the budget bounds what a model is asked to read, not what it could."""
+"""An estimate. The budget limits the text that a model has to read, not its capacity."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class ObstoreBlobStore:
                 await obstore.put_async(self._store, _MARK, mark, mode="create")
             except AlreadyExistsError:
                 return
-            except NotSupportedError:  # # a store without conditional writes: the last process to mark it owns it
+            except NotSupportedError:  # a store without conditional writes: the last process to mark it owns it
                 await obstore.put_async(self._store, _MARK, mark)
 
     async def put(self, tenant: TenantId, key: str, content: bytes) -> None:
@@ -249,7 +249,7 @@ def _files(folder: Path, before: float) -> Iterator[str]:
             try:
                 if file.stat().st_mtime >= before:
                     continue
-                if "#" in name:  # # the library's name for an incomplete file. Our keys never contain it
+                if "#" in name:  # the library's name for an incomplete file. Our keys never contain it
                     file.unlink()
                     continue
             except FileNotFoundError:

@@ -45,7 +45,7 @@ def require_fence(connection: Connection, tenant: TenantId, fence: Fence | None)
     if fence is None:
         return
     if connection.execute(_NEWEST.with_for_update(read=True, of=leases), _bound(tenant, fence)).first() is None:
-        raise StoreUnavailable(f"the lease {fence.name!r} was lost: another worker goes on with what was begun here")
+        raise StoreUnavailable(f"the lease {fence.name!r} was lost: another worker continues its work")
 
 
 def _is_out_of_reach(connection: Connection, tenant: str, name: str, executor_id: str) -> bool:

@@ -161,7 +161,7 @@ def save_parsed(
     if standing is None:
         return
     bound = _bound(tenant, document_id, version)
-    if not standing["same_text"]:  # # offsets of chunks from another parse do not fit this text
+    if not standing["same_text"]:  # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
     held = plain(metadata)
     connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
@@ -215,7 +215,7 @@ def _publish(connection: Connection, tenant: TenantId, document_id: str, version
     listed = plain({"failures": list(failures)})["failures"]
     state = ended
     if held["latest_version"] > version and held["state"] in UNFINISHED_STATES:
-        state = held["state"]  # # a newer version is being processed
+        state = held["state"]  # a newer version is being processed
     face = {f"new_{name}": row[name] for name in ("title", "content_hash", "media_type", "size_bytes", "metadata")}
     count = connection.execute(_COUNT_CHUNKS, bound).scalar_one()
     face |= {"new_state": state, "new_failures": listed, "new_chunk_count": count, "new_updated_at": utc_now()}

@@ -133,7 +133,7 @@ class Neo4jConnections:
         """Return the result of ``work``, run in one reading transaction. It is retried after transient errors.
 
         Raises:
-            StoreUnavailable: the server does not answer in time, or did not a moment ago.
+            StoreUnavailable: the server does not answer in time, or has recently failed to.
         """
         with self._breaker.watching():
             return await self._read(work)

@@ -233,7 +233,7 @@ class Neo4jGraphStore:
     async def mention_counts(self, tenant: TenantId, entity_ids: Sequence[str]) -> Mapping[str, int]:
         """Return the number of chunks that mention each entity, over all versions. Entities without mentions are absent."""
         found = await self._list("mention_counts", tenant, uuids=_uuids(tenant, entity_ids))
-        return {identifier: chunks for identifier, chunks in found}  # # noqa: C416 - rows are lists, dict() needs pairs
+        return {identifier: chunks for identifier, chunks in found}  # noqa: C416 - rows are lists, dict() needs pairs
 
     async def write_communities(self, tenant: TenantId, generation: int, communities: Sequence[Community]) -> None:
         """Replace the communities of ``generation``, in one transaction. Other generations stay.

@@ -14,7 +14,7 @@ from agentic_rag_backend.stores.graph.statements import load_statements
 _SQL = load_statements()
 
 _BETWEEN = "\0"
-"""Separator of grouped texts, none of which contains it (`storable`). A JSON array takes twice as long to parse."""
+"""Separator of grouped texts. No text contains it (`storable`). A JSON array takes twice as long to parse."""
 _CHUNKS_PER_BATCH = 1_000
 _VERSIONS_PER_BATCH = 500
 _ENTITIES_PER_BATCH = 5_000

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 HEAD = "0003"
 """The last revision: the schema of this release."""
-_LOCK = 0x61726167  # # any constant: PostgreSQL runs one migration at a time under this lock
+_LOCK = 0x61726167  # any constant: PostgreSQL runs one migration at a time under this lock
 
 
 def _config(connection: Connection) -> Config:

@@ -30,7 +30,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorS
 
 _NAME_WORDS = 10
 _QUERY_WORDS = 64
-"""Limit of query words in which names are searched."""
+"""Maximum number of query words that are searched for names."""
 _PASSAGES = 20
 _PER_PASSAGE = 20
 _MORE = 4

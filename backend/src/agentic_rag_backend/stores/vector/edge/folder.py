@@ -133,7 +133,7 @@ def take_place(folder: Path, fingerprint: str) -> None:
         unfinished.write_text(json.dumps(told, indent=2) + "\n")
         sync(unfinished)
         unfinished.replace(built / _RECORD)
-        shutil.rmtree(home, ignore_errors=True)  # # same fingerprint, so it is empty: otherwise it would be in use
+        shutil.rmtree(home, ignore_errors=True)  # same fingerprint, so it is empty: otherwise it would be in use
         built.rename(home)
         sync(folder)
     _remove_replaced(folder, home)

@@ -70,7 +70,7 @@ class Replacement:
         self._home = self._shard.folder.parent
         self._target = new_folder(self._home, collection)
         self.longest_s = 0.0
-        """The longest time so far in which the loop was held."""
+        """The longest time so far during which the event loop was blocked."""
 
     async def carry_out(self, *, time_limit_s: float) -> None:
         """Run all phases, or leave everything unchanged on failure or cancellation.

@@ -107,7 +107,7 @@ class Shard:
             try:
                 await asyncio.to_thread(sync_tree, folder / _LOG)
             except OSError as error:
-                if folder != self.folder:  # # another shard, already flushed, has replaced this one
+                if folder != self.folder:  # another shard, already flushed, has replaced this one
                     return
                 if not isinstance(error, FileNotFoundError) or not (folder / _LOG).exists():
                     raise StoreUnavailable(f"the vector store's log could not be written to the disk: {error}") from error

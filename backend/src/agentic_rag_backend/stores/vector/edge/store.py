@@ -263,7 +263,7 @@ class EdgeVectorStore:
             with engine_errors("listing tenants"):
                 request = FacetRequest(key="tenant", limit=_MOST_TENANTS, exact=True)
                 named = [TenantId(str(hit.value)) for hit in self._shard(collection).engine.facet(request).hits]
-            for tenant in named:  # # the engine also lists tenants whose points are all deleted
+            for tenant in named:  # the engine also lists tenants whose points are all deleted
                 if tenant not in found and self._shard(collection).count(within(tenant)):
                     found.add(tenant)
                 await asyncio.sleep(0)

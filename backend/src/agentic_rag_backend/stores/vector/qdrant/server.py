@@ -100,7 +100,7 @@ def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[s
         raise ConfigurationError("gRPC reads its certificates from GRPC_DEFAULT_SSL_ROOTS_FILE_PATH, not from QDRANT_CA_FILE")
     try:
         return {"verify": ssl.create_default_context(cafile=ca_file)}
-    except OSError as error:  # # no such file, or no certificate in it
+    except OSError as error:  # no such file, or no certificate in it
         raise ConfigurationError(f"QDRANT_CA_FILE={ca_file} cannot be read: {error.strerror or error}") from error
 
 

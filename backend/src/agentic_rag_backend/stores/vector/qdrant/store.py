@@ -131,13 +131,13 @@ class QdrantVectorStore:
         try:
             encoder = Bm25Encoder(parameters)
             await require_supported(server)
-            if owner is not None:  # # before anything is created, or existing vectors are taken for ours
+            if owner is not None:  # before anything is created, or existing vectors are taken for ours
                 await claim(server, _prefix(owner), owner)
             mark = owner.mark() if owner is not None else {}
             names = await open_collections(
                 server, _prefix(owner), mark, fingerprint=fingerprint, dimensions=dimensions, building=building
             )
-            if owner is not None:  # # another deployment may have just created them
+            if owner is not None:  # another deployment may have just created them
                 await require_owned(server, names.values(), owner)
         except BaseException:
             await server.close()
