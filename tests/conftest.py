@@ -1,4 +1,4 @@
-"""What every test may ask for: the servers."""
+"""Fixtures and hooks for all tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
     "qdrant_server",
 ]
 
-# What structlog does by default draws each traceback with every local variable: a third of a second of CPU.
+# structlog's default renders each traceback with all local variables, which takes a third of a second of CPU.
 structlog.configure(
     processors=[
         structlog.contextvars.merge_contextvars,
@@ -47,7 +47,7 @@ _FIRST_S = 600
 
 @pytest.fixture(autouse=True, scope="session")
 def _one_encoder() -> Iterator[None]:
-    """Load the bundled encoder once a process, and encode each batch of texts once: many tests ingest the same examples."""
+    """Load the bundled encoder once per process, and encode each batch of texts once: many tests ingest the same examples."""
 
     def of_file(path: Path) -> tuple[Path, int, int]:
         return path, path.stat().st_mtime_ns, path.stat().st_size
@@ -63,7 +63,7 @@ def _one_encoder() -> Iterator[None]:
 
 
 def _remembering(sums: Callable[..., Vectors]) -> Callable[..., Vectors]:
-    """Keep what was computed of each batch: the same batch gives the same sums, to the last bit."""
+    """Cache the result of each batch. The same batch gives the same sums, to the last bit."""
     held: dict[Any, Vectors] = {}
 
     def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.Window], session: Any = None) -> Vectors:
@@ -79,7 +79,7 @@ def _remembering(sums: Callable[..., Vectors]) -> Callable[..., Vectors]:
 
 @pytest.fixture(autouse=True)
 def _level_of_the_log() -> Iterator[None]:
-    """Give the root logger's level back: a command line that a test ran has set it for the whole process."""
+    """Restore the root logger's level: a command line that a test ran may have set it for the whole process."""
     root = logging.getLogger()
     level = root.level
     yield
@@ -87,13 +87,13 @@ def _level_of_the_log() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have sampled properties try all their examples where `-m deep` asks for them; before they are imported."""
+    """With `-m deep`, run all examples of sampled properties. Must run before they are imported."""
     if "deep" in config.getoption("markexpr"):
         os.environ[DEEP] = "1"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
-    """Skip deep tests that nobody asked for, and mark the tests that need a server."""
+    """Skip deep tests that were not requested, and mark the tests that need a server."""
     deep = "deep" in config.getoption("markexpr")
     for item in items:
         if item.get_closest_marker("sampled") and deep:

@@ -1,9 +1,9 @@
-"""Measure answers written without a language model, on ``examples/``, MuSiQue and HotpotQA, through the real embedded stores.
+"""Measures answers without a language model on ``examples/``, MuSiQue and HotpotQA, with the real embedded stores.
 
-Every corpus is asked its own questions (answerable, but for those of type ``unanswerable``) and the other corpora's
-(foreign: to be refused). Writes ``results/answers.json`` and ``results/answers.md``. Absolute times are reported; asserted are:
-every quote stands verbatim at its offsets, every marker resolves, at least .9 of the answerable questions are answered and
-.9 of the foreign ones refused.
+Every corpus is asked its own questions (answerable, except those of type ``unanswerable``) and the other corpora's (foreign: to
+be refused). Writes ``results/answers.json`` and ``results/answers.md``. Absolute times are reported. Asserted: every quote is
+verbatim at its offsets, every marker resolves, and at least .9 of the answerable questions are answered and .9 of the foreign
+ones refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MARKER = re.compile(r"\[(\d+)\]")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question with its kind; ``answers`` are the strings one of which an answer should contain, empty where none is known."""
+    """A question with its kind. ``answers`` are accepted strings; empty if none is known."""
 
     text: str
     kind: str
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one question."""
+    """The outcome of one question."""
 
     answered: bool
     contains: bool
@@ -82,7 +82,7 @@ def _some(answer: str) -> tuple[str, ...]:
 
 
 def contains(text: str, answers: Sequence[str]) -> bool:
-    """Tell whether one of ``answers`` stands in ``text``, whatever its letter case and punctuation."""
+    """Return whether ``text`` contains one of ``answers``, ignoring letter case and punctuation."""
     plain = f" {_plain(_MARKER.sub('', text))} "
     return any(f" {_plain(answer)} " in plain for answer in answers if _plain(answer))
 
@@ -92,7 +92,7 @@ def _plain(text: str) -> str:
 
 
 async def verbatim(services: Container, tenant: Tenant, answer: Answer) -> int:
-    """Return how many quotes equal the visible text at their offsets."""
+    """Return the number of quotes that equal the visible text at their offsets."""
     visible = await services.catalogue.documents.hydrate(tenant.id, [citation.chunk_id for citation in answer.citations])
     found = 0
     for citation in answer.citations:
@@ -102,7 +102,7 @@ async def verbatim(services: Container, tenant: Tenant, answer: Answer) -> int:
 
 
 async def outcome(services: Container, tenant: Tenant, asked: Asked) -> Outcome:
-    """Ask one question of both levels."""
+    """Ask both levels one question."""
     query = Query(tenant=tenant, text=asked.text, limit=10, dual_level=True)
     retrieval = await services.retrievers.get("dual_level").retrieve(query)
     started = time.perf_counter()
@@ -122,7 +122,7 @@ async def outcome(services: Container, tenant: Tenant, asked: Asked) -> Outcome:
 
 
 def summary(outcomes: Sequence[Outcome], *, judged: bool) -> dict[str, Any]:
-    """Return the figures of one kind of question; ``judged`` where expected answers are known."""
+    """Return the figures of one kind of question; ``judged`` if expected answers are known."""
     count, answered = len(outcomes), [each for each in outcomes if each.answered]
     citations = sum(each.citations for each in outcomes)
     return {
@@ -139,7 +139,7 @@ def summary(outcomes: Sequence[Outcome], *, judged: bool) -> dict[str, Any]:
 
 
 async def measure(corpus: QuestionSet, asked: Sequence[Asked]) -> dict[str, dict[str, Any]]:
-    """Ingest one corpus into a fresh data folder and ask it everything."""
+    """Ingest one corpus into a new data folder and ask it all questions."""
     by_kind: defaultdict[str, list[Outcome]] = defaultdict(list)
     judged = {each.kind for each in asked if each.answers}
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
@@ -158,7 +158,7 @@ async def measure(corpus: QuestionSet, asked: Sequence[Asked]) -> dict[str, dict
 
 
 def failures(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> list[str]:
-    """Return the asserted shares that do not hold."""
+    """Return the asserted shares that are not met."""
     missed = []
     for name, kinds in results.items():
         for kind, row in kinds.items():
@@ -189,7 +189,7 @@ def markdown(results: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> str:
 
 
 def main() -> int:
-    """Run, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     chosen = parser.parse_args()

@@ -1,15 +1,15 @@
-"""What communities cost to keep true: a full build, one of an unchanged graph, and after one document; a model writes.
+"""Measures the cost of communities: a full build, a build of an unchanged graph, and a build after one document changed.
 
-The examples, and the podcasts where the evaluation data is. Summaries are written by the scripted model server, which answers
-at once and counts: what is measured is the work around it. Each step is followed by an incremental rebuild as a job; the
-communities whose fingerprint it changed are listed in ``results/communities.json``.
+Uses the examples, and the podcasts if the evaluation data is available. The scripted model server writes summaries. It answers at
+once and counts, so the work around it is measured. Each step is followed by an incremental rebuild as a job; the communities with
+changed fingerprints are listed in ``results/communities.json``.
 
-``--scale`` measures detection on a synthetic graph of 100,000 entities and 400,000 relationships (`community_scale.py`) as
-well, which takes many minutes; ``--neo4j`` reads it from a Neo4j, too. ``--filled FOLDER`` takes the podcasts from a data
-folder that holds them, of which a copy is changed.
+``--scale`` also measures detection on a synthetic graph of 100,000 entities and 400,000 relationships (`community_scale.py`),
+which takes many minutes; with ``--neo4j``, from a Neo4j too. ``--filled FOLDER`` takes the podcasts from a filled data folder,
+and changes a copy of it.
 
-Asserted: an unchanged graph costs no model call and at most a tenth of the full build's time; no step calls the model more often
-than it changed fingerprints; memory of detection grows no faster than edges.
+Asserted: an unchanged graph causes no model call and takes at most a tenth of the full build's time; no step calls the model
+more often than it changed fingerprints; memory of detection grows no faster than edges.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ TITLE = "{entities:,} entities, {relationships:,} relationships, {communities:,}
 
 @dataclass(frozen=True)
 class Corpus:
-    """A tenant's documents in an application, and the model that writes about them."""
+    """A tenant's documents in an application, and the model that summarises them."""
 
     services: Container
     tenant: TenantId
@@ -63,7 +63,7 @@ class Corpus:
         return job
 
     async def rebuild(self, mode: str = "incremental") -> dict[str, Any]:
-        """Rebuild; return time, what was called, and what differs from before."""
+        """Rebuild. Return time, model calls, and the differences from the previous generation."""
         before = await self._held()
         self.server.reset()
         started = time.perf_counter()
@@ -85,7 +85,7 @@ class Corpus:
         }
 
     async def step(self, kind: str, passage: Passage) -> None:
-        """Change, delete or add a document; after all three the corpus is as before."""
+        """Change, delete or add a document. After all three the corpus is as before."""
         if kind == "deleted":
             held = await self.services.catalogue.documents.documents(self.tenant, limit=1, key=passage.id)
             await self.ended(await self.services.ingestion.delete(self.tenant, held.items[0].id))
@@ -102,13 +102,13 @@ class Corpus:
         return {each.id: each.fingerprint for each in held}
 
     async def _names(self, fingerprints: Sequence[str]) -> list[str]:
-        """Return what the communities are called by their central entities: titles are the scripted model's."""
+        """Return the communities' names from their central entities. Their titles come from the scripted model."""
         summaries = await self.services.catalogue.communities.summaries(self.tenant, fingerprints)
         return sorted(", ".join(label.text for label in each.names) for each in summaries.values())
 
 
 async def upkeep(folder: Path, passages: Sequence[Passage], server: ModelProcess) -> dict[str, Any]:
-    """Build the communities of a folder's documents and keep them true through a few changes."""
+    """Build the communities of a folder's documents, and rebuild them after a few changes."""
     settings = Settings(
         _env_file=None,
         data_dir=folder,
@@ -134,14 +134,14 @@ async def upkeep(folder: Path, passages: Sequence[Passage], server: ModelProcess
 
 
 def missed(name: str, rows: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    """Yield what is asserted and does not hold."""
+    """Yield the assertions that fail."""
     full, unchanged = rows["full build"], rows["unchanged"]
     if unchanged["model_calls"] or unchanged["changed"]:
         yield f"{name}: an unchanged graph cost {unchanged['model_calls']} calls and changed {unchanged['changed']} communities"
     if unchanged["s"] > MAX_UNCHANGED * full["s"]:
         yield f"{name}: an unchanged graph took {unchanged['s'] / full['s']:.2f} of the full build"
     for step, row in rows.items():
-        # A folder that was filled before may hold communities whose summaries were written without a model.
+        # An already filled folder may hold communities whose summaries were written without a model.
         most = row["communities"] if row is full else row["changed"]
         if row["model_calls"] > most:
             yield f"{name}, {step}: {row['model_calls']} calls, more than {most} communities to write"
@@ -172,7 +172,7 @@ def scale_table(rows: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def growth(rows: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return memory for each edge of the largest graph ÷ that of the smallest, both in SQLite."""
+    """Return memory per edge of the largest graph ÷ that of the smallest, both in SQLite."""
     small, large = [row for name, row in rows.items() if name.startswith("sqlite")][:2]
     per_edge = [(row["most_mb"] - row["before_mb"]) / row["edges"] for row in (small, large)]
     return per_edge[1] / per_edge[0]

@@ -1,10 +1,11 @@
-"""What detection costs on a large graph, from the store to the hierarchy: `python community_scale.py FOLDER 100000 400000`.
+"""Measures detection on a large graph, from the store to the hierarchy: `python community_scale.py FOLDER 100000 400000`.
 
-The graph is `planted_graph`'s. It is written once, and measured in a process of its own, for its memory: reading what is
-visible, weighing it and dividing it, from nothing and again from the assignment that came of that. A Neo4j is filled past the
-store (`neo4j_filling`), and read through it.
+The graph comes from `planted_graph`. It is written once. A separate process, so that its memory can be measured, reads the
+visible
+part, weighs and divides it, from nothing and again from the resulting assignment. A Neo4j is filled without the store
+(`neo4j_filling`), and read through it.
 
-Asserted: both stores hold every document whole, and the same communities come of both.
+Asserted: both stores hold every document completely, and give the same communities.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ T = TypeVar("T")
 
 TENANT = TenantId("t_" + "5" * 32)
 PER_DOCUMENT = 4_000
-"""Relationships a document."""
+"""Relationships per document."""
 HEAP = "1g"
-"""Neo4j's, where it is started here."""
+"""Neo4j's, if it is started here."""
 
 
 @asynccontextmanager
 async def opened(store: str, folder: Path) -> AsyncIterator[GraphStore]:
-    """Open the store that ``store`` names: sqlite in ``folder``, or the Neo4j at an address."""
+    """Open the store: SQLite in ``folder``, or the Neo4j at the address in ``store``."""
     graph: GraphStore
     graph = await (SqliteGraphStore.open(folder / "graph.db") if store == "sqlite" else Neo4jGraphStore.open(address(store)))
     try:
@@ -62,7 +63,7 @@ def address(store: str) -> Neo4jAddress:
 
 
 async def fill(store: str, folder: Path, planted: Planted) -> None:
-    """Write the graph unless it is there."""
+    """Write the graph unless it exists."""
     noted = folder / "versions.json"
     if noted.exists():
         return
@@ -83,7 +84,7 @@ async def fill(store: str, folder: Path, planted: Planted) -> None:
 
 
 class Clock:
-    """Wall and CPU seconds by stage, with the most memory of the process's own at the end of each."""
+    """Wall and CPU seconds by stage, with the peak memory of the process at the end of each."""
 
     def __init__(self) -> None:
         self.stages: dict[str, dict[str, float]] = {}
@@ -105,7 +106,7 @@ class Clock:
 
 
 def most_mb() -> float:
-    """Return the most memory this process has held; what `getrusage` says may be that of the process that started it."""
+    """Return the peak memory of this process. `getrusage` may report that of its parent."""
     (held,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
     return int(held.split()[1]) * 1024 / 1e6
 
@@ -116,7 +117,7 @@ def now() -> tuple[float, float]:
 
 
 class Reads:
-    """Counts reading transactions of a Neo4j: each is one statement."""
+    """Counts reading transactions of a Neo4j. Each has one statement."""
 
     def __init__(self, graph: GraphStore) -> None:
         self.made = 0
@@ -137,7 +138,7 @@ def partition(found: Detection) -> str:
 
 
 def as_before(found: Detection) -> Before:
-    """Return a hierarchy as the next detection starts from it, half of its communities as if they had changed."""
+    """Return a hierarchy as input of the next detection, with half of its communities marked as changed."""
     levels: dict[int, dict[str, int]] = {}
     for number, each in enumerate(found.communities):
         levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
@@ -146,7 +147,7 @@ def as_before(found: Detection) -> Before:
 
 
 async def detect_in(store: str, folder: Path) -> dict[str, Any]:
-    """Measure one detection of the graph that is there, and one more from its assignment."""
+    """Measure one detection of the existing graph, and one more from its assignment."""
     clock, options = Clock(), DetectionOptions()
     versions = json.loads((folder / "versions.json").read_text(encoding="utf-8"))
     before_mb = most_mb()
@@ -181,7 +182,7 @@ async def detect_in(store: str, folder: Path) -> dict[str, Any]:
 
 
 def measured(store: str, folder: Path, entities: int, relationships: int) -> dict[str, Any]:
-    """Make the graph, and measure detection of it in a process of its own."""
+    """Create the graph, and measure its detection in a separate process."""
     folder.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
     asyncio.run(fill(store, folder, Planted.of(entities, relationships)))
@@ -194,7 +195,7 @@ def measured(store: str, folder: Path, entities: int, relationships: int) -> dic
 
 
 def measure(entities: int, relationships: int, *, neo4j: bool, folder: Path | None = None) -> dict[str, dict[str, Any]]:
-    """Return figures by store and size: a quarter of the graph and the whole, in SQLite, and in Neo4j if asked for."""
+    """Return figures by store and size: a quarter of the graph and the whole, in SQLite, and in Neo4j if requested."""
     found = {}
     with ExitStack() as stack:
         home = folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="agentic-rag-bench-")))
@@ -210,12 +211,12 @@ def measure(entities: int, relationships: int, *, neo4j: bool, folder: Path | No
 
 
 def in_neo4j(folder: Path, entities: int, relationships: int) -> dict[str, Any]:
-    """Measure in a Neo4j that holds nothing else."""
+    """Measure in a Neo4j that holds no other data."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "fixtures"))
     import services
 
     folder.mkdir(parents=True, exist_ok=True)
-    # As tests start it, it has half of that and hardly compiles, which a run of minutes pays for.
+    # Tests start it with half of this memory and little compilation, which is too slow for a run of minutes.
     os.environ.setdefault("_JAVA_OPTIONS", f"-Xmx{HEAP} -XX:TieredStopAtLevel=4")
     with services.neo4j(folder) as server:
         store = json.dumps([server.uri, server.user, server.password])

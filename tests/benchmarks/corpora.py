@@ -1,4 +1,4 @@
-"""Corpora as the benchmarks take them in: every passage a document of its own, then communities over them."""
+"""Corpora for benchmarks: every passage is a document. Then builds communities over them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LONGEST_S = 3600
 async def ingest(
     services: Container, tenant: TenantId, passages: Sequence[Passage], *, media_type: str = "text/plain"
 ) -> dict[str, float]:
-    """Ingest passages into a tenant that has none; return the figures."""
+    """Ingest passages into an empty tenant. Return the figures."""
     before = services.embedder.stats
     started = time.perf_counter()
     slots = asyncio.Semaphore(SUBMITTED_AT_ONCE)

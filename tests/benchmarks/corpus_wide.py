@@ -1,14 +1,14 @@
-"""Corpus-wide questions on the podcasts: answered or refused within the budgets, and how varied what is found is.
+"""Corpus-wide questions on the podcasts: answered or refused within the budgets, and the variety of the results.
 
-All 125 questions with `global` and no model; `hybrid`, `community` and `dual_level` beside it. Some of them again with the
-scripted model server as model, which repeats the passages nearest to the question: calls and tokens are counted there. Then a
-document that was cited is deleted and the question asked again, a few times. Writes ``results/corpus_wide.json`` and ``.md``.
+All 125 questions with `global` and no model, compared with `hybrid`, `community` and `dual_level`. Some questions again with the
+scripted model server as model, which repeats the passages nearest to the question and counts calls and tokens. Then, a few times,
+a cited document is deleted and the question asked again. Writes ``results/corpus_wide.json`` and ``.md``.
 
-Asserted: themes, and what partial answers are made from, never above the budget of tokens; model calls never above their bound,
-and as many as usage says; a refusal costs no call for an answer, and no answer lacks a citation; every quote verbatim in a
-visible chunk at its offsets; nothing of a deleted document is cited again.
+Asserted: themes, and the input of partial answers, never exceed the token budget; model calls never exceed their limit and
+equal the reported usage; a refusal costs no call for an answer, and every answer has a citation; every quote is verbatim in a
+visible chunk at its offsets; no text of a deleted document is cited again.
 
-``--filled FOLDER`` takes the podcasts from a data folder that holds them as its tenant ``default``, of which a copy is used.
+``--filled FOLDER`` takes the podcasts from a data folder that has them in its tenant ``default``, and uses a copy of it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _QUESTION = re.compile(r"<question>\n(.*?)\n</question>", re.DOTALL)
 
 @dataclass
 class Measured:
-    """What became of the questions with one model, or none."""
+    """Outcomes of the questions with one model, or without."""
 
     seconds: list[float] = field(default_factory=list)
     answered: int = 0
@@ -91,14 +91,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Podcasts:
-    """The podcasts in an application; ``server`` counts where a model is configured."""
+    """The podcasts in an application. ``server`` counts if a model is configured."""
 
     services: Container
     tenant: Tenant
     server: ModelServer | None = None
 
     async def ask(self, question: str, measured: Measured) -> Answer:
-        """Answer with `global`, count, and note what does not hold."""
+        """Answer with `global`, count, and record failed assertions."""
         if self.server is not None:
             self.server.reset()
         started = time.perf_counter()
@@ -145,7 +145,7 @@ class Podcasts:
         }
 
     async def verbatim(self, answer: Answer) -> int:
-        """Return how many quotes stand in a visible chunk at their offsets."""
+        """Return the number of quotes that are in a visible chunk at their offsets."""
         visible = await self.services.catalogue.documents.hydrate(self.tenant.id, [each.chunk_id for each in answer.citations])
         found = 0
         for each in answer.citations:
@@ -156,13 +156,13 @@ class Podcasts:
         return found
 
     async def listing(self, strategy: str, question: str) -> Listing:
-        """Return what one question gets of a strategy."""
+        """Return the results of one strategy for one question."""
         most = MOST_THEMES if strategy == GLOBAL else 5
         query = Query(tenant=self.tenant, text=question, limit=LIMIT, high_limit=most, dual_level=True)
         return listing(await self.services.retrievers.get(strategy).retrieve(query))
 
     async def without(self, questions: Sequence[str], measured: Measured) -> dict[str, int]:
-        """Delete the document that each question's answer cites most, and ask again before anything is rebuilt."""
+        """Delete the document that each answer cites most, and ask again before a rebuild."""
         ends = {"cites others": 0, "refused": 0}
         for question in questions:
             before = [each.document_id for each in (await self.ask(question, Measured())).citations]
@@ -178,7 +178,7 @@ class Podcasts:
 
 
 def listing(found: Retrieval) -> Listing:
-    """Return passages and themes as places; a document is there once a question, by a passage or by what a theme rests on."""
+    """Return passages and themes as places. Each document counts once per question, for a passage or a supporting document."""
     sources = (source.document_id for theme in found.themes for finding in theme.findings for source in finding.sources)
     return Listing(
         ids=tuple(hit.id for hit in found.hits),
@@ -190,7 +190,7 @@ def listing(found: Retrieval) -> Listing:
 
 
 def points(prompt: str) -> str:
-    """Return, as the cheap model would, the three passages nearest to the question; half of its words are the best score."""
+    """Return the three passages nearest to the question, as the cheap model would. Half of its words are the best score."""
     asked = _QUESTION.search(prompt)
     wanted = content_forms(asked[1]) if asked else frozenset()
     near = [(len(content_forms(text) & wanted), number, text) for number, text in _PASSAGE.findall(prompt)]
@@ -203,7 +203,7 @@ def points(prompt: str) -> str:
 
 
 def opened(folder: Path, server: ModelServer | None = None) -> AbstractAsyncContextManager[Container]:
-    """Open the application on a folder, with the scripted model or none."""
+    """Open the application on a folder, with the scripted model or without a model."""
     model: dict[str, Any] = {}
     if server is not None:
         model = {
@@ -219,7 +219,7 @@ def opened(folder: Path, server: ModelServer | None = None) -> AbstractAsyncCont
 
 
 async def fill(services: Container, data: Path) -> Tenant:
-    """Take the podcasts in and build communities, as far as they are not there."""
+    """Ingest the podcasts and build communities, unless they exist."""
     tenant = await services.tenants.by_name(TENANT) or await services.tenants.create(TENANT)
     passages = load_passages(data / "podcasts" / "corpus.jsonl")
     if (await services.catalogue.documents.counts(tenant.id))["documents"] < len(passages):
@@ -230,7 +230,7 @@ async def fill(services: Container, data: Path) -> Tenant:
 
 
 async def varied(podcasts: Podcasts, questions: Sequence[str]) -> dict[str, Any]:
-    """Ask every question of every strategy; return the figures of `analyze-diversity`."""
+    """Ask every strategy all questions. Return the figures of `analyze-diversity`."""
     services, tenant = podcasts.services, podcasts.tenant.id
     counts = await services.catalogue.documents.counts(tenant)
     pointer = await services.catalogue.communities.pointer(tenant)
@@ -244,7 +244,7 @@ async def varied(podcasts: Podcasts, questions: Sequence[str]) -> dict[str, Any]
 
 
 async def measure(folder: Path, data: Path, *, with_model: int, deletions: int) -> tuple[dict[str, Any], list[str]]:
-    """Measure in ``folder``; return figures and what is asserted and does not hold."""
+    """Run the measurements in ``folder``. Return the figures and the failed assertions."""
     questions = load_questions(data / "podcasts")
     plain, written, after = Measured(), Measured(), Measured()
     async with opened(folder) as services:
@@ -268,7 +268,7 @@ async def measure(folder: Path, data: Path, *, with_model: int, deletions: int) 
 
 
 def spread(questions: Sequence[str], count: int) -> list[str]:
-    """Return ``count`` questions, evenly over all of them."""
+    """Return ``count`` questions, evenly spaced."""
     return [questions[number * len(questions) // count] for number in range(min(count, len(questions)))]
 
 
@@ -295,7 +295,7 @@ def markdown(results: Mapping[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--filled", type=Path, help="a data folder that holds the podcasts as its tenant 'default'")
     parser.add_argument("--with-model", type=int, default=25, help="questions asked with the scripted model")

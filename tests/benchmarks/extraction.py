@@ -1,8 +1,8 @@
-"""Measure rule-based extraction and resolution: names on Re-DocRED, time on MuSiQue, identity on name_collisions.
+"""Measures rule-based extraction and resolution: names on Re-DocRED, time on MuSiQue, identity on name_collisions.
 
-Run ``python tests/benchmarks/extraction.py``. The data is found through ``AGENTIC_RAG_EVAL_DATA`` or in ``../shared/data``
-beside the checkout; without it the script says so and ends with 0. Rules are developed on the even documents of
-Re-DocRED; the figures to quote are those of the odd ones ("held out").
+Run ``python tests/benchmarks/extraction.py``. The data is in ``AGENTIC_RAG_EVAL_DATA`` or in ``../shared/data`` next to the
+checkout. Without it the script prints a message and exits with 0. The rules are developed on the even documents of Re-DocRED;
+quote the figures of the odd ones ("held out").
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def chunk(text: str, id_: str = "c") -> Chunk:
 
 
 def measure_names(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Compare, per document, the set of extracted names with the annotated ones, both normalised; dates are left out."""
+    """Compare, per document, the sets of extracted and annotated names, both normalised. Dates are left out."""
     extractor = RuleExtractor()
     hits = gold_count = found_count = 0
     recalled: Counter[str] = Counter()
@@ -77,7 +77,7 @@ def measure_names(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def measure_time(passages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Time the extraction of one passage a document, each once."""
+    """Time the extraction of single-passage documents, each once."""
     extractor = RuleExtractor()
     times_ms, mentions, relationships = [], 0, 0
     for passage in passages:
@@ -96,7 +96,7 @@ def measure_time(passages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 async def measure_identity(signatures: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Resolve each signature (author, affiliation, co-authors of one publication) as a document of its own; return B-cubed."""
+    """Resolve each signature (author, affiliation, co-authors of one publication) as a separate document. Return B-cubed."""
     tenant = TenantId.new()
     predicted: dict[int, str] = {}
     with tempfile.TemporaryDirectory() as folder:

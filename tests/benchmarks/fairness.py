@@ -1,7 +1,7 @@
-"""How long a small tenant's document takes while a large tenant uploads many, against how long it takes alone.
+"""Measures how long a small tenant's document takes while a large tenant uploads many, compared with an idle server.
 
-Through HTTP on a real server process. Vectors come from the scripted model server, so that the queue is measured and not
-how fast an encoder shares two cores.
+Uses HTTP on a real server process. Vectors come from the scripted model server, so that the queue is measured and not an
+encoder that shares two cores.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from agentic_rag_backend.testing.model_process import ModelProcess
 OPERATOR_KEY = "operator-of-the-benchmarks-0123456789"
 BASE = "/api/v1"
 MOST_RATIO = 10.0
-"""The small tenant's time beside the large one ÷ alone; behind all that the large one hands in, it would be hundreds."""
+"""Limit of the small tenant's time during the uploads ÷ alone. After all of the large tenant's documents, it would be hundreds.
+"""
 ENDED = ("succeeded", "partial", "failed", "cancelled")
 _COMMAND = "from agentic_rag_backend.cli.app import main; main()"
 _LOOK_S = 0.02
@@ -40,7 +41,7 @@ _SETTLED_S = 2.1
 
 @contextmanager
 def serving(folder: Path, model_url: str) -> Iterator[str]:
-    """Run a server on ``folder`` and give its address."""
+    """Run a server on ``folder`` and yield its address."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     environment = {
@@ -88,16 +89,16 @@ class Client:
         self._http = httpx.Client(base_url=f"{address}{BASE}", headers={"Authorization": f"Bearer {key}"}, timeout=120)
 
     def upload(self, passage: Passage) -> str:
-        """Hand in a document and return its job."""
+        """Submit a document and return its job."""
         body = {"text": passage.text, "title": passage.title, "key": passage.id, "media_type": "text/plain"}
         return str(_data(self._http.post("/documents", json=body))["job_id"])
 
     def unended(self) -> bool:
-        """Tell whether any ingestion is queued or running."""
+        """Return whether any ingestion is queued or running."""
         return any(_data(self._http.get("/jobs", params={"state": state, "limit": 1})) for state in ("queued", "running"))
 
     def time_to_ready(self, passage: Passage) -> float:
-        """Hand in a document and return the seconds until it can be searched."""
+        """Submit a document and return the seconds until it can be searched."""
         started = time.perf_counter()
         job = self.upload(passage)
         while (state := _data(self._http.get(f"/jobs/{job}"))["state"]) not in ENDED:
@@ -113,7 +114,7 @@ def _data(response: httpx.Response) -> Any:
 
 
 def measure(small_ones: Sequence[Passage], large_ones: Sequence[Passage]) -> dict[str, Any]:
-    """Time half of ``small_ones`` alone, then the others while another tenant uploads ``large_ones``."""
+    """Time half of ``small_ones`` alone, and the others while another tenant uploads ``large_ones``."""
     half = len(small_ones) // 2
     over = threading.Event()
     with (
@@ -166,7 +167,7 @@ def run(folder: Path, *, uploads: int, runs: int) -> dict[str, Any]:
 
 
 def failures(row: dict[str, Any]) -> list[str]:
-    """Return what is asserted and does not hold."""
+    """Return the assertions that fail."""
     return [f"a small tenant waits {row['ratio']} times as long beside a large one, above {MOST_RATIO}"] * (
         row["ratio"] > MOST_RATIO
     )
@@ -178,7 +179,7 @@ def table(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Run, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--uploads", type=int, default=2000)
     parser.add_argument("--runs", type=int, default=9)

@@ -1,10 +1,10 @@
-"""What it costs to load a tenant's graph, and to bring it up to date after one document: `python graph_upkeep.py 1000 10000`.
+"""Measures loading a tenant's graph, and updating it after one document: `python graph_upkeep.py 1000 10000`.
 
-Documents are synthetic (seeded): two chunks of seven entities each, drawn with the skew that names of a corpus have. They
-lie in the real stores; written past the ports, because writing 100,000 documents one by one is not what is measured.
+Documents are synthetic (seeded): two chunks of seven entities each, drawn with the skew of names in a corpus. They are in the
+real stores, but written without the ports, because writing 100,000 documents one by one is not the subject.
 
-A load is compared with a plain build in the same run: all mentions and entities read from the same store, numbered and made
-into two matrices. Each is measured in a process of its own, for its memory, and in turns, for what else the machine does.
+A load is compared with a plain build in the same run: all mentions and entities are read from the same store, numbered and
+made into two matrices. Each runs in a separate process, to measure its memory, and alternately, to spread the machine's noise.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BATCH = 1000
 
 
 def knowledge(random: np.random.Generator, document: str, size: int) -> DocumentKnowledge:
-    """Return what a document of a corpus of ``size`` documents says."""
+    """Return the knowledge of a document in a corpus of ``size`` documents."""
     count = max(ENTITIES_PER_DOCUMENT * size, PER_CHUNK)
     # The inverse of the distribution function of rank^-SKEW: hubs and a long tail.
     drawn = (random.random((CHUNKS, PER_CHUNK)) ** (1 / (1 - SKEW)) * count).astype(int)
@@ -76,7 +76,7 @@ class Corpus:
 
     @classmethod
     async def open(cls, folder: Path, size: int) -> Corpus:
-        """Open the stores of ``folder``, or fill new ones with ``size`` documents."""
+        """Open the stores of ``folder``, or create and fill them with ``size`` documents."""
         made = (folder / "catalogue.db").exists()
         catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
         await catalogue.migrate()
@@ -88,7 +88,7 @@ class Corpus:
         return corpus
 
     async def write(self, ids: list[str], *, visible: int) -> None:
-        """Write documents to both stores; not shown yet where ``visible`` is 0."""
+        """Write documents to both stores. With ``visible`` 0, they are not visible yet."""
         said = [knowledge(self.random, id, self.size) for id in ids]
         owner = self.tenant.id
 
@@ -131,7 +131,7 @@ class Corpus:
 
 
 async def timed(call: Callable[[], Awaitable[Any]]) -> tuple[float, Any]:
-    """Return how long a call took, in ms, and what it returned."""
+    """Return the duration of a call in ms, and its result."""
     started = time.perf_counter()
     found = await call()
     return (time.perf_counter() - started) * 1000, found
@@ -152,7 +152,7 @@ def walk_ms(graph: TenantGraph, random: np.random.Generator) -> float:
 
 
 async def plain(corpus: Corpus) -> list[sparse.csr_matrix]:
-    """Build both directions of the graph from what the store has, and a look-up of names: for one load, never kept current."""
+    """Build both directions of the graph from the store, and a lookup of names, for one load without updates."""
     chunks: dict[str, int] = {}
     entities: dict[str, int] = {}
     names: dict[str, list[int]] = {}
@@ -174,13 +174,13 @@ async def plain(corpus: Corpus) -> list[sparse.csr_matrix]:
 
 
 def own_mb() -> float:
-    """Return the memory that is this process's own, in MB."""
+    """Return the memory of this process alone, in MB."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("RssAnon:"))
     return int(line.split()[1]) * 1024 / 1e6
 
 
 class Watch:
-    """How long the loop was held, and the most memory, while something ran."""
+    """The longest time that the event loop was blocked, and the peak memory, during some work."""
 
     def __init__(self) -> None:
         self.longest_ms, self.most_mb, self.first_mb = 0.0, 0.0, own_mb()
@@ -202,7 +202,7 @@ class Watch:
 
 
 async def load(folder: Path, size: int, what: str) -> dict[str, float]:
-    """Measure one load, or one plain build, of a corpus that is there: CPU and wall time in s, loop gap in ms, memory in MB."""
+    """Measure one load, or one plain build, of an existing corpus: CPU and wall time in s, loop gap in ms, memory in MB."""
     corpus = await Corpus.open(folder, size)
     graphs = TenantGraphs(corpus.graph, corpus.catalogue.documents, max_bytes=1 << 40)
     watch, started, cpu = Watch(), time.perf_counter(), time.process_time()
@@ -220,7 +220,7 @@ async def load(folder: Path, size: int, what: str) -> dict[str, float]:
 
 
 def loads(folder: Path, size: int, turns: int) -> dict[str, dict[str, float]]:
-    """Return the medians of loads and of plain builds, taken in turns."""
+    """Return the medians of loads and of plain builds, run alternately."""
     found: dict[str, list[dict[str, float]]] = {"load": [], "plain": []}
     for _ in range(turns):
         for what, figures in found.items():
@@ -230,9 +230,9 @@ def loads(folder: Path, size: int, turns: int) -> dict[str, dict[str, float]]:
 
 
 async def measure(folder: Path, size: int) -> dict[str, float]:
-    """Measure what changes of a corpus of ``size`` documents cost: times in ms, memory in MiB."""
+    """Measure the cost of changes in a corpus of ``size`` documents: times in ms, memory in MiB."""
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
-        # What changes is a copy: what lies in the folder is loaded again.
+        # Changes are made in a copy, because the folder is loaded again later.
         corpus = await Corpus.open(Path(shutil.copytree(folder, Path(name, "corpus"))), size)
         graphs = TenantGraphs(corpus.graph, corpus.catalogue.documents, max_bytes=1 << 40)
         loading, graph = await timed(lambda: graphs.graph(corpus.tenant))
@@ -261,7 +261,7 @@ async def measure(folder: Path, size: int) -> dict[str, float]:
 
 
 async def fill(folder: Path, size: int) -> None:
-    """Make a corpus."""
+    """Create a corpus."""
     await (await Corpus.open(folder, size)).close()
 
 

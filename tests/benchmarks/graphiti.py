@@ -1,12 +1,12 @@
-"""Measure the low level on Neo4j: Graphiti's leg answered by our vector store, by Graphiti's own statements, and no such leg.
+"""Measures the low level on Neo4j: Graphiti's leg on our vector store, on Graphiti's own statements, and without the leg.
 
-A seeded synthetic graph: 50 tenants of 400 entities and one of 20,000; each entity has a fact, each two a passage, and every
-passage, name and fact a vector of 384 dimensions. The vectors of names and facts are what Graphiti's own statements compare; they
-are written to Neo4j for them alone, with its full-text indexes. Questions name both ends of a fact, and lie near its passage.
+A seeded synthetic graph: 50 tenants of 400 entities and one of 20,000. Each entity has a fact, each two entities a passage, and
+every passage, name and fact has a vector of 384 dimensions. Only Graphiti's own statements compare vectors of names and facts, so
+these are written to Neo4j with its full-text indexes. Questions name both ends of a fact, and are near its passage.
 
-Writes ``results/graphiti.json`` and ``.md``; absolute times are reported. Asserted: the leg takes no longer than Graphiti's own
-on the large tenant, sends at most four statements, as many on the large tenant as on the small ones, finds as many of the
-facts asked for, and changes no passage.
+Writes ``results/graphiti.json`` and ``.md``. Absolute times are reported. Asserted: on the large tenant, the leg takes no longer
+than Graphiti's own statements; it sends at most four statements, as many on the large tenant as on the small ones; it finds as
+many of the wanted facts, and changes no passage.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Vectors:
         self.known: dict[str, NDArray[np.float32]] = {}
 
     def new(self, count: int) -> NDArray[np.float32]:
-        """Return ``count`` unit vectors that have a direction in common, as those of an encoder have."""
+        """Return ``count`` unit vectors with a common direction, like those of an encoder."""
         return _unit(self.draw.normal(size=(count, DIMENSIONS)) + 0.3)
 
     def near(self, vector: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -106,7 +106,7 @@ class Vectors:
         return _unit(vector + NEAR * self.new(1)[0])
 
     async def embed(self, texts: Sequence[str]) -> Any:
-        """Return the vectors of texts that are known."""
+        """Return the vectors of known texts."""
         return np.stack([self.known[text] for text in texts])
 
     async def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -114,7 +114,7 @@ class Vectors:
         return self.known[text]
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Nothing to close."""
 
 
 def _unit(values: Any) -> NDArray[np.float32]:
@@ -123,7 +123,7 @@ def _unit(values: Any) -> NDArray[np.float32]:
 
 
 def names(draw: np.random.Generator, count: int) -> list[str]:
-    """Return that many names of two words, all different."""
+    """Return that many distinct names of two words."""
     found: dict[str, None] = {}
     while len(found) < count:
         words = ["".join(_syllable(draw) for _ in range(3)).capitalize() for _ in range(2)]
@@ -146,7 +146,7 @@ class World:
         self.catalogue, self.graph, self.vectors, self.source = catalogue, graph, vectors, source
 
     async def add(self, name: str, entities: int, questions: int) -> tuple[Tenant, list[Asked]]:
-        """Write a tenant of so many entities; return it with questions to it."""
+        """Write a tenant with this many entities. Return it with questions about it."""
         tenant = await self.catalogue.tenants.create(name)
         draw = self.source.draw
         called = names(draw, entities)
@@ -178,7 +178,7 @@ class World:
         ]
         await self.vectors.upsert(tenant, Collection.NODES, facts)
         await self.vectors.upsert(tenant, Collection.CHUNKS, points)
-        # What Graphiti's own statements compare: names and facts near the passage that they are from.
+        # Graphiti's own statements compare these: names and facts near the passage that states them.
         where = {each.relationship_id: each.support.chunk_id for each in said.relationship_supports}
         vector_of = dict(zip(said.chunk_ids, dense, strict=True))
         rows = {
@@ -246,7 +246,7 @@ def _texts(said: DocumentKnowledge) -> dict[str, str]:
 
 
 def _record(connection: Connection, tenant: TenantId, said: DocumentKnowledge, texts: Mapping[str, str]) -> None:
-    """Write the catalogue's rows of a document that is ready, past the port: ingestion is not what is measured."""
+    """Write the catalogue's rows of a ready document directly: ingestion is not the subject."""
     now = datetime.now(UTC)
     whole = "\n".join(texts.values())
     key = {"tenant_id": tenant.value, "title": said.title, "content_hash": content_hash(whole), "media_type": "text/plain"}
@@ -292,7 +292,7 @@ def _record(connection: Connection, tenant: TenantId, said: DocumentKnowledge, t
 
 
 class StockSearch:
-    """Graphiti as it comes, asked for the same: its own driver, indexes and statements."""
+    """Unmodified Graphiti with the same questions: its own driver, indexes and statements."""
 
     name = "stock"
 
@@ -306,7 +306,7 @@ class StockSearch:
         )
 
     async def find(self, tenant: TenantId, question: GraphQuestion) -> GraphFindings:
-        """Return what ``search_`` finds without an interface."""
+        """Return the results of ``search_`` without an interface."""
         found = await self._graphiti.search_(
             question.text,
             config=recipe(question.limit),
@@ -314,7 +314,7 @@ class StockSearch:
             search_filter=valid_at(datetime.now(UTC)),
             query_vector=question.vector.tolist(),
         )
-        # A uuid under the tenant's mask is the id again.
+        # Applying the tenant's mask to a uuid gives the id.
         return GraphFindings(
             tuple(
                 ScoredId(graph_uuid(tenant, each.uuid), score)
@@ -391,7 +391,7 @@ async def ask(retriever: GraphRetriever, engine: GraphSearch | None, tenant: Ten
 
 
 async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace) -> dict[str, Any]:
-    """Fill the stores and ask every question in each of the three ways in turn, so that noise hits all alike."""
+    """Fill the stores and ask every question in each of the three ways in turn, so that noise affects all alike."""
     source = Vectors(seed=11)
     catalogue = await SqlCatalogue.open(f"sqlite:///{folder / 'catalogue.db'}")
     await catalogue.migrate()
@@ -456,7 +456,7 @@ def ratios(results: Mapping[str, Any]) -> dict[str, float]:
 
 
 def missed(results: Mapping[str, Any]) -> list[str]:
-    """Return what is asserted and does not hold."""
+    """Return the assertions that fail."""
     found = []
     ours, stock = results["large"]["with the interface"], results["large"]["without"]
     if ours["leg p50"] > stock["leg p50"]:
@@ -488,7 +488,7 @@ def table(results: Mapping[str, Any]) -> str:
 
 
 def main() -> int:
-    """Run the benchmark; exit code 1 if a ratio or a count is off."""
+    """Run the benchmark. Exit code 1 if an assertion fails."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tenants", type=int, default=50)
     parser.add_argument("--entities", type=int, default=400, help="of each small tenant")
@@ -496,7 +496,7 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=60, help="to the large tenant")
     sizes = parser.parse_args()
     report.quiet()
-    # Graphiti's own statements ask for properties that nobody wrote, of which the server tells each time.
+    # Graphiti's own statements read properties that do not exist, and the server warns each time.
     logging.getLogger("neo4j").setLevel(logging.ERROR)
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
         try:

@@ -1,12 +1,12 @@
-"""Measure index upkeep of the embedded vector store on seeded synthetic vectors: before, while and after an index is built.
+"""Measures index upkeep of the embedded vector store on seeded synthetic vectors: before, during and after a build.
 
-The vectors are of topics that overlap (a latent space of 96 dimensions whose variance falls as 1/n, 2,000 topics), not of a
-model; 384 dimensions, with BM25 terms drawn by Zipf's law. Tenants: one of 75 % of the points, one of 15 %, one of 7 %, which is
-below the threshold, the rest in tenants of 50. Truth is a scan in numpy.
+The vectors come from overlapping topics (a latent space of 96 dimensions whose variance falls as 1/n, 2,000 topics), not from a
+model. They have 384 dimensions, and BM25 terms drawn by Zipf's law. Tenants: one with 75 % of the points, one with 15 %, one with
+7 %, which is below the threshold, and tenants of 50 points for the rest. The truth is a scan in numpy.
 
-Writes ``results/index_upkeep.json`` and ``.md``; absolute times are reported. Asserted: recall@10 after ≥ .98 for tenants that
-are searched by graph, and the very same legs for those below; no point lost or left over; less CPU time (median) for a dense
-search of the largest tenant.
+Writes ``results/index_upkeep.json`` and ``.md``. Absolute times are reported. Asserted: recall@10 after the build ≥ .98 for
+tenants that are searched by graph, and identical legs for those below the threshold; no point is lost or left over; less CPU
+time (median) for a dense search of the largest tenant.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ SMALL = 50
 CHUNKS = Collection.CHUNKS
 MIN_RECALL = 0.98
 OPTIONS = UpkeepOptions(min_points=20_000, first_look_s=3600.0)
-"""Looks by itself only after an hour: the run is asked for."""
+"""The first automatic check is after an hour, because the benchmark starts the run itself."""
 
 
 class Topics:
@@ -70,7 +70,7 @@ class Topics:
 
 @dataclass
 class Sample:
-    """A tenant, what it holds and what is asked of it."""
+    """A tenant, its points and its queries."""
 
     name: str
     tenant: TenantId
@@ -86,7 +86,7 @@ class Sample:
 
 
 class LoopGaps:
-    """Watches how long the event loop does nothing else: by the clock, and the CPU time that this process uses meanwhile."""
+    """Measures gaps of the event loop: wall-clock time, and the CPU time that this process uses meanwhile."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
@@ -102,7 +102,7 @@ class LoopGaps:
 
 
 def samples(points: int, topics: Topics) -> Iterator[Sample]:
-    """Yield the tenants, the small ones as many as it takes."""
+    """Yield the tenants, with as many small ones as necessary."""
     sizes = {name: round(points * share) for name, share in SHARES.items()}
     rest = points - sum(sizes.values())
     sizes |= {f"small {number}": SMALL for number in range(rest // SMALL)}
@@ -113,7 +113,7 @@ def samples(points: int, topics: Topics) -> Iterator[Sample]:
 
 
 def points_of(sample: Sample, topics: Topics, start: int, count: int) -> list[VectorPoint]:
-    """Return points ``start`` to ``start + count`` of a tenant, ten a document."""
+    """Return points ``start`` to ``start + count`` of a tenant, ten per document."""
     return [
         VectorPoint(
             id=sample.ids[index],
@@ -130,7 +130,7 @@ def points_of(sample: Sample, topics: Topics, start: int, count: int) -> list[Ve
 
 
 async def fill(store: EdgeVectorStore, held: list[Sample], topics: Topics) -> float:
-    """Write everything and return the seconds."""
+    """Write all points and return the seconds."""
     started = time.perf_counter()
     for sample in held:
         for start in range(0, len(sample.ids), 2_000):
@@ -140,7 +140,7 @@ async def fill(store: EdgeVectorStore, held: list[Sample], topics: Topics) -> fl
 
 
 async def ask(store: EdgeVectorStore, sample: Sample) -> dict[str, Any]:
-    """Search for each query and return times, recall and legs."""
+    """Run each query and return times, recall and legs."""
     times: dict[str, list[float]] = {"dense": [], "hybrid": [], "dense_cpu": [], "hybrid_cpu": []}
     legs: list[Legs] = []
     for kind, text in (("dense", None), ("hybrid", "w3 w40 w500 w7000 w12 w81")):
@@ -159,7 +159,7 @@ async def ask(store: EdgeVectorStore, sample: Sample) -> dict[str, Any]:
 
 
 async def work(store: EdgeVectorStore, largest: Sample, topics: Topics, during: list[float]) -> int:
-    """Go on with searches, new points, changes and deletions until cancelled; return how many points there are then."""
+    """Search, add, change and delete points until cancelled. Return the number of points at the end."""
     number = 0
     expected = len(largest.ids)
     try:
@@ -177,7 +177,7 @@ async def work(store: EdgeVectorStore, largest: Sample, topics: Topics, during: 
             await store.upsert(largest.tenant, CHUNKS, added)
             expected += len(added)
             await store.update_metadata(largest.tenant, f"d{number}", {"year": 2020}, title="Changed", key=None)
-            # From the end, where the changes do not come.
+            # From the end, which the changes do not affect.
             expected -= await store.delete(largest.tenant, CHUNKS, [largest.ids[-1 - number]])
             number += 1
             await asyncio.sleep(0.05)
@@ -186,24 +186,24 @@ async def work(store: EdgeVectorStore, largest: Sample, topics: Topics, during: 
 
 
 def disk_mb(folder: Path) -> int:
-    """Return what is allocated below ``folder``, MB."""
+    """Return the allocated disk space below ``folder``, in MB."""
     blocks = 0
     for place, _, names in os.walk(folder):
         for name in names:
-            # Files come and go while an index is built.
+            # Files are created and removed while an index is built.
             with contextlib.suppress(FileNotFoundError):
                 blocks += Path(place, name).stat().st_blocks
     return round(blocks * 512 / 1e6)
 
 
 def memory_mb() -> int:
-    """Return what this process holds in memory, MB."""
+    """Return the memory of this process, in MB."""
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")]
     return round(int(line.split()[1]) * 1024 / 1e6)
 
 
 async def replaced(store: EdgeVectorStore, folder: Path, largest: Sample, topics: Topics) -> dict[str, Any]:
-    """Build the index while the store is worked with."""
+    """Build the index while the store is in use."""
     gaps, during, phases = LoopGaps(), [], {}
     watching = asyncio.create_task(gaps.watch())
     working = asyncio.create_task(work(store, largest, topics, during))
@@ -250,7 +250,7 @@ async def measure(points: int, seed: int, folder: Path) -> dict[str, Any]:
         results: dict[str, Any] = {"points": points, "written_s": round(await fill(store, held, topics), 1)}
         results["memory_before_mb"], results["disk_before_mb"] = memory_mb(), disk_mb(folder)
         before = {sample.name: await ask(store, sample) for sample in asked}
-        # A second index of unchanged points, so that recall is measured on the vectors that the truth was found in.
+        # A second index of unchanged points, so that recall is measured on the vectors of the scan.
         first = await store.upkeep.run(CHUNKS)
         if first.failure is not None:
             raise SystemExit(first.failure)
@@ -288,7 +288,7 @@ def table(results: dict[str, Any]) -> str:
 
 
 def missed(results: dict[str, Any]) -> list[str]:
-    """Return what is asserted and does not hold."""
+    """Return the assertions that fail."""
     found = []
     for name, after in results["after"].items():
         by_graph = SHARES.get(name, 0.0) * results["points"] > OPTIONS.min_points

@@ -1,8 +1,8 @@
-"""Measure what one document costs in corpora of growing size: added, updated, deleted, from the call to the end of its job.
+"""Measures the cost of one document in corpora of growing size: added, updated, deleted, from the call to the end of its job.
 
-Two processes, one with a corpus and one without, are asked in turn; the medians' ratio is asserted to be ≤ 1.5. Then, traced:
-SQLite's own count of steps, statements, and time by store method, at each size. Steps are asserted not to grow with it.
-The first filling is the throughput: total ÷ embedder ≤ 1.4 is the aim, ≤ 1.6 the gate; ≤ 1.3 texts embedded a chunk.
+Two processes, one with a corpus and one without, are measured in turn; the ratio of the medians is asserted to be ≤ 1.5. Then,
+traced: SQLite's own count of steps, statements, and time by store method, at each size. Steps are asserted not to grow with it.
+The first filling gives the throughput: total ÷ embedder ≤ 1.4 is the goal, ≤ 1.6 the limit; ≤ 1.3 embedded texts per chunk.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_RATIO = 1.5
 MOST_PER_EMBEDDER = 1.6
 MOST_TEXTS = 1.3
 MOST_STEPS = 1.5
-"""SQLite's steps for one document in the largest corpus ÷ in an empty one. A scan of 1,890 rows would be ten times."""
+"""Limit of SQLite's steps for one document in the largest corpus ÷ in an empty one. A scan of 1,890 rows would be ten times."""
 _ROUNDS_TRACED = 7
 _WARM = 2
 Costs = Mapping[str, Mapping[str, Mapping[str, float]]]
@@ -78,7 +78,7 @@ def _sums(cost: Costs) -> dict[str, dict[str, float]]:
 
 
 def failures(results: Mapping[str, Any]) -> list[str]:
-    """Return the asserted ratios that do not hold."""
+    """Return the asserted ratios that are not met."""
     throughput = results["throughput"]
     missed = []
     if throughput["total_per_embedder"] > MOST_PER_EMBEDDER:
@@ -123,7 +123,7 @@ def table(results: Mapping[str, Any]) -> str:
 
 
 def main() -> int:
-    """Run, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=15)
     parser.add_argument("--sizes", nargs="*", type=int, default=list(SIZES))

@@ -1,7 +1,8 @@
-"""Peak resident memory and open files of ``agentic-rag ingest FOLDER``, in folders of growing size and of many small files.
+"""Measures peak resident memory and open files of ``agentic-rag ingest FOLDER``, for folders of growing size and many small
+files.
 
-Vectors come from the scripted model server, which is a process of its own: what is measured is the product, not an encoder.
-The texts are paragraphs of the evaluation corpora in random order, so that names recur as they do in real folders.
+Vectors come from the scripted model server in a separate process, so that the product is measured and not an encoder. The texts
+are paragraphs of the evaluation corpora in random order, so that names recur as in real folders.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ FILE_BYTES = 50_000
 SMALL_CHARACTERS = 400
 MB = 1_000_000
 MOST_GROWTH = 12.0
-"""Bytes of its own memory for each further byte of text, at most. The vector engine takes most of them: it keeps words,
-filters and ids of points in memory until they are in an index, which they are from some 50,000 points on. What is ingested must
-not be held beside it."""
+"""Maximum bytes of its own memory per additional byte of text. The vector engine uses most of them: it keeps words, filters and
+ids of points in memory until they are indexed, from some 50,000 points on. The ingested text itself must not stay in memory.
+"""
 _COMMAND = "from agentic_rag_backend.cli.app import main; main()"
 _LOOK_S = 0.25
 
@@ -47,7 +48,7 @@ def paragraphs(folder: Path) -> list[str]:
 
 
 def write_folder(folder: Path, size_mb: float, known: Sequence[str], *, seed: int = 7) -> int:
-    """Write text files of some 50 kB each, ``size_mb`` in all, and return how many."""
+    """Write text files of about 50 kB each, ``size_mb`` in all. Return their number."""
     random_ = random.Random(seed)
     written = number = 0
     while written < size_mb * MB:
@@ -61,7 +62,7 @@ def write_folder(folder: Path, size_mb: float, known: Sequence[str], *, seed: in
 
 
 def write_small(folder: Path, count: int, known: Sequence[str]) -> float:
-    """Write ``count`` files of a short paragraph each, and return their size in MB."""
+    """Write ``count`` files of a short paragraph each. Return their size in MB."""
     short = [text for text in known if len(text) < SMALL_CHARACTERS]
     for number in range(count):
         path = folder / f"{number // 200:03}" / f"file-{number:06}.txt"
@@ -78,7 +79,7 @@ def _up_to(size: int, known: Sequence[str], random_: random.Random) -> Iterator[
 
 
 def measure(size_mb: float, known: Sequence[str], server: ModelProcess, *, small_files: int = 0) -> dict[str, Any]:
-    """Ingest one folder into a fresh data folder: of ``size_mb``, or of ``small_files``."""
+    """Ingest one folder into a new data folder: of ``size_mb``, or of ``small_files``."""
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:
         root = Path(name)
         if small_files:
@@ -119,9 +120,9 @@ def measure(size_mb: float, known: Sequence[str], server: ModelProcess, *, small
 
 
 def _watch(pid: int) -> tuple[list[int], int]:
-    """Return, for each quarter of a process's time, the most memory that was its own, in MB, and the most files it had open.
+    """Return, for each quarter of a process's time, its peak private memory in MB, and its peak number of open files.
 
-    What it maps from files is not counted as memory: the system takes that back when it needs to.
+    Memory-mapped files do not count: the system evicts them when necessary.
     """
     seen, most_open = [0], 0
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
@@ -135,7 +136,7 @@ def _watch(pid: int) -> tuple[list[int], int]:
 
 
 def growth(rows: Sequence[dict[str, Any]]) -> float | None:
-    """Return the bytes of own memory that each byte of text adds, between the smallest and the largest folder."""
+    """Return the private memory in bytes per byte of text, between the smallest and the largest folder."""
     first, last = rows[0], rows[-1]
     if last["megabytes"] == first["megabytes"]:
         return None
@@ -143,7 +144,7 @@ def growth(rows: Sequence[dict[str, Any]]) -> float | None:
 
 
 def measure_all(folder: Path, sizes: Sequence[float], small_files: int) -> list[dict[str, Any]]:
-    """Measure folders of ``sizes`` megabytes, one after the other, and before them one of ``small_files`` if any."""
+    """Measure folders of ``sizes`` megabytes one after another, and first one of ``small_files`` if any."""
     known = paragraphs(folder)
     rows = []
     with ModelProcess() as server:
@@ -164,7 +165,7 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def failures(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return what is asserted and does not hold."""
+    """Return the assertions that fail."""
     slope = growth(rows)
     if slope is None or slope <= MOST_GROWTH:
         return []
@@ -172,7 +173,7 @@ def failures(rows: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def main() -> int:
-    """Run, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", nargs="*", type=float, default=[5, 25], help="sizes of folders")
     parser.add_argument("--small-files", type=int, default=0, help="first, a folder of as many files of a paragraph each")

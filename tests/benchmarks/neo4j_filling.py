@@ -1,9 +1,9 @@
-"""Fill an empty Neo4j with documents' knowledge as `Neo4jGraphStore.write_document` leaves it, a hundred times as fast.
+"""Fills an empty Neo4j with documents' knowledge, with the result of `Neo4jGraphStore.write_document`, a hundred times as fast.
 
-Nothing is looked for before it is written: every row is made once (`CREATE`), by the thousand, and what the store derives from
-rows (an edge's first sentence, a chunk's edges, a version's counts) is derived here. Of the schema there is what finds nodes;
-the indexes of relationships are made by the store, when it is opened, of all that is there. The rows are the store's own. That
-both leave the same graph is tested in ``tests/integration/neo4j/test_filling.py``.
+Nothing is looked up before it is written: every row is created once (`CREATE`), in batches of thousands. Data that the store
+derives from rows (an edge's first sentence, a chunk's edges, a version's counts) is derived here. Only the schema parts that find
+nodes exist; the store creates the indexes of relationships over all data when it is opened. The rows are the store's own.
+``tests/integration/neo4j/test_filling.py`` checks that both give the same graph.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jConnections
 Row = dict[str, Any]
 
 _BATCH = 10_000
-"""Most rows a transaction."""
+"""Maximum rows per transaction."""
 
 _STATEMENTS = {
     "tenant": "UNWIND $rows AS row CREATE (:Tenant {group_id: $tenant, writes: row.writes, revision: row.revision})",
@@ -75,12 +75,12 @@ _STATEMENTS = {
         CREATE (a)-[r:RELATES_TO {uuid: row.uuid, group_id: $tenant, id: row.id, name: row.name, fact: row.fact,
             episodes: row.episodes, source_node_uuid: row.source, target_node_uuid: row.target, created_at: datetime()}]->(b)""",
 }
-"""In an order in which each refers to what those before it made."""
+"""Ordered so that each statement refers to rows of earlier ones."""
 
 
 @dataclass
 class _Seen:
-    """What documents before said, by uuid: that is made once. Edges are made when all that state them are known."""
+    """Items of earlier documents by uuid, which are created once. Edges are created when all their supports are known."""
 
     entities: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
@@ -88,7 +88,7 @@ class _Seen:
     stated: defaultdict[str, list[tuple[str, str, str]]] = field(default_factory=lambda: defaultdict(list))
 
     def edges(self) -> list[Row]:
-        """Return the relationships with what is derived from those who state them, the first of whom has the fact."""
+        """Return the relationships with the data derived from their supports. The first support gives the fact."""
         found = []
         for uuid_, row in self.relationships.items():
             said = sorted(self.stated[uuid_])
@@ -97,9 +97,9 @@ class _Seen:
 
 
 async def fill(connections: Neo4jConnections, tenant: TenantId, documents: Iterable[DocumentKnowledge]) -> None:
-    """Write documents of one version each, whose chunks are their own and whose relationships say nothing of validity.
+    """Write documents of one version each, whose chunks are their own and whose relationships have no validity.
 
-    Interrupted, it leaves a graph that nothing can be done with but to remove the tenant.
+    If it is interrupted, the tenant must be removed: the graph is unusable.
     """
 
     async def create(name: str, found: Sequence[Row]) -> None:
@@ -121,7 +121,7 @@ async def fill(connections: Neo4jConnections, tenant: TenantId, documents: Itera
 
 
 def _rows(tenant: TenantId, knowledge: DocumentKnowledge, seen: _Seen) -> dict[str, list[Row]]:
-    """Return what each statement writes of a document, in order; relationships are noted in ``seen``."""
+    """Return the rows of each statement for a document, in order. Relationships are recorded in ``seen``."""
     version = nodes.version_row(tenant, knowledge)
     supports = rows.support_rows(tenant, knowledge)
     names, mentions = nodes.name_rows(tenant, knowledge), nodes.mention_rows(tenant, knowledge)
@@ -149,7 +149,7 @@ def _rows(tenant: TenantId, knowledge: DocumentKnowledge, seen: _Seen) -> dict[s
 
 
 def _fresh(found: Iterable[Row], seen: set[str]) -> list[Row]:
-    """Return the rows that no document before had, and note them."""
+    """Return the rows that no earlier document had, and record them."""
     fresh = {row["uuid"]: row for row in found if row["uuid"] not in seen}
     seen.update(fresh)
     return list(fresh.values())

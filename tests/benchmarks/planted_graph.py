@@ -1,4 +1,4 @@
-"""A synthetic knowledge graph with planted communities, degrees by a power law, written to a graph store as documents are."""
+"""A synthetic knowledge graph with planted communities and power-law degrees, written to a graph store as documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 SEED = 7
 PER_CHUNK = 4
-"""Relationships that one passage states."""
+"""Relationships per passage."""
 BETWEEN = 0.15
 """Share of relationships that lead out of their group."""
 _TAIL, _SMALLEST, _LARGEST = 1.5, 4, 400
@@ -23,14 +23,14 @@ _SKEW_INSIDE, _SKEW_OUTSIDE = 1.8, 3.0
 
 @dataclass(frozen=True)
 class Planted:
-    """Entities by number, their group, and relationships as pairs of them; no loops, several may join the same two."""
+    """Entities by number, their groups, and relationships as pairs of entities. No loops; parallel relationships may occur."""
 
     groups: np.ndarray
     pairs: np.ndarray
 
     @classmethod
     def of(cls, entities: int, relationships: int) -> Planted:
-        """Draw a graph; the same numbers give the same one."""
+        """Draw a graph. The same arguments give the same graph."""
         random = np.random.default_rng(SEED)
         sizes = np.clip((random.pareto(_TAIL, entities) + 1) * _SMALLEST * 2, _SMALLEST, _LARGEST).astype(int)
         count = int(np.searchsorted(np.cumsum(sizes), entities)) + 1

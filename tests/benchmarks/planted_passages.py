@@ -1,4 +1,4 @@
-"""A tenant of planted passages: vectors around themes, texts of their themes' words; no encoder and no ingestion."""
+"""A tenant of planted passages: vectors around themes, texts of their themes' words, without an encoder and ingestion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def planted_vectors(count: int, dimensions: int = 384) -> tuple[NDArray[np.float
 
 
 async def plant(services: Container, tenant: TenantId, count: int, *, first: int = 0) -> None:
-    """Make ``count`` passages visible, `PER_DOCUMENT` to a document; those before ``first`` are there already."""
+    """Make ``count`` passages visible, `PER_DOCUMENT` per document. Those before ``first`` already exist."""
     vectors, themes = planted_vectors(first + count, services.embedder.dimensions)
     rng = np.random.default_rng(SEED)
     texts = [_text(rng, int(theme)) for theme in themes]

@@ -1,9 +1,11 @@
-"""Measure the tree over passages: what building and keeping it takes, and what searching it finds beside `dense`.
+"""Measures the tree over passages: the cost of building and updating it, and the results of searching it compared with `dense`.
 
-Writes ``results/raptor.json`` and ``.md`` (``raptor-SET`` of another set than MuSiQue, ``raptor-scale`` of ``--scale``); absolute
-times are reported, ratios are asserted: one more passage rewrites as many summaries as the tree has levels, an unchanged tree
-none, and `raptor` finds no less in the first five than `dense`. ``--scale N`` builds a tree over N planted passages instead,
-whose summaries the scripted model server embeds: time by stage, and memory.
+Writes ``results/raptor.json`` and ``.md`` (``raptor-SET`` for a set other than MuSiQue, ``raptor-scale`` for ``--scale``).
+Absolute
+times are reported. Asserted: one more passage rewrites as many summaries as the tree has levels, an unchanged tree none, and
+`raptor` finds no less in the first five than `dense`. ``--scale N`` builds a tree over N planted passages instead, whose
+summaries
+the scripted model server embeds: time by stage, and memory.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "raptor levels": ("raptor", {"search": "levels"}),
 }
 NAMES = ("R@5", "R@10", "all@10", "themes")
-"""Of the last: the share of the passages that answer among those that represent the themes beside the results."""
+"""For the last way: the share of the answering passages among those that represent the themes next to the results."""
 
 
 async def build(services: Container, tenant: TenantId, **options: Any) -> dict[str, Any]:
-    """Run a build and return its result with its duration, and the CPU time of this process by stage as far as it was seen."""
+    """Run a build. Return its result with its duration, and the CPU time of this process by stage as far as it was observed."""
     started, busy = time.perf_counter(), time.process_time()
     spent: dict[str, float] = {}
     job = await services.raptor.request_build(tenant, BuildOptions(**options))
@@ -58,7 +60,7 @@ async def build(services: Container, tenant: TenantId, **options: Any) -> dict[s
 
 
 async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet) -> dict[str, dict[str, float]]:
-    """Ask every question in every way in turn, so that noise hits all alike."""
+    """Ask every question in every way in turn, so that noise affects all alike."""
     current = await services.tenants.get(tenant)
     times: dict[str, list[float]] = {name: [] for name in ASKED}
     scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in ASKED}
@@ -86,7 +88,7 @@ async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet)
 
 
 async def measure(questions: QuestionSet) -> dict[str, Any]:
-    """Measure a set of questions in a fresh data folder."""
+    """Measure a set of questions in a new data folder."""
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
         settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
         async with open_container(settings) as services:
@@ -104,7 +106,7 @@ async def measure(questions: QuestionSet) -> dict[str, Any]:
 
 
 async def scale(count: int, endpoint: str) -> dict[str, Any]:
-    """Build a tree over planted passages, and again though nothing changed."""
+    """Build a tree over planted passages, and again without a change."""
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
         settings = Settings(
             data_dir=Path(data_dir),
@@ -133,7 +135,7 @@ def _peak_mb() -> int:
 
 
 def failures(results: dict[str, Any]) -> list[str]:
-    """Return the asserted ratios that do not hold."""
+    """Return the asserted ratios that are not met."""
     missed = []
     height = len(results["full"]["levels"])
     if results["one more"]["summaries_written"] > height + 1:
@@ -176,7 +178,7 @@ def scale_markdown(results: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Run, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--set", default="musique", help="the set of questions")
     parser.add_argument("--scale", type=int, help="build over so many planted passages instead")

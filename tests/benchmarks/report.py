@@ -1,4 +1,4 @@
-"""Where the benchmarks get their data and leave their results."""
+"""Input data and result files of the benchmarks."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NO_DATA = "no evaluation data: set AGENTIC_RAG_EVAL_DATA or put it at shared/dat
 
 
 def quiet() -> None:
-    """Let the product report warnings only."""
+    """Make the product report warnings only."""
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(30), logger_factory=structlog.PrintLoggerFactory(sys.stderr)
     )
 
 
 def data(instead: str = "nothing measured") -> Path | None:
-    """Return the folder of the evaluation data; None, and a line that says what is done ``instead``, where there is none."""
+    """Return the folder of the evaluation data. Without it, return None and print what is done ``instead``."""
     folder = evaluation_data(ROOT.parent)
     if folder is None:
         print(f"{NO_DATA}; {instead}")
@@ -33,7 +33,7 @@ def data(instead: str = "nothing measured") -> Path | None:
 
 
 def finish(name: str, results: Mapping[str, Any], table: str, missed: Sequence[str]) -> int:
-    """Write ``results/name.json`` and ``.md``, print the table and what is asserted and does not hold; return the exit code."""
+    """Write ``results/name.json`` and ``.md``, print the table and the failed assertions, and return the exit code."""
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{name}.json").write_text(json.dumps(results, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (RESULTS / f"{name}.md").write_text(table + "\n", encoding="utf-8")

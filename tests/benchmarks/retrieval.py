@@ -1,8 +1,8 @@
-"""Measure ingestion and every strategy on MuSiQue and HotpotQA, through the real embedded stores.
+"""Measures ingestion and every strategy on MuSiQue and HotpotQA, with the real embedded stores.
 
-Writes ``results/retrieval.json`` and ``results/retrieval.md``; absolute times are reported, ratios are asserted:
-``graph`` finds more than ``hybrid`` in the first five on both sets, dual-level p95 ÷ dense p95 ≤ 4, ingestion ÷ embedder ≤ 1.6,
-texts embedded per chunk ≤ 1.3.
+Writes ``results/retrieval.json`` and ``results/retrieval.md``. Absolute times are reported. Asserted ratios: ``graph`` finds more
+than ``hybrid`` in the first five on both sets, dual-level p95 ÷ dense p95 ≤ 4, ingestion ÷ embedder ≤ 1.6, embedded texts per
+chunk ≤ 1.3.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def ranked_keys(found: Retrieval) -> list[str]:
 
 
 async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet) -> dict[str, dict[str, float]]:
-    """Ask every question of every strategy in turn, so that noise hits all alike."""
+    """Ask every strategy every question in turn, so that noise affects all alike."""
     current = await services.tenants.get(tenant)
     times: dict[str, list[float]] = {name: [] for name in STRATEGIES}
     scores: dict[str, list[tuple[float, ...]]] = {name: [] for name in STRATEGIES}
@@ -70,7 +70,7 @@ async def ask_all(services: Container, tenant: TenantId, questions: QuestionSet)
 
 
 async def measure(folder: Path, name: str) -> dict[str, Any]:
-    """Measure one set in a fresh data folder."""
+    """Measure one set in a new data folder."""
     questions = load_question_set(folder / name)
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as data_dir:
         settings = Settings(data_dir=Path(data_dir), community_auto_rebuild=False, _env_file=None)
@@ -93,7 +93,7 @@ async def measure(folder: Path, name: str) -> dict[str, Any]:
 
 
 def failures(results: dict[str, dict[str, Any]]) -> list[str]:
-    """Return the asserted ratios that do not hold."""
+    """Return the asserted ratios that are not met."""
     missed = []
     for name, row in results.items():
         strategies, ingestion = row["strategies"], row["ingestion"]
@@ -133,7 +133,7 @@ def markdown(results: dict[str, dict[str, Any]]) -> str:
 
 
 def main() -> int:
-    """Run, write, assert."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sets", nargs="*", default=list(SETS), choices=SETS)
     chosen = parser.parse_args()

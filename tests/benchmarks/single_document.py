@@ -1,7 +1,7 @@
-"""What one document costs in a corpus: added, updated and deleted, from the call to the end of its job.
+"""Measures the cost of one document in a corpus: added, updated and deleted, from the call to the end of its job.
 
-A corpus is a process of its own on a data folder of its own, so that two can be asked in turn: what disturbs the machine
-disturbs both. ``python single_document.py --corpus FOLDER`` is such a process; it takes commands as JSON lines.
+A corpus is a separate process on its own data folder, so that two can be measured in turn, and noise affects both alike.
+``python single_document.py --corpus FOLDER`` is such a process. It takes commands as JSON lines.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from agentic_rag_backend.testing.tracing import Trace
 OPERATIONS = ("add", "update", "delete")
 TENANT = "bench"
 SETTLED_S = 2.1
-"""After so long without work a document is on its own: nothing waits for others to come with it."""
+"""After this time without work a document is processed alone: no commit waits for others to join."""
 
 
 class Corpus:
@@ -61,11 +61,11 @@ class Corpus:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     def ask(self, do: str, **values: Any) -> dict[str, Any]:
-        """Run a command: ``fill`` with passages, ``add``, ``update`` or ``delete`` with one."""
+        """Run a command: ``fill`` with passages, or ``add``, ``update`` or ``delete`` with one passage."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
@@ -78,17 +78,17 @@ class Corpus:
         return answer
 
     def fill(self, passages: Sequence[Passage]) -> dict[str, Any]:
-        """Add passages and return what it took."""
+        """Add passages and return the cost."""
         return self.ask("fill", passages=[asdict(passage) for passage in passages])
 
     def step(self, operation: str, passage: Passage) -> dict[str, Any]:
-        """Add, update or delete one document; after all three the corpus is as it was before."""
+        """Add, update or delete one document. After all three the corpus is as before."""
         changed = replace(passage, text=f"{passage.text} Since then, {passage.title} has been described anew.")
         return self.ask(operation, passage=asdict(changed if operation == "update" else passage))
 
 
 def compare(large: Corpus, small: Corpus, passages: Sequence[Passage]) -> dict[str, dict[str, float]]:
-    """Run a round of each passage in both corpora in turn; return medians in ms, and large ÷ small, by operation."""
+    """Run a round of each passage in both corpora in turn. Return medians in ms, and large ÷ small, by operation."""
     times: dict[str, dict[Corpus, list[float]]] = {name: {large: [], small: []} for name in OPERATIONS}
     for number, passage in enumerate(passages):
         for name in OPERATIONS:
@@ -126,7 +126,7 @@ Counts = Mapping[str, Mapping[str, float]]
 
 
 def growing(small: Counts, large: Counts, *, factor: float, least: Mapping[str, float]) -> list[tuple[str, str, float, float]]:
-    """Return (kind, name, in the small, in the large corpus) of what costs more than ``factor`` times, and ``least`` more."""
+    """Return (kind, name, small corpus, large corpus) of counts that grow by more than ``factor`` and by ``least``."""
     return [
         (kind, name, small[kind].get(name, 0), value)
         for kind, bound in least.items()
@@ -173,7 +173,7 @@ async def _serve(settings: Settings, trace: Trace | None) -> None:
 
 
 class _Ended:
-    """Tells when a job has ended, without asking the catalogue over and over, which would count as work."""
+    """Reports the end of a job without polling the catalogue, which would count as work."""
 
     def __init__(self, services: Container) -> None:
         self._jobs: dict[str, asyncio.Event] = defaultdict(asyncio.Event)
@@ -190,7 +190,7 @@ class _Ended:
             try:
                 return await publish(documents, *args, ending=ending, **kwargs)
             finally:
-                if ending is not None:  # the job of a first version ends with the document's becoming visible
+                if ending is not None:  # the job of a first version ends when the document becomes visible
                     self._jobs[ending.job_id].set()
 
         jobs_kind.finish = noted  # type: ignore[method-assign,assignment]

@@ -20,7 +20,7 @@ async def test_local_folder(tmp_path: Path, check: contract.Check) -> None:
 
 
 class InMemory:
-    """A store of a few lines that keeps the contract; each fault breaks one thing of it."""
+    """A minimal store that keeps the contract. Each fault breaks one part of it."""
 
     def __init__(self) -> None:
         self.blobs: dict[tuple[TenantId, str], bytes] = {}

@@ -83,9 +83,9 @@ UNSCOPED = [
 
 @pytest.mark.parametrize(("kind", "table"), UNSCOPED, ids=[f"{kind}-{table}" for kind, table in UNSCOPED])
 async def test_a_tenant_that_is_ignored_is_noticed(catalogue: SqlCatalogue, kind: str, table: str) -> None:
-    """Each kind of statement on each table, with its tenant left out."""
+    """Remove the tenant condition from each kind of statement on each table."""
     planted = plant(catalogue, kind, f"{table}.tenant_id = ?", f"({table}.tenant_id = ? OR 1)")
-    # Where the fault breaks the sample itself, a statement that meets two tenants' rows, it is noticed as well.
+    # A fault that breaks the sample itself, because a statement meets rows of two tenants, counts as noticed.
     with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
         await contract.the_scope_holds(catalogue)
     assert planted
@@ -175,12 +175,12 @@ def _uncounted(module: ModuleType) -> Fault:
 
 
 def _content(patch: pytest.MonkeyPatch) -> None:
-    """Let every change make communities stale."""
+    """Mark communities as stale on every change."""
     patch.setattr(tenants, "raise_state_version", lambda c, t: rows.raise_state_version(c, t, content=True))
 
 
 def _forgiving(patch: pytest.MonkeyPatch) -> None:
-    """Enqueue after the fact: a queue that is down loses the job and keeps the document."""
+    """Enqueue after the commit: if the queue is unavailable, the job is lost and the document stays."""
     original = submissions.submit
 
     def submit(connection: Connection, tenant: TenantId, submission: Submission, enqueue: Enqueue) -> Submitted:
@@ -200,7 +200,7 @@ def _forgiving(patch: pytest.MonkeyPatch) -> None:
 
 
 def _unlocked(patch: pytest.MonkeyPatch) -> None:
-    """Let writers begin when they write, not when they read: what SQLAlchemy does with SQLite unless told otherwise."""
+    """Lock at the first write instead of the first read: SQLAlchemy's default with SQLite."""
 
     def write(self: Database, work: Callable[[Connection], Any]) -> Any:
         with self._engine.begin() as connection:
@@ -217,7 +217,7 @@ def _unlocked(patch: pytest.MonkeyPatch) -> None:
 
 
 def _hasty(patch: pytest.MonkeyPatch) -> None:
-    """Queue the next workflow in a transaction of its own."""
+    """Enqueue the next workflow in a separate transaction."""
     original = SqlDocuments.save_prepared
 
     async def save_prepared(self: SqlDocuments, *args: Any, hand_on: HandOn | None = None) -> None:
@@ -229,7 +229,7 @@ def _hasty(patch: pytest.MonkeyPatch) -> None:
 
 
 def _credulous(patch: pytest.MonkeyPatch) -> None:
-    """Take a cursor that is none for the beginning of the list."""
+    """Treat an invalid cursor as the beginning of the list."""
 
     def anywhere(table: Table, scope: str, cursor: str, *, newest_first: bool) -> ColumnElement[bool]:
         try:

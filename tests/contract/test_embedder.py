@@ -1,4 +1,4 @@
-"""Every embedder keeps its contract, and the suite notices those that do not."""
+"""Every embedder keeps its contract, and the suite detects embedders that break it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def test_openai(remote: OpenAIEmbedder, check: Check) -> None:
 
 
 class Faulty:
-    """A sound embedder with one fault planted; the fault is in the subclass."""
+    """A correct embedder with one planted fault, which the subclass defines."""
 
     def __init__(self, sound: Embedder) -> None:
         self.sound = sound

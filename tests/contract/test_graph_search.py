@@ -1,4 +1,4 @@
-"""The contract of engines that search the graph: on Graphiti with a real Neo4j, and on engines with a planted fault."""
+"""The contract of graph search engines: on Graphiti with a real Neo4j, and on engines with a planted fault."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def test_graphiti(held: World, check: contract.Check) -> None:
 
 @dataclass
 class Faulty:
-    """The engine, but for one thing."""
+    """The engine with one planted fault."""
 
     world: World
     fault: str

@@ -108,14 +108,14 @@ async def test_faulty_statements_fail(
 
 
 class _AnyScope(SqliteGraphStore):
-    """Takes whatever it is given for a tenant where it counts."""
+    """Accepts any value as a tenant."""
 
     async def counts(self, tenant: TenantId) -> contract.GraphCounts:  # type: ignore[name-defined]
         return await super().counts(tenant if isinstance(tenant, TenantId) else contract.A)
 
 
 class _HalfWrites(SqliteGraphStore):
-    """Writes the entities in a transaction of their own."""
+    """Writes the entities in a separate transaction."""
 
     async def write_document(self, tenant: TenantId, knowledge: DocumentKnowledge) -> None:
         bare = DocumentKnowledge(
@@ -130,7 +130,7 @@ class _HalfWrites(SqliteGraphStore):
 
 
 class _EmptyMeansAll(SqliteGraphStore):
-    """Reads an empty list of documents as none given."""
+    """Treats an empty list of documents as no selection."""
 
     def all_mentions(self, tenant, document_ids=None):  # type: ignore[no-untyped-def]
         return super().all_mentions(tenant, document_ids or None)
@@ -152,7 +152,7 @@ async def test_faulty_stores_fail(tmp_path: Path, faulty: type[SqliteGraphStore]
 
 
 class _Model:
-    """What the store should hold: the documents written and not deleted."""
+    """The expected contents of the store: documents written and not deleted."""
 
     def __init__(self) -> None:
         self.written: dict[tuple[str, int], DocumentKnowledge] = {}

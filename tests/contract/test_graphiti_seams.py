@@ -1,6 +1,6 @@
-"""Every private seam of Graphiti 0.31.1 that ours rests on: what fails here is what a new release changed.
+"""Checks every private interface of Graphiti 0.31.1 that our code depends on. A failure shows a change in a new release.
 
-How to try one: install it, run this file and ``tests/integration/neo4j/test_graphiti.py``, mend `stores.graph.graphiti`.
+To try a release: install it, run this file and ``tests/integration/neo4j/test_graphiti.py``, and fix `stores.graph.graphiti`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def test_the_interface_has_the_methods_and_is_handed_their_arguments_in_order(na
 
 
 def test_what_else_the_interface_may_be_asked_for_ends_in_the_driver() -> None:
-    """Those that we do not answer raise `NotImplementedError`, upon which Graphiti sends a statement of its own."""
+    """Methods that we do not implement raise `NotImplementedError`. Graphiti then sends a statement of its own."""
     answered = {name for name in vars(TenantSearch) if name.endswith("_search")}
     others = {
         name for name, each in vars(sdk.SearchInterface).items() if inspect.iscoroutinefunction(each) and name not in answered
@@ -109,7 +109,7 @@ def test_the_driver_has_what_graphiti_calls() -> None:
 
 
 def test_what_reaches_the_database_goes_through_what_the_driver_refuses() -> None:
-    """A way past ``execute_query``, ``session`` and ``transaction`` would be a way past the tenant."""
+    """A way around ``execute_query``, ``session`` and ``transaction`` would be a way around the tenant."""
     ways = set()
     for path in PACKAGE.rglob("*.py"):
         if "driver" in path.parts or path.name.endswith("_driver.py"):
@@ -184,7 +184,7 @@ def test_the_filter_has_no_field_that_we_do_not_know() -> None:
 
 
 def test_the_readers_need_no_property_that_we_do_not_write() -> None:
-    """Those of nodes, facts and episodes; what we write is in ``queries/neo4j_write.cypher``."""
+    """The properties of nodes, facts and episodes. ``queries/neo4j_write.cypher`` has those that we write."""
 
     def read(query: str, variable: str) -> set[str]:
         return set(re.findall(rf"\b{variable}\.(\w+) AS", query))
@@ -210,7 +210,7 @@ def test_the_constructor_takes_our_clients_and_makes_none_of_its_own() -> None:
 
 
 def test_telemetry_is_switched_off_by_the_variable_that_we_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "pytest")  # It is off in tests anyway, which would hide the rest.
+    monkeypatch.delitem(sys.modules, "pytest")  # It is off in tests anyway, which would hide a failure.
     assert telemetry.TELEMETRY_ENV_VAR == "GRAPHITI_TELEMETRY_ENABLED"
     assert os.environ[telemetry.TELEMETRY_ENV_VAR] == "false"
     assert telemetry.is_telemetry_enabled() is False
@@ -229,7 +229,7 @@ assert "posthog" not in sys.modules
 
 
 def test_importing_it_reads_no_env_file_and_changes_nothing_else(tmp_path: Path) -> None:
-    """In a process of its own, whose folder has such a file: what the import would read without ours it does not with it."""
+    """In a separate process whose folder has such a file: our import must not read it."""
     (tmp_path / ".env").write_text("OPENAI_API_KEY=from-the-file\nGRAPHITI_TELEMETRY_ENABLED=true\n")
     environment = {name: value for name, value in os.environ.items() if "DOTENV" not in name and "GRAPHITI" not in name}
 

@@ -1,4 +1,4 @@
-"""The contract of idempotency keys on SQLite, and on stores with planted faults; and how many are kept."""
+"""The contract of idempotency keys on SQLite, and on stores with planted faults. Also the limit of stored keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
 
 
 async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCatalogue) -> None:
-    """Over two connections of their own, as two processes have them."""
+    """Over two separate connections, as in two processes."""
     other = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
 
     async def begin(keys: SqlIdempotencyKeys, digest: str) -> bool:
@@ -50,7 +50,7 @@ async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCat
 
 
 class _LooksFirst(SqlIdempotencyKeys):
-    """Looks in one transaction and inserts in another."""
+    """Reads in one transaction and inserts in another."""
 
     async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
         statement = select(idempotency_keys.c.digest).where(idempotency_keys.c.digest == digest)

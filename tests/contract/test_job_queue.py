@@ -67,7 +67,7 @@ async def test_dbos(engine: Engine, check: contract.Check) -> None:
 
 
 class _OwnTransaction(DbosQueue):
-    """Enqueues beside the caller's transaction."""
+    """Enqueues outside the caller's transaction."""
 
     def enqueuer(self, name):  # type: ignore[no-untyped-def]
         inner = super().enqueuer(name)
@@ -93,7 +93,7 @@ class _AllAtOnce(DbosQueue):
 
 
 class _OneForAll(DbosQueue):
-    """Has one place for all tenants."""
+    """Has one slot for all tenants."""
 
     async def launch(self) -> None:
         self._slots = Slots(1, 1, Turns())
@@ -101,7 +101,7 @@ class _OneForAll(DbosQueue):
 
 
 class _Forgets(DbosQueue):
-    """Ends what was running instead of handing it back."""
+    """Ends running workflows instead of handing them back."""
 
     async def _run(self, declared, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
         try:
@@ -111,7 +111,7 @@ class _Forgets(DbosQueue):
 
 
 class _NewNames(DbosQueue):
-    """Takes every enqueueing for a new job."""
+    """Treats every enqueueing as a new job."""
 
     async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
         options = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
@@ -120,14 +120,14 @@ class _NewNames(DbosQueue):
 
 
 class _KnowsAll(DbosQueue):
-    """Takes every job's word for it."""
+    """Reports every job as having a workflow."""
 
     async def unended(self, jobs):  # type: ignore[no-untyped-def]
         return frozenset(job.id for job in jobs)
 
 
 class _TurnForAll(DbosQueue):
-    """Gives a turn to whoever asks."""
+    """Grants a turn to every caller."""
 
     def turn(self, queue, tenant):  # type: ignore[no-untyped-def]
         return contextlib.nullcontext()
@@ -213,7 +213,7 @@ def test_a_killed_process_is_finished_by_the_next(tmp_path: Path) -> None:
     os.kill(first.pid, signal.SIGKILL)
     first.wait()
     ended = Counter(line for line in log.read_text().splitlines() if line.startswith("end"))
-    # Two are prepared at a time, so some that were handed in later may have ended.
+    # Two are prepared at a time, so some that were submitted later may have ended.
     assert "end 3" not in ended
     assert set(ended.values()) <= {1}
     second = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path), "0", "works"], text=True)
@@ -222,6 +222,6 @@ def test_a_killed_process_is_finished_by_the_next(tmp_path: Path) -> None:
     (tmp_path / "stop").touch()
     assert second.wait(timeout=60) == 0
     again = Counter(line for line in log.read_text().splitlines() if line.startswith("end")) - ended
-    # What had ended, but was killed before that was on record, ends once more.
+    # A workflow that ended, but was killed before its end was recorded, ends once more.
     assert set(again.values()) <= {1}
     assert set(again) | set(ended) == {f"end {number}" for number in range(6)}

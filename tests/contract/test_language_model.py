@@ -25,7 +25,7 @@ from agentic_rag_backend.testing.model_vectors import embed_text
 
 
 class WordEmbedder:
-    """Vectors in which texts that share words are near each other."""
+    """An embedder that gives texts with common words similar vectors."""
 
     fingerprint = "words-256"
     dimensions = 256
@@ -77,7 +77,7 @@ class TestOpenAI(LanguageModelContract):
 
 
 class _Faulty(ExtractiveModel):
-    """One planted fault each."""
+    """Subclasses have one planted fault each."""
 
     def __init__(self, fault: str) -> None:
         super().__init__(WordEmbedder())

@@ -1,4 +1,4 @@
-"""The graph store's contract on Neo4j, on statements with planted faults, and beside SQLite on random sequences."""
+"""The graph store's contract on Neo4j, on statements with planted faults, and compared with SQLite on random sequences."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ FAULTS = [
 async def test_faulty_statements_fail(
     store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch, check: str, statement: str, old: str, new: str
 ) -> None:
-    # Hints name the predicates that a fault takes away.
+    # Hints name the predicates that a fault removes.
     text = re.sub(r" USING INDEX SEEK \w+:\w+\([^)]*\)", "", neo4j._CYPHER[statement])
     assert old in text
     monkeypatch.setitem(neo4j._CYPHER, statement, text.replace(old, new))  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ _times = st.none() | st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), ti
 
 @st.composite
 def _documents(draw: st.DrawFn) -> DocumentKnowledge:
-    """Return knowledge in which everything that one document can differ in differs from the next one's."""
+    """Return knowledge of documents that differ in every respect in which documents can differ."""
     whole = contract.knowledge(
         draw(st.sampled_from(["one", "one-b", "two"])),
         draw(_statements),
@@ -112,7 +112,7 @@ def _documents(draw: st.DrawFn) -> DocumentKnowledge:
         aliases=draw(_aliases),
     )
     types, descriptions = st.sampled_from(["thing", "document"]), st.sampled_from(["", "", "a maker", "a town"])
-    called = st.none() | _names  # one entity may go by another name in every document
+    called = st.none() | _names  # an entity may have another name in every document
     entities = [
         replace(entity, description=draw(descriptions), type=draw(types), name=draw(called) or entity.name)
         for entity in whole.entities
@@ -132,12 +132,12 @@ _steps = st.lists(st.tuples(st.integers(0, 1), _documents() | _deletes), max_siz
 
 
 def _named(document: str, *names: str) -> DocumentKnowledge:
-    """Return a document that calls one entity by these names, the first its own."""
+    """Return a document that uses these names for one entity. The first is its own name."""
     whole = contract.knowledge(document, [("Ada", "knows", "Ada")])
     return replace(whole, entities=(replace(whole.entities[0], name=names[0], aliases=names[1:]),))
 
 
-# The name that is left is the first by code point, which is not the order of UTF-16.
+# The remaining name is the first by code point, which differs from the order of UTF-16.
 @example(steps=[(0, _named("one", "Zoë")), (0, _named("two", "\U0001f600x", "\ufffdx")), (0, ("one", 3, 0))])
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
@@ -168,7 +168,7 @@ async def _apply(store: GraphStore, tenant: TenantId, step: Any) -> Any:
 
 
 async def _everything(store: GraphStore, tenant: TenantId) -> dict[str, Any]:
-    """Return what a tenant can read, in the order in which it is read."""
+    """Return everything that a tenant can read, in the order of reading."""
     entities = [entity async for batch in store.all_entities(tenant) for entity in batch]
     relationships = [each async for batch in store.all_relationships(tenant) for each in batch]
     ids = [entity.id for entity in entities]

@@ -58,7 +58,7 @@ async def test_edge(check: Check, tmp_path: Path) -> None:
 
 
 def qdrant_opener(folder: Path) -> OpenStore:
-    """Open the adapter on the client's own engine, which is what stands in where no server is."""
+    """Open the adapter on the client's own engine, the substitute for a server."""
 
     @asynccontextmanager
     async def open_store(place: str) -> AsyncIterator[VectorStore]:
@@ -84,7 +84,7 @@ async def nobody(tenants: Sequence[TenantId]) -> frozenset[TenantId]:
 
 @asynccontextmanager
 async def server_opener(server: QdrantServer, *, grpc: bool) -> AsyncIterator[OpenStore]:
-    """Open the adapter on a real server, each place under names of its own, which are removed in the end."""
+    """Open the adapter on a real server. Each place has its own collections, which are removed at the end."""
     run, places = f"test_{uuid.uuid4().hex[:8]}", set()
 
     @asynccontextmanager
@@ -119,7 +119,7 @@ async def test_qdrant_server(check: Check, grpc: bool, qdrant_server: QdrantServ
 
 
 class Faulty:
-    """A working store, of which a subclass breaks one thing."""
+    """A working store. Each subclass breaks one part of it."""
 
     def __init__(self, store: EdgeVectorStore) -> None:
         self.store = store

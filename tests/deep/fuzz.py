@@ -1,9 +1,9 @@
-"""Throw hostile input at a real server as one tenant, while a watchdog measures what another tenant waits for.
+"""Sends hostile input to a real server as one tenant, while a watchdog measures the response times of another tenant.
 
-``python tests/deep/fuzz.py --minutes 30 [--seed 1]``: prints counts each minute and at the end, and ends with 1 if the server
-answered with a 5xx that is none of its own words, ended, or left a job that does not end. The other tenant's waits are printed
-twice: as a control before the attack, on the same server, and during it. With both go the machine's load and how long the
-watchdog's own few milliseconds of work took: where the control is slow, or the watchdog itself is late, the machine is busy.
+``python tests/deep/fuzz.py --minutes 30 [--seed 1]`` prints counts each minute and at the end. It exits with 1 if the server
+answered with an undocumented 5xx, ended, or left a job that does not end. The other tenant's times are printed twice: before the
+attack on the same server, as a control, and during it. Both come with the machine's load and the duration of a few milliseconds
+of the watchdog's own work. If the control is slow, or the watchdog itself is late, the machine is busy.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ KEPT_DOCUMENTS = 15
 IMPORTS_KEPT = 5
 REPORT_S = 60.0
 CONTROL_S = 60.0
-"""Seconds for which the watchdog looks on before the attack begins."""
+"""Seconds for which the watchdog measures before the attack begins."""
 JOBS_END_S = 300.0
-"""Seconds in which every job ends once cancelling it was requested."""
+"""Seconds within which every job must end after cancelling was requested."""
 WORK_S = 0.02
-"""Processor time that the watchdog spends itself at each look: how long that takes is the machine's share of a wait."""
+"""CPU time that the watchdog uses at each check. Its wall-clock duration shows the machine's share of a delay."""
 LOOK_S = 0.1
 ALLOWED = {502, 503, 504}
-"""Of the 5xx, those that name a store, a model or a time: an answer, if not a welcome one."""
+"""Accepted 5xx codes: those that name a store, a model or a time limit."""
 
 
 @dataclass(slots=True)
 class Tally:
-    """What was sent and what came back."""
+    """Counts of requests and of responses."""
 
     sent: Counter[str] = field(default_factory=Counter)
     statuses: Counter[int] = field(default_factory=Counter)
@@ -58,18 +58,18 @@ class Tally:
     over_1_s: Counter[str] = field(default_factory=Counter)
     looks: int = 0
     control: dict[str, Any] = field(default_factory=dict)
-    """What the watchdog saw before the attack."""
+    """The watchdog's measurements before the attack."""
     jobs: Counter[str] = field(default_factory=Counter)
     codes: Counter[str] = field(default_factory=Counter)
 
     def waited(self, what: str, waited_s: float) -> None:
-        """Note how long a request of the watchdog took."""
+        """Record the duration of a request of the watchdog."""
         self.longest_s[what] = max(self.longest_s.get(what, 0.0), waited_s)
         self.over_1_s[what] += waited_s > 1
         self.looks += 1
 
     def watchdog(self) -> dict[str, Any]:
-        """Return the waits for printing, with the load of the last minute."""
+        """Return the durations for printing, with the load of the last minute."""
         return {
             "requests": self.looks, "longest_s": {k: round(v, 3) for k, v in self.longest_s.items()},
             "over_1_s": dict(self.over_1_s), "own_work_late_s": round(self.late_s, 3),
@@ -77,7 +77,7 @@ class Tally:
         }  # fmt: skip
 
     def told(self) -> dict[str, Any]:
-        """Return all of it for printing."""
+        """Return all counts for printing."""
         return {
             "sent": dict(self.sent), "total": sum(self.sent.values()),
             "statuses": {str(status): count for status, count in sorted(self.statuses.items())},
@@ -87,7 +87,7 @@ class Tally:
 
 
 class Attack:
-    """One tenant's requests, none of which makes sense."""
+    """The nonsensical requests of one tenant."""
 
     def __init__(self, http: httpx.AsyncClient, key: str, hostile: Hostile, tally: Tally) -> None:
         self._http, self._key, self._hostile, self._tally = http, key, hostile, tally
@@ -97,7 +97,7 @@ class Attack:
         self._routes: list[tuple[str, str]] = []
 
     async def prepare(self, archive: bytes) -> None:
-        """Read which routes there are."""
+        """Read the list of routes."""
         self._archive = archive
         spec = (await self._http.get("/api/v1/openapi.json")).json()
         self._routes = [
@@ -108,7 +108,7 @@ class Attack:
         ]
 
     async def forever(self) -> None:
-        """Send one after the other."""
+        """Send one request after another."""
         kinds = (self._upload, self._upload, self._search, self._search, self._json, self._json, self._upload_json, self._import)
         while True:
             await self._hostile.random.choice(kinds)()
@@ -195,7 +195,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 async def watch(base: str, key: str, tally: Tally) -> None:
-    """Ask simple things as another tenant, one at a time, and measure each."""
+    """Send simple requests as another tenant, one at a time, and measure each."""
     headers = {"Authorization": f"Bearer {key}"}
     async with httpx.AsyncClient(base_url=base, headers=headers, timeout=120) as http:
         asked = (
@@ -220,7 +220,7 @@ async def watch(base: str, key: str, tally: Tally) -> None:
 
 
 def watch_in_a_process(base: str, key: str, report: Path) -> None:
-    """Run the watchdog and write what it saw, each second: it must not wait for the attack's own work."""
+    """Run the watchdog in a process, so that it need not wait for the attack's work. Write its measurements each second."""
 
     async def run() -> None:
         tally = Tally()
@@ -290,7 +290,7 @@ async def tenant(http: httpx.AsyncClient, name: str) -> tuple[str, str]:
 
 
 async def fill(http: httpx.AsyncClient, key: str) -> None:
-    """Hand in a few examples and wait for them."""
+    """Submit a few examples and wait for them."""
     headers = {"Authorization": f"Bearer {key}"}
     for path in sorted((ROOT / "examples" / "corpus").iterdir())[:6]:
         file = {"file": (path.name, path.read_bytes(), "text/markdown")}
@@ -299,7 +299,7 @@ async def fill(http: httpx.AsyncClient, key: str) -> None:
 
 
 async def unended(http: httpx.AsyncClient, headers: dict[str, str]) -> list[str]:
-    """Return the ids of jobs that wait or run."""
+    """Return the ids of queued or running jobs."""
     found = []
     for state in ("queued", "running"):
         response = await http.get("/api/v1/jobs", params={"state": state, "limit": 100}, headers=headers)
@@ -308,7 +308,7 @@ async def unended(http: httpx.AsyncClient, headers: dict[str, str]) -> list[str]
 
 
 async def ended(http: httpx.AsyncClient, key: str, tally: Tally, *, cancel: bool = False) -> None:
-    """Wait until a tenant has no job left, and count how they ended; ``cancel``: ask them to."""
+    """Wait until all jobs of a tenant have ended, and count their final states. ``cancel`` asks them to stop."""
     headers = {"Authorization": f"Bearer {key}"}
     until = time.monotonic() + JOBS_END_S
     while left := await unended(http, headers):
@@ -334,7 +334,7 @@ async def ended(http: httpx.AsyncClient, key: str, tally: Tally, *, cancel: bool
 
 
 async def attack(minutes: float, seed: int, at_once: int) -> int:
-    """Run the attack and print what came of it."""
+    """Run the attack and print the results."""
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
@@ -372,7 +372,7 @@ async def attack(minutes: float, seed: int, at_once: int) -> int:
 
 
 async def _control(watchdog: subprocess.Popen[bytes], report: Path) -> dict[str, Any]:
-    """Return what the other tenant waits for without an attack, and end that watchdog."""
+    """Return the other tenant's durations without an attack, and end that watchdog."""
     await asyncio.sleep(CONTROL_S)
     watchdog.terminate()
     watchdog.wait()
@@ -408,10 +408,10 @@ def _read(report: Path, tally: Tally) -> None:
 
 
 def _logged(log: Path, tally: Tally) -> None:
-    """Look through the server's log for what it did not expect."""
+    """Search the server's log for unexpected entries."""
     lines = log.read_text(errors="replace").splitlines()
     for number, line in enumerate(lines):
-        if "ClientDisconnect" in line:  # of the requests under way when the attack ended
+        if "ClientDisconnect" in line:  # a request in progress when the attack ended
             continue
         if "unexpectedly" in line or "Traceback" in line or "unhandled" in line.lower():
             tally.faults.append("log: " + "\n".join(lines[number : number + 40])[:3000])

@@ -1,4 +1,4 @@
-"""Bytes, documents, JSON bodies and archives that nobody should send, drawn from a seeded generator."""
+"""Hostile bytes, documents, JSON bodies and archives, from a seeded generator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NAMES = ("a.md", "a.txt", "", "..\\..\\a.md", "a" * 300 + ".md", "a.pdf", "雨.m
 
 
 class Hostile:
-    """Draws hostile input; equal seeds draw the same."""
+    """Generates hostile input. Equal seeds give equal input."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -55,7 +55,7 @@ class Hostile:
         text = bytearray(self.random.choice(self._files))
         for _ in range(self.random.choice((1, 3, 30))):
             self._mutate(text)
-        if kind == 4:  # behind the part that is looked at before the document is accepted
+        if kind == 4:  # after the part that is checked before the document is accepted
             text[:0] = b"A sentence of the beginning. " * 37_000
             text += self._repeated().encode("utf-8", "surrogatepass")
         encoding = self.random.choice(("", "", "", "utf-16", "utf-32", "latin-1", "gzip"))
@@ -115,7 +115,7 @@ class Hostile:
         return {self.name(): self.value(depth + 1) for _ in range(self.random.choice((0, 1, 3, 12)))}
 
     def name(self) -> str:
-        """Return a member's name: one that the API knows, or any text."""
+        """Return a member's name: a name that the API knows, or any text."""
         return self.random.choice(MEMBERS) if self.random.random() < 0.9 else self.text()[:50]
 
     def body(self) -> bytes:
@@ -135,7 +135,7 @@ class Hostile:
         return written
 
     def search(self) -> dict[str, Any]:
-        """Return a search's body that is nearly as it should be."""
+        """Return the body of a search that is almost valid."""
         body: dict[str, Any] = {"query": self.text() or "a"}
         for name in self.random.sample(("strategy", "limit", "filters", "as_of", "weights", "options", "stream", "generator"), 2):
             if self.random.random() < 0.5:
@@ -145,7 +145,7 @@ class Hostile:
         return body
 
     def archive(self, real: bytes) -> bytes:
-        """Return an archive of a tenant with lines changed, or with its bytes damaged."""
+        """Return an archive of a tenant with changed lines or damaged bytes."""
         kind = self.random.randrange(4)
         if kind == 0 or not real:
             damaged = bytearray(real or b"\x1f\x8b")

@@ -1,4 +1,4 @@
-"""What the tests of texts share: where the repository is, and its Markdown files and tables."""
+"""Fixtures of the tests of texts: the repository's folder, its Markdown files and their tables."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def own_files() -> list[Path]:
-    """Return every text file that belongs to the repository, or would with the next commit."""
+    """Return every text file of the repository, including files that the next commit would add."""
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         capture_output=True,
@@ -34,7 +34,7 @@ def own_files() -> list[Path]:
 
 @pytest.fixture(scope="session")
 def documents(own_files: list[Path]) -> list[Path]:
-    """Return the Markdown files that are documentation: not the examples' corpus, not prompts."""
+    """Return the Markdown files that are documentation, without the examples' corpus and prompts."""
     found = [path for path in own_files if path.suffix == ".md"]
     return [path for path in found if "corpus" not in path.parts and "prompts" not in path.parts]
 

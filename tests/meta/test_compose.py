@@ -1,4 +1,4 @@
-"""The compose file and the image's recipe: pinned, without a password of their own, asked for their health, and bounded."""
+"""The compose file and the Dockerfile: pinned, without built-in passwords, with health checks and limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dockerfile(root: Path) -> str:
 
 
 def variables(text: str) -> dict[str, set[str]]:
-    """Return what is interpolated, with what follows each name."""
+    """Return the interpolated variables, with the text after each name."""
     found: dict[str, set[str]] = {}
     for line in text.splitlines():
         if not line.lstrip().startswith("#"):

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md name files, targets of make, and events that exist."""
+"""Files, make targets and events in the recipes of CONTRIBUTING.md exist."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_every_file_and_folder_exists(root: Path, text: str) -> None:
     in_commands = re.findall(r"(?<![\w/])(?:tests|examples|infra)/[\w./-]+", text)
     named = {name for name in [*in_prose, *in_commands] if "NAME" not in name and not name.startswith("/")}
     assert len(named) > 50
-    # A name alone (`base.py`) is the name of several files.
+    # A bare name (`base.py`) may belong to several files.
     missing = {name for name in named if not (root / name).exists() and not (PACKAGE / name).exists()}
     assert {name for name in missing if "/" in name or not [*PACKAGE.rglob(name), *(root / "tests").rglob(name)]} == set()
 

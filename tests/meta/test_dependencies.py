@@ -1,4 +1,4 @@
-"""Every dependency is declared, described and locked; the locks name neither hosts nor folders of a machine."""
+"""Every dependency is declared, documented and locked. The locks contain no hosts and no folders of a machine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def canonical(requirement: str) -> str:
 
 
 def declared(root: Path) -> dict[str, set[str]]:
-    """Return the names that ``pyproject.toml`` asks for: at run time and by extra."""
+    """Return the required packages of ``pyproject.toml``: at run time and by extra."""
     project = tomllib.loads((root / "backend" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     groups = {"": project["dependencies"], **project["optional-dependencies"]}
     return {group: {canonical(each) for each in asked} - {project["name"]} for group, asked in groups.items()}

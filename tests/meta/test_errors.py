@@ -1,4 +1,4 @@
-"""Every error code has its row in ``docs/reference/errors.md``, with the status and title that it has."""
+"""Every error code has its row in ``docs/reference/errors.md``, with its status and title."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.errors import AgenticRagError
 
 
 def all_errors() -> set[type[AgenticRagError]]:
-    """Return every error class of the package, those of single modules included."""
+    """Return every error class of the package, including those defined in single modules."""
     for module in pkgutil.walk_packages(agentic_rag_backend.__path__, f"{agentic_rag_backend.__name__}."):
         if ".migrations" not in module.name:
             importlib.import_module(module.name)
@@ -30,7 +30,7 @@ def test_every_error_has_its_row_and_every_row_its_error(
 ) -> None:
     rows = {(row[0].strip("`"), row[1], row[2]) for row in table_rows(root / "docs/reference/errors.md") if len(row) == 4}
 
-    # A class without a code of its own is its parent to a caller.
+    # A class without its own code looks like its parent to a caller.
     assert rows == {(error.code, str(error.status), error.title) for error in all_errors() if "code" in vars(error)}
 
 

@@ -1,4 +1,4 @@
-"""The glossary names classes that exist; the documentation lists every decision record and the layers in their order."""
+"""Classes in the glossary exist. The documentation lists every decision record, and the layers in order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def package_classes(root: Path) -> set[str]:
 
 
 def unlisted_decisions(index: str, folder: Path) -> list[str]:
-    """Return the decision records that the index does not list with their number and title, in order."""
+    """Return the decision records that the index does not list with number and title, in order."""
     listed = [(number, title, name) for number, title, name in _LISTED.findall(index)]
     expected = []
     for path in sorted(folder.glob("[0-9]*.md")):

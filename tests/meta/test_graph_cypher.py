@@ -1,4 +1,4 @@
-"""Every Cypher statement of the graph store is bound to one tenant, wherever it begins to look."""
+"""Every Cypher statement of the graph store is bound to one tenant in every pattern."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _VARIABLE = re.compile(r"[(\[](\w+)\b")
 _ALIAS = re.compile(r"([^\n]*?)\bAS (\w+)")
 _SUBQUERY = re.compile(r"\b(?:EXISTS|COUNT|COLLECT) \{ \((\w*)")
 _OPERATORS = {"list_tenants"}
-"""What the operator's housekeeping asks; it reads ids of tenants and nothing else."""
+"""Statements of the operator's housekeeping. They read ids of tenants only."""
 
 
 def unbound(statement: str) -> str | None:
-    """Return what is wrong with a statement: a pattern that begins neither at the tenant nor at what was found so; else None."""
+    """Return the first pattern of a statement that does not start at the tenant or at a bound variable. None if there is none."""
     cypher = _COMMENT.sub("", statement).replace("ON CREATE", "ON_NEW").replace("STARTS WITH", "STARTS_WITH")
     if "$tenant" not in cypher:
         return "the tenant is not bound"

@@ -1,4 +1,4 @@
-"""Every statement of the graph store is bound to one tenant, in every table that it touches."""
+"""Every statement of the graph store is bound to one tenant, in every table that it uses."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ _COMMENT = re.compile(r"--[^\n]*")
 
 
 def unbound(statement: str) -> str | None:
-    """Return what is wrong with a statement: a table that it reads or writes without naming the tenant; None if nothing is.
+    """Return the first table that a statement reads or writes without naming the tenant. None if there is none.
 
-    Each mention of a table needs one condition on its tenant, directly or through a table that has one; an INSERT binds it
-    as its first value.
+    Each mention of a table needs a condition on its tenant, directly or through a table that has one. An INSERT binds the tenant
+    as
+    its first value.
     """
     sql = _COMMENT.sub("", statement)
     tables = [name for name in _TABLE.findall(sql) if name.lower() != "json_each"]
@@ -31,7 +32,7 @@ def unbound(statement: str) -> str | None:
 
 
 _OPERATORS = re.compile(r"\s*SELECT MIN\(tenant\) FROM \w+ WHERE tenant > :after;\s*\Z")
-"""What lists tenants reads their ids and nothing else."""
+"""Statements that list tenants. They read ids of tenants only."""
 
 
 def test_only_the_list_of_tenants_is_not_bound_to_one() -> None:

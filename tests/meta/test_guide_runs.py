@@ -1,10 +1,10 @@
-"""Every command of the guide and of the README's command line runs: block by block, in a shell, beside a server.
+"""Every command of the guide and of the README's command line runs, block by block in a shell, with a running server.
 
-A block that cannot run here says so in a comment in front of it, which readers of the page do not see:
+A block that cannot run here has a comment before it, which is invisible on the page:
 
-- ``<!-- not run: needs a Neo4j server -->``: left out; the reasons that count are in `REASONS`;
-- ``<!-- run: without a server -->``: run on a folder of its own;
-- ``<!-- run: a conflict is an answer -->``: an error is accepted, such as 409 to the retry of a job that succeeded.
+- ``<!-- not run: needs a Neo4j server -->``: left out; `REASONS` lists the accepted reasons;
+- ``<!-- run: without a server -->``: runs on its own folder;
+- ``<!-- run: a conflict is an answer -->``: an error is accepted, such as 409 for the retry of a job that succeeded.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def blocks(page: Path) -> list[Block]:
 
 @dataclass(frozen=True)
 class Site:
-    """A server, its folder, and the environment in which a page's commands are typed."""
+    """A server, its folder, and the environment for a page's commands."""
 
     folder: Path
     url: str
@@ -87,7 +87,7 @@ class Site:
             return json.load(answer)["data"]
 
     def names(self) -> dict[str, str]:
-        """Return what the pages' variables hold: a fresh tenant with a key to delete, a document, its job and its ETag."""
+        """Return the values of the pages' variables: a new tenant with a key to delete, a document, its job and its ETag."""
         tenant = self.ask("POST", "/tenants", {"name": f"page-{time.monotonic_ns()}"})["id"]
         key = self.ask("POST", f"/tenants/{tenant}/keys", {"name": "page"})["id"]
         own = json.loads((self.folder / "data" / "credentials.json").read_text())["key"]
@@ -101,7 +101,7 @@ class Site:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """Serve a folder with a few documents."""
+    """Run a server on a folder with a few documents."""
     folder = tmp_path_factory.mktemp("guide")
     (folder / "examples" / "corpus").mkdir(parents=True)
     for name in CORPUS:
@@ -140,14 +140,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def runnable(page: Path) -> list[Block]:
-    """Return the shell blocks of a page that run; of the README, those after its walk, which another test types."""
+    """Return the shell blocks of a page that run. Of the README, those after the first steps, which another test runs."""
     found = [block for block in blocks(page) if block.language == "bash" and not (block.mark or "").startswith("not run")]
     walk = page.read_text(encoding="utf-8").partition("## Command line")[0] if page.name == "README.md" else ""
     return [block for block in found if block.code not in walk]
 
 
 def typed(site: Site, code: str, *, alone: bool) -> None:
-    """Type a block; every command must end with 0."""
+    """Run a block. Every command must exit with 0."""
     names = {**site.names(), **({"DATA_DIR": "alone"} if alone else {})}
     code = code.replace("http://127.0.0.1:8000", site.url)
     done = subprocess.run(

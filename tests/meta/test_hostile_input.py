@@ -1,4 +1,4 @@
-"""Whatever the bytes are, reading them ends with a value or an error for the user: a small sample of `make test-deep`."""
+"""Reading any bytes ends with a value or an error for the user. A small sample of `make test-deep`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reads a tenant's text takes time in proportion to its length, whatever the text is."""
+"""Code that reads a tenant's text takes linear time for any text."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _extract(text: str) -> None:
 
 
 def _whole(text: str) -> list[Chunk]:
-    """Return the text as chunks as long as the longest that can be asked for."""
+    """Return the text in chunks of the maximum allowed length."""
     longest = 2048
     return [
         Chunk(

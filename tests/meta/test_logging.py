@@ -1,4 +1,4 @@
-"""Every module logs in one way: `_log = structlog.get_logger(__name__)`, an event in snake_case, key-value fields."""
+"""Every module logs in the same way: `_log = structlog.get_logger(__name__)`, an event in snake_case, key-value fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STANDARD = {
     "cli/command.py": "changes what that handler writes to",
     "jobs/queue.py": "sets the level of DBOS, which logs with the standard library",
 }
-"""Modules that name the standard library's loggers, and why."""
+"""Modules that use the standard library's loggers, and the reason."""
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 
 

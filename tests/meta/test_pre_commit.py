@@ -1,4 +1,4 @@
-"""The hooks before a commit run what `make check` runs, from .venv, and fetch nothing."""
+"""The pre-commit hooks run the commands of `make check`, from .venv, and download nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def hooks() -> list[dict[str, Any]]:
-    """The hooks of the one repository, which is this one."""
+    """The hooks of the single, local repository."""
     (repository,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text("utf-8"))["repos"]
     assert repository["repo"] == "local"
     found: list[dict[str, Any]] = repository["hooks"]
@@ -36,7 +36,7 @@ def test_the_hooks_run_the_commands_of_make_check(hooks: list[dict[str, Any]]) -
 
 def test_ruff_reads_the_projects_rules_for_the_files_of_a_commit(hooks: list[dict[str, Any]]) -> None:
     (entry,) = (hook["entry"] for hook in hooks if hook["id"] == "ruff-check")
-    # This file asserts, which only the rules for tests allow.
+    # This file contains assertions, which only the rules for tests allow.
     done = subprocess.run(
         f"{entry} tests/meta/test_pre_commit.py", shell=True, cwd=ROOT, capture_output=True, text=True, check=False
     )

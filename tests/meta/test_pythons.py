@@ -1,4 +1,4 @@
-"""What is said about supported Pythons is the same everywhere, and the program that tries them finds and reports them."""
+"""All files agree on the supported Python versions, and the program that tests them finds and reports them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The README's first steps, typed into a shell as they stand, against a server started as it says."""
+"""The README's first steps run unchanged in a shell, with a server started as described."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def steps() -> list[str]:
-    """Return the blocks of the first steps that come after the server's start."""
+    """Return the blocks of the first steps after the server's start."""
     section = (ROOT / "README.md").read_text(encoding="utf-8").partition("## First steps with curl")[2].partition("\n## ")[0]
     return re.findall(r"^```bash\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1:]
 
 
 def replies(printed: str) -> list[Any]:
-    """Return the JSON values that a block printed one after the other; event streams in between are left out."""
+    """Return the JSON values that a block printed, without the event streams in between."""
     decoder, found, place = json.JSONDecoder(), [], 0
     while (place := printed.find("{", place)) >= 0:
         value, place = decoder.raw_decode(printed, place)

@@ -1,6 +1,6 @@
-"""No text makes a regular expression of the package take more than linear time.
+"""Every regular expression of the package takes linear time for any text.
 
-`re` holds the interpreter lock while it works, so one quadratic pattern over a tenant's text stops every tenant.
+`re` holds the interpreter lock while it works, so one quadratic pattern over a tenant's text stops all tenants.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ MADE_WHILE_RUNNING: Mapping[str, str] = {
     "agentic_rag_backend.prompts.loader": r"<(?=\s*(?:/\s*)?(?:passage|question)\b)",
     "agentic_rag_backend.stores.vector.qdrant.server": r"prefix_(chunks|nodes)_[0-9a-f]{16}",
 }
-"""By module, an example of the pattern that a function of it makes up. A new one is added here."""
+"""By module, an example of a pattern that is computed at run time. New ones must be added here."""
 NOT_OVER_USER_TEXT = ("agentic_rag_backend.testing",)
-"""Shipped for tests; no server runs it."""
+"""Modules for tests, which no server runs."""
 
 
 def _linear(found: Found) -> str | None:
@@ -42,18 +42,18 @@ def test_every_pattern_takes_linear_time() -> None:
     for where in MADE_WHILE_RUNNING:
         if problem := _linear(Found(where, re.compile(MADE_WHILE_RUNNING[where], re.IGNORECASE))):
             quadratic[where] = problem
-    assert count > 50  # the search for patterns finds them
+    assert count > 50  # the search finds patterns
     assert not quadratic, "\n".join(f"{where}: {problem}" for where, problem in sorted(quadratic.items()))
 
 
 @pytest.mark.parametrize(
     "pattern",
     [
-        r"(?:^|[ \t]+)#+[ \t]*$",  # what ended headings in the first release
-        r"!?\[([^\]\n]*)\]\([^)\n]*\)",  # its links
-        r"[.!?…]+[)\]\"'”’»]*(?:\[\d{1,4}\])*(?=\s)",  # its ends of sentences
+        r"(?:^|[ \t]+)#+[ \t]*$",  # found the ends of headings in the first release
+        r"!?\[([^\]\n]*)\]\([^)\n]*\)",  # found its links
+        r"[.!?…]+[)\]\"'”’»]*(?:\[\d{1,4}\])*(?=\s)",  # found its ends of sentences
         r"\n[ \t]*\n\s*x",
-        r"<(?=\s*/?\s*(?:passage|question)\b)",  # and its fences of prompts
+        r"<(?=\s*/?\s*(?:passage|question)\b)",  # found its fences in prompts
         r"(a+)+b",
     ],
 )

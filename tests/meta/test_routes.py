@@ -1,4 +1,4 @@
-"""The routes of the application and ``docs/reference/http.md`` are the same: method, path and scope."""
+"""The application and ``docs/reference/http.md`` have the same routes: method, path and scope."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ Rows = Sequence[Sequence[str]]
 
 
 def served() -> dict[tuple[str, str], str]:
-    """Return the summary of every (method, path) of the application; no store is opened for it."""
+    """Return the summary of every (method, path) of the application. No store is opened."""
     container = cast(Container, SimpleNamespace(settings=Settings(_env_file=None)))  # type: ignore[call-arg]
     paths = create_app(container).openapi()["paths"]
     return {(method.upper(), path): route["summary"] for path, methods in paths.items() for method, route in methods.items()}
 
 
 def scopes() -> dict[tuple[str, str], str]:
-    """Return what each (method, path without base) asks of the caller's key: a scope, `operator` or `none`."""
+    """Return the required scope of each (method, path without base): a scope, `operator` or `none`."""
     found: dict[tuple[str, str], str] = {}
     for module in pkgutil.iter_modules(routers.__path__, f"{routers.__name__}."):
         for route in import_module(module.name).router.routes:
@@ -79,7 +79,7 @@ def test_the_rows_name_the_scope_that_the_route_asks_for(root: Path, table_rows:
 
 
 def test_only_health_is_open_to_callers_without_a_key() -> None:
-    # The figures ask for the operator's key themselves where other machines reach them.
+    # The metrics route checks the operator's key itself if other machines can reach it.
     assert {path for (_, path), scope in scopes().items() if scope == "none"} == {"/health/live", "/health/ready", "/metrics"}
 
 

@@ -1,4 +1,4 @@
-"""Settings, ``.env.example`` and ``docs/reference/settings.md`` say the same.
+"""Settings, ``.env.example`` and ``docs/reference/settings.md`` agree.
 
 The two texts are generated: ``python tests/meta/test_settings.py`` regenerates them from ``settings.py``.
 """
@@ -37,7 +37,7 @@ _COMPOSE = """
 
 @dataclass(frozen=True)
 class Row:
-    """One setting as the texts show it."""
+    """One setting in the form of the texts."""
 
     name: str
     description: str
@@ -46,7 +46,7 @@ class Row:
 
 
 def sections() -> dict[str, list[Row]]:
-    """Return the settings under the headings that ``settings.py`` gives them."""
+    """Return the settings by their headings in ``settings.py``."""
     found: dict[str, list[Row]] = {}
     heading = ""
     for match in _SECTION.finditer(Path(module.__file__).read_text(encoding="utf-8")):
@@ -92,7 +92,7 @@ def _limits(field: FieldInfo) -> Iterator[str]:
 
 
 def env_example() -> str:
-    """Return what ``.env.example`` holds."""
+    """Return the content of ``.env.example``."""
     parts = [_HEAD]
     for heading, rows in sections().items():
         parts.append(f"\n# --- {heading}\n")
@@ -116,7 +116,7 @@ def page_part() -> str:
 
 
 def replaced(text: str, part: str) -> str:
-    """Return a page with its generated part exchanged."""
+    """Return a page with its generated part replaced."""
     before, _, rest = text.partition(BEGIN)
     return f"{before}{BEGIN}\n{part}\n{END}{rest.partition(END)[2]}"
 

@@ -1,4 +1,4 @@
-"""What the README and the guide tell people to type exists: routes, fields, commands, options, make targets, imports."""
+"""Everything that the README and the guide tell users to type exists: routes, fields, commands, options, targets, imports."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def blocks(path: Path, language: str) -> list[str]:
 
 
 def commands(block: str) -> Iterator[list[str]]:
-    """Yield the simple commands of a shell block, those in pipes and ``$(…)`` too, without assignments before them."""
+    """Yield the simple commands of a shell block, including those in pipes and ``$(…)``, without leading assignments."""
     for line in block.replace("\\\n", " ").splitlines():
         lexer = shlex.shlex(line, posix=True, punctuation_chars="();|&<>")
         lexer.whitespace_split = True
@@ -66,7 +66,7 @@ def route_of(words: Sequence[str]) -> tuple[str, str, dict[str, Any]]:
     """Return method, path and specification of the route that a curl command calls.
 
     Raises:
-        LookupError: there is none.
+        LookupError: there is no such route.
     """
     address = next(word for word in words if word.startswith(("$API", "$ORIGIN", ORIGIN)))
     path = address.replace("$API", BASE_PATH).replace("$ORIGIN", "").replace(ORIGIN, "").partition("?")[0]
@@ -87,7 +87,7 @@ def schema_of(route: dict[str, Any], media_type: str) -> dict[str, Any]:
 
 
 def problems_of_body(words: Sequence[str], route: dict[str, Any]) -> list[str]:
-    """Return what is wrong with the fields that a curl command sends."""
+    """Return the errors in the fields that a curl command sends."""
     sent: set[str] = set()
     if "--json" in words:
         schema = schema_of(route, "application/json")
@@ -121,7 +121,7 @@ def test_a_field_that_does_not_exist_is_found() -> None:
 
 
 def problem_of_invocation(words: Sequence[str]) -> str | None:
-    """Return what is wrong with an invocation of the command line: a command or an option that does not exist."""
+    """Return the error of an invocation of the command line: a command or an option that does not exist."""
     command: Any = typer.main.get_command(cli)
     rest = list(words[1:])
     while rest and hasattr(command, "commands") and not rest[0].startswith("-"):

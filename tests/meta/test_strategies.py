@@ -1,4 +1,4 @@
-"""Strategies, presets, flags, generators and filter operators are in the reference, and nothing else is."""
+"""The reference lists all strategies, presets, flags, generators and filter operators, and no others."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ Rows = Sequence[Sequence[str]]
 
 
 def names_in(cell: str) -> set[str]:
-    """Return what stands in backticks."""
+    """Return the texts in backticks."""
     return set(re.findall(r"`([^`]+)`", cell))
 
 
 def by_name(rows: Rows, width: int) -> dict[str, Sequence[str]]:
-    """Return the rows of the tables with ``width`` columns by the name in the first."""
+    """Return the rows of the tables with ``width`` columns by the name in the first column."""
     return {row[0].strip("`"): row for row in rows if len(row) == width}
 
 

@@ -1,4 +1,4 @@
-"""`make test-near` finds the tests that import what changed, and those that mirror it."""
+"""`make test-near` finds the tests that import changed files, and those that mirror them."""
 
 from __future__ import annotations
 

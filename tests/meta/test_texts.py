@@ -1,4 +1,4 @@
-"""Links of the documentation lead somewhere; no file names a package registry's host or a folder of one machine."""
+"""Links of the documentation resolve. No file contains a package registry's host or a folder of one machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 _LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)(?:\s+\"[^\"]*\")?\)|!\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~).*?^\1", re.MULTILINE | re.DOTALL)
 
-# Spelled in parts, so that this file does not name what it forbids.
+# Split, so that this file does not contain the forbidden text.
 _HOSTS = [
     "pypi" + ".org",
     "python" + "hosted.org",
@@ -32,12 +32,12 @@ _OBSCURE = re.compile(
     re.IGNORECASE,
 )
 OBSCURE_PER_1000_LINES = 2
-# Files whose business is paths that do not exist here: inputs that must be refused.
+# Files with paths that do not exist here: inputs that must be refused.
 _PATHS_AS_INPUT = {"tests/unit/stores/blob/test_obstore.py"}
 
 
 def slug(heading: str) -> str:
-    """Return the anchor of a heading, as the usual renderers make it."""
+    """Return the anchor of a heading, as common renderers make it."""
     plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower()
     return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", plain))
 
@@ -48,7 +48,7 @@ def anchors(text: str) -> set[str]:
 
 
 def broken_links(path: Path) -> list[str]:
-    """Return the links of a Markdown file that lead nowhere inside the repository."""
+    """Return the links of a Markdown file that do not resolve inside the repository."""
     text = path.read_text(encoding="utf-8")
     broken = []
     for found in _LINK.finditer(_FENCE.sub("", text)):
@@ -112,7 +112,7 @@ def test_other_paths_are_let_through(line: str) -> None:
 
 
 def missing_files(text: str, names: list[str]) -> list[str]:
-    """Return the source files that a text names in backticks and that no path of ``names`` ends with."""
+    """Return the source files that a text names in backticks and that match the end of no path in ``names``."""
     return [name for name in _SOURCE.findall(text) if not any(f"/{path}".endswith(f"/{name}") for path in names)]
 
 
