@@ -31,11 +31,11 @@ async def test_sqlite(store: SqliteGraphStore, check: contract.Check) -> None:
 
 def _break(monkeypatch: pytest.MonkeyPatch, name: str, old: str, new: str) -> None:
     """Plant a fault in one statement."""
-    from agentic_rag_backend.stores.graph import said, sqlite
+    from agentic_rag_backend.stores.graph import knowledge_batches, sqlite
 
     statement = sqlite._SQL[name]
     assert old in statement
-    for module in (said, sqlite):
+    for module in (knowledge_batches, sqlite):
         monkeypatch.setitem(module._SQL, name, statement.replace(old, new))  # type: ignore[arg-type]
 
 
@@ -76,13 +76,23 @@ FAULTS = [
     ("names_are_told_by_document", "names_page", "e.name, e.type", "s.name, e.type"),
     ("names_are_told_by_document", "names_of_document_page", "AND s.document_id = :document", "AND :document <> ''"),
     ("names_are_told_by_document", "names_of_document_page", "e.name, e.type", "s.name, e.type"),
-    ("another_tenant_sees_nothing", "said_mentions_page", "tenant = :tenant", ":tenant <> ''"),
-    ("another_tenant_sees_nothing", "said_names_page", "tenant = :tenant", ":tenant <> ''"),
-    ("what_is_said_is_the_mentions_and_names", "said_mentions_page", "group_concat(about, '')", "group_concat(0, '')"),
-    ("what_is_said_is_the_mentions_and_names", "said_mentions_of_document", "AND document_id = :document", "AND :document <> ''"),
-    ("what_is_said_is_the_mentions_and_names", "said_names_of_document", "AND document_id = :document", "AND :document <> ''"),
-    ("what_is_said_is_the_mentions_and_names", "filed_of_document", "id, name, type", "id, id, type"),
-    ("what_is_said_is_the_mentions_and_names", "filed_page", "id, name, type", "id, type, name"),
+    ("another_tenant_sees_nothing", "mention_batches_page", "tenant = :tenant", ":tenant <> ''"),
+    ("another_tenant_sees_nothing", "name_batches_page", "tenant = :tenant", ":tenant <> ''"),
+    ("knowledge_batches_equal_mentions_and_names", "mention_batches_page", "group_concat(about, '')", "group_concat(0, '')"),
+    (
+        "knowledge_batches_equal_mentions_and_names",
+        "mention_batches_of_document",
+        "AND document_id = :document",
+        "AND :document <> ''",
+    ),
+    (
+        "knowledge_batches_equal_mentions_and_names",
+        "name_batches_of_document",
+        "AND document_id = :document",
+        "AND :document <> ''",
+    ),
+    ("knowledge_batches_equal_mentions_and_names", "entity_labels_of_document", "id, name, type", "id, id, type"),
+    ("knowledge_batches_equal_mentions_and_names", "entity_labels_page", "id, name, type", "id, type, name"),
     ("documents_are_selected", "mentions_of_document_page", "AND document_id = :document", "AND :document <> ''"),
     ("versions_are_listed", "record_version", "mentions WHERE tenant = :tenant AND document_id = :document", "mentions WHERE 1"),
     ("versions_are_listed", "documents_page", "UNION\nSELECT document_id FROM written", "EXCEPT SELECT document_id FROM written"),
@@ -159,11 +169,11 @@ class _Model:
 
     def expected(self) -> dict[str, object]:
         documents = self.written.values()
-        said = {sentence for document in documents for sentence in document.relationship_supports}
+        sentences = {sentence for document in documents for sentence in document.relationship_supports}
         return {
             "mentions": sorted({repr(mention) for document in documents for mention in document.mentions}),
-            "sentences": sorted(map(repr, said)),
-            "relationships": {sentence.relationship_id for sentence in said},
+            "sentences": sorted(map(repr, sentences)),
+            "relationships": {sentence.relationship_id for sentence in sentences},
             "entities": {
                 entity.id: (
                     entity.name,

@@ -66,7 +66,7 @@ FAULTS = [
     ("versions_are_listed", "delete_versions", "DETACH DELETE v", "RETURN v"),
     ("tenants_are_listed", "list_tenants", "WHERE EXISTS", "WHERE true OR EXISTS"),
     ("a_revision_is_of_one_state_of_knowledge", "lock_knowledge", ", t.revision = randomUUID()", ""),
-    ("a_revision_is_of_one_state_of_knowledge", "said_by_versions", ", t.revision = randomUUID()", ""),
+    ("a_revision_is_of_one_state_of_knowledge", "knowledge_of_versions", ", t.revision = randomUUID()", ""),
     ("another_tenant_sees_nothing", "revision", "{group_id: $tenant}", ""),
     ("a_tenant_is_removed_whole", "delete_tenant_theme_records", "k.group_id = $tenant", "k.group_id = $tenant AND false"),
 ]

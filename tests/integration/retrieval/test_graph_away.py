@@ -25,7 +25,7 @@ async def test_passages_are_found_without_a_graph(corpus: Corpus, monkeypatch: p
         yield
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(corpus.container.graph), "all_said", away)
+        patch.setattr(type(corpus.container.graph), "stream_knowledge", away)
         for strategy in STRATEGIES:
             found = await corpus.ask(tenant, "Who engraved the Glass Atlas?", strategy, limit=3)
             assert found.hits[0].visible.document_key == "atlas", strategy

@@ -22,14 +22,14 @@ ABOUT = "*"
 """Before an entity's name in `graph_of`: the chunk is about it."""
 
 
-def naming(document: str, name: str, *, entity: str | None = None, filed: str | None = None, version: int = 1) -> Naming:
+def naming(document: str, name: str, *, entity: str | None = None, label: str | None = None, version: int = 1) -> Naming:
     """Return that a document calls an entity by a name."""
     return Naming(
         document_id=document,
         version=version,
         entity_id=entity or f"e:{name}",
         name=name,
-        entity_name=filed or name,
+        entity_name=label or name,
         entity_type="thing",
     )
 
@@ -65,7 +65,7 @@ def graph_of() -> Callable[..., TenantGraph]:
         said = {f"d:{chunk}": [name.removeprefix(ABOUT) for name in held] for chunk, held in chunks.items()}
         said["extra"] = list(extra)
         namings = [
-            naming(document, text, entity=f"e:{name}", filed=name)
+            naming(document, text, entity=f"e:{name}", label=name)
             for document, names in said.items()
             for name in dict.fromkeys(names)
             for text in (name, *(aliases or {}).get(name, ()))

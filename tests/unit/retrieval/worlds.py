@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, Filed, Mention, Naming, Said, Support
+from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, EntityLabel, KnowledgeBatch, Mention, Naming, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Knowledge
 from agentic_rag_backend.stores.catalogue.base import Visibility
-from agentic_rag_backend.stores.graph.said import said_by
+from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class World:
     state_version: int = 0
     visible: dict[str, int] = field(default_factory=dict)
     said: dict[tuple[str, int], tuple[Says, ...]] = field(default_factory=dict)
-    filed: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = field(default_factory=dict)
     log: list[tuple[int, str, int]] = field(default_factory=list)
     on_record: int = 1_000
     reads: list[Sequence[str] | None] = field(default_factory=list)
@@ -42,7 +42,7 @@ class World:
         """Write what a version says; the first name that any document gives an entity is what it is filed under."""
         self.said[document, version] = said
         for each in said:
-            self.filed.setdefault(each.entity, each.name)
+            self.labels.setdefault(each.entity, each.name)
 
     def publish(self, document: str, version: int) -> None:
         self._changed(document, version)
@@ -66,9 +66,9 @@ class World:
         for entity in touched:
             names = {each.name for said in self.said.values() for each in said if each.entity == entity}
             if not names:
-                del self.filed[entity]
-            elif self.filed[entity] not in names:
-                self.filed[entity] = min(names)
+                del self.labels[entity]
+            elif self.labels[entity] not in names:
+                self.labels[entity] = min(names)
 
     def _changed(self, document: str, version: int) -> None:
         self.state_version += 1
@@ -80,9 +80,11 @@ class World:
         changed = {document: version for at, document, version in self.log if at > since}
         return Visibility(self.state_version, changed, whole=False)
 
-    async def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
+    async def stream_knowledge(
+        self, tenant: TenantId, document_ids: Sequence[str] | None = None
+    ) -> AsyncIterator[KnowledgeBatch]:
         self.reads.append(document_ids if document_ids is None else tuple(document_ids))
-        async for said in said_by(self._all_mentions(document_ids), self._all_names(document_ids)):
+        async for said in group_knowledge(self._all_mentions(document_ids), self._all_names(document_ids)):
             yield said
 
     async def _all_mentions(self, document_ids: Sequence[str] | None) -> AsyncIterator[list[Mention]]:
@@ -115,7 +117,7 @@ class World:
                 version=key[1],
                 entity_id=entity,
                 name=name,
-                entity_name=self.filed[entity],
+                entity_name=self.labels[entity],
                 entity_type=f"type of {entity}",
             )
             for entity, name in names
@@ -132,5 +134,5 @@ def known(versions: Mapping[str, int], mentions: Sequence[Mention] = (), namings
     """Return what documents say, taken in at once."""
     chunks = [ChunkMentions(each.support, [each.entity_id], [each.about]) for each in mentions]
     names = [DocumentNames(each.document_id, each.version, [each.entity_id], [each.name]) for each in namings]
-    filed = [Filed(each.entity_id, each.entity_name, each.entity_type) for each in namings]
-    return Knowledge(versions, [Said(chunks, names, filed)])
+    labels = [EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in namings]
+    return Knowledge(versions, [KnowledgeBatch(chunks, names, labels)])

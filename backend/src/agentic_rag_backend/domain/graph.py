@@ -38,19 +38,19 @@ def normalise_name(name: str) -> str:
     return " ".join(words[max(first, 0) :])
 
 
-def spoken(text: str) -> str:
+def padded_words(text: str) -> str:
     """Return the words of ``text`` in the form of `normalise_name`, with a space around each."""
     return f" {' '.join(name_words(text))} "
 
 
-def says(text: str, name: str) -> bool:
+def contains_name(text: str, name: str) -> bool:
     """Return whether ``text`` contains ``name`` word for word, as written or in the form of `normalise_name`."""
     start = text.find(name) if name else -1
     end = start + len(name)
     if start >= 0 and not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
         return True
     wanted = normalise_name(name)
-    return bool(wanted) and f" {wanted} " in spoken(text)
+    return bool(wanted) and f" {wanted} " in padded_words(text)
 
 
 def relationship_id(tenant: TenantId, source_id: str, relation: str, target_id: str) -> str:
@@ -195,7 +195,7 @@ class DocumentNames:
 
 
 @dataclass(frozen=True, slots=True)
-class Filed:
+class EntityLabel:
     """The name and type that label an entity."""
 
     entity_id: str
@@ -204,12 +204,12 @@ class Filed:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class KnowledgeBatch:
     """A batch of mentions and names of document versions. It holds the same as `Mention` and `Naming`, in fewer objects."""
 
     mentions: Sequence[ChunkMentions] = ()
     names: Sequence[DocumentNames] = ()
-    filed: Sequence[Filed] = ()
+    labels: Sequence[EntityLabel] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

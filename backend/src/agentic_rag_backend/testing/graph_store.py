@@ -16,11 +16,11 @@ from agentic_rag_backend.domain.graph import (
     Community,
     DocumentKnowledge,
     Entity,
+    KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
     RelationshipSupport,
-    Said,
     Support,
     normalise_name,
 )
@@ -112,7 +112,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "all_entities": lambda store, tenant: _everything(store.all_entities(tenant)),
     "all_mentions": lambda store, tenant: _everything(store.all_mentions(tenant)),
     "all_names": lambda store, tenant: _everything(store.all_names(tenant)),
-    "all_said": lambda store, tenant: _said(store.all_said(tenant)),
+    "stream_knowledge": lambda store, tenant: _batches(store.stream_knowledge(tenant)),
     "all_relationships": lambda store, tenant: _everything(store.all_relationships(tenant)),
     "all_versions": lambda store, tenant: _everything(store.all_versions(tenant)),
     "revision": lambda store, tenant: store.revision(tenant),
@@ -248,7 +248,7 @@ async def nothing_asked_nothing_read(store: GraphStore) -> None:
     _equal(await store.communities(A, 1, ids=[]), [])
     _equal(await _everything(store.all_mentions(A, [])), [])
     _equal(await _everything(store.all_names(A, [])), [])
-    _equal(await _said(store.all_said(A, [])), [])
+    _equal(await _batches(store.stream_knowledge(A, [])), [])
     _equal(await _everything(store.all_relationships(A, [])), [])
     _equal(await _everything(store.all_versions(A, [])), [])
 
@@ -283,8 +283,8 @@ async def names_are_told_by_document(store: GraphStore) -> None:
     _equal((name.name, name.entity_name), ("Acme Holding", "Acme"))  # an entity keeps the name first seen
 
 
-async def what_is_said_is_the_mentions_and_names(store: GraphStore) -> None:
-    """`all_said` returns the same as the streams of mentions and of names, for all and for some documents."""
+async def knowledge_batches_equal_mentions_and_names(store: GraphStore) -> None:
+    """`stream_knowledge` returns the same as the streams of mentions and of names, for all and for some documents."""
     await _fill(store, A)
     await store.write_document(A, knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]}))
     titled = replace(knowledge("four", [("Ada", "leads", "Acme")]).mentions[0], about=True)
@@ -294,13 +294,13 @@ async def what_is_said_is_the_mentions_and_names(store: GraphStore) -> None:
         mentions = await _everything(store.all_mentions(A, documents))
         expected = sorted(repr((each.support, each.entity_id, each.about)) for each in mentions)
         names = sorted(map(repr, await _everything(store.all_names(A, documents))))
-        _equal(await _said(store.all_said(A, documents)), expected + names)
+        _equal(await _batches(store.stream_knowledge(A, documents)), expected + names)
 
 
-async def _said(stream: AsyncIterator[Said]) -> list[str]:
+async def _batches(stream: AsyncIterator[KnowledgeBatch]) -> list[str]:
     """Return the mentions and the names of a stream, in an order of their own."""
     batches = [batch async for batch in stream]
-    filed = {each.entity_id: each for batch in batches for each in batch.filed}
+    labels = {each.entity_id: each for batch in batches for each in batch.labels}
     mentions = [
         (each.support, entity, about)
         for batch in batches
@@ -313,8 +313,8 @@ async def _said(stream: AsyncIterator[Said]) -> list[str]:
             version=each.version,
             entity_id=entity,
             name=name,
-            entity_name=filed[entity].name,
-            entity_type=filed[entity].type,
+            entity_name=labels[entity].name,
+            entity_type=labels[entity].type,
         )
         for batch in batches
         for each in batch.names

@@ -16,7 +16,7 @@ from agentic_rag_backend.communities.summaries.evidence import (
     telling_facts,
 )
 from agentic_rag_backend.communities.summaries.extractive import central_names, extractive_summary, keywords, rating
-from agentic_rag_backend.domain.graph import Label, Support, says
+from agentic_rag_backend.domain.graph import Label, Support, contains_name
 
 
 def fact(statement: str, *entities: str, chunk: str = "c") -> Fact:
@@ -128,7 +128,7 @@ def test_where_nothing_names_well_what_reads_well_does() -> None:
 
 def test_a_file_read_as_words_is_still_said_by_its_passages() -> None:
     (label,) = central_names((CentralEntity("f", "archive-of-the-sea-transcripts", "work", 1.0),))
-    assert says("archive-of-the-sea-transcripts", label.text)
+    assert contains_name("archive-of-the-sea-transcripts", label.text)
 
 
 def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:

@@ -15,7 +15,7 @@ from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, sprea
 from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.communities.summaries.writing import _label
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, name_words, says
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words
 
 NAMES = ("Halden Institute", "Mira Voss", "Tidal Array", "Carrow Bay", "Osric")
 TOPICS = ("turbine", "harbour", "lantern", "ledger", "orchard", "Harbours")
@@ -120,7 +120,7 @@ def test_titles_and_headings_count_as_they_are_now() -> None:
     ],
 )
 def test_says_is_by_words(text: str, name: str, held: bool) -> None:
-    assert says(text, name) is held
+    assert contains_name(text, name) is held
 
 
 def test_passages_of_many_documents_come_first() -> None:
@@ -151,9 +151,9 @@ def worlds(draw: st.DrawFn) -> tuple[CommunitySummary, dict[str, VisibleChunk], 
     held = draw(st.dictionaries(st.sampled_from([f"d{d}.{c}" for d in range(5) for c in range(2)]), sentence, min_size=1))
     facts = tuple(Fact(text, supports(id), frozenset(NAMES)) for id, text in sorted(held.items()))
     entities = tuple(
-        CentralEntity(name, name, "thing", share, spread(s for f in facts if says(f.statement, name) for s in f.sources))
+        CentralEntity(name, name, "thing", share, spread(s for f in facts if contains_name(f.statement, name) for s in f.sources))
         for name, share in zip(NAMES, (0.5, 0.4, 0.3, 0.3, 0.1), strict=True)
-        if any(says(fact.statement, name) for fact in facts)
+        if any(contains_name(fact.statement, name) for fact in facts)
     )
     evidence = Evidence(fingerprint="f", entity_count=5, entities=entities, facts=facts, passages=len(facts))
     written = extractive_summary(evidence, {})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
-from agentic_rag_backend.stores.graph import said, sqlite
+from agentic_rag_backend.stores.graph import knowledge_batches, sqlite
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.testing.graph_store import ONE, A, B, knowledge, snapshot
 
@@ -52,7 +52,7 @@ async def test_streams_are_whole_and_ordered(tmp_path: Path, monkeypatch: pytest
     for name in ("_ENTITIES_PER_BATCH", "_MENTIONS_PER_BATCH", "_RELATIONSHIPS_PER_BATCH"):
         monkeypatch.setattr(sqlite, name, size)
     for name in ("_CHUNKS_PER_BATCH", "_VERSIONS_PER_BATCH", "_ENTITIES_PER_BATCH"):
-        monkeypatch.setattr(said, name, size)
+        monkeypatch.setattr(knowledge_batches, name, size)
     store = await SqliteGraphStore.open(tmp_path / "graph.db")
     documents = [knowledge(f"d{number}", [("Ada", "knows", f"P{number}"), ("Ada", "knows", "Eve")]) for number in range(3)]
     for document in documents:
@@ -62,7 +62,7 @@ async def test_streams_are_whole_and_ordered(tmp_path: Path, monkeypatch: pytest
     assert [entity.id for entity in entities] == sorted({entity.id for document in documents for entity in document.entities})
     mentions = [mention async for batch in store.all_mentions(A) for mention in batch]
     assert len(mentions) == len(set(mentions)) == 12
-    batches = [batch async for batch in store.all_said(A)]
+    batches = [batch async for batch in store.stream_knowledge(A)]
     chunks = [each for batch in batches for each in batch.mentions]
     assert [(each.support, id) for each in chunks for id in each.entity_ids] == [
         (each.support, each.entity_id) for each in mentions
@@ -72,7 +72,7 @@ async def test_streams_are_whole_and_ordered(tmp_path: Path, monkeypatch: pytest
     assert [(each.document_id, id) for each in versions for id in each.entity_ids] == [
         (each.document_id, each.entity_id) for each in names
     ]
-    assert [each.entity_id for batch in batches for each in batch.filed] == [entity.id for entity in entities]
+    assert [each.entity_id for batch in batches for each in batch.labels] == [entity.id for entity in entities]
     of_some = [mention async for batch in store.all_mentions(A, ["d2", "d0"]) for mention in batch]
     assert of_some == [mention for mention in mentions if mention.support.document_id in {"d0", "d2"}]
     for selection, expected in ((None, 4), (["d0"], 2), (["d0", "d1", "d2"], 4)):

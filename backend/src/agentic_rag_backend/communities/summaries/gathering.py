@@ -17,7 +17,7 @@ from agentic_rag_backend.communities.summaries.evidence import (
     telling_facts,
 )
 from agentic_rag_backend.communities.summaries.labels import spread, told
-from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, spoken
+from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, padded_words
 from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
@@ -93,7 +93,7 @@ class EvidenceGatherer:
         """
         said, elsewhere = {}, {}
         for each, entities in zip(communities, central, strict=True):
-            wordings = [(spoken(fact.statement), fact) for fact in facts[each.id]]
+            wordings = [(padded_words(fact.statement), fact) for fact in facts[each.id]]
             for entity in entities[:_CANDIDATES]:
                 name = f" {normalise_name(entity.name)} "
                 sources = spread(source for wording, fact in wordings if name in wording for source in fact.sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import Support, says
+from agentic_rag_backend.domain.graph import Support, contains_name
 
 MAX_PASSAGES = 8
 """Passages kept for one label, so that it survives the deletion of seven documents. Readers usually need only the first."""
@@ -21,4 +21,4 @@ def spread(supports: Iterable[Support]) -> tuple[Support, ...]:
 
 def told(passage: VisibleChunk, label: str) -> bool:
     """Return whether the passage, its document's title or a heading above it contains the label, in their current form."""
-    return any(says(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.headings))
+    return any(contains_name(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.headings))

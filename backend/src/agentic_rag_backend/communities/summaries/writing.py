@@ -18,7 +18,7 @@ from agentic_rag_backend.communities.summaries.extractive import (
 )
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, says
+from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt, built_in, fence
@@ -200,8 +200,8 @@ def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ..
 
 def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
     """Return a title or keyword with the evidence that contains it; without any, the text is the model's own, like the prose."""
-    said = [source for fact in facts if says(fact.statement, text) for source in fact.sources]
-    named = [source for entity in evidence.entities if says(entity.name, text) for source in entity.passages]
+    said = [source for fact in facts if contains_name(fact.statement, text) for source in fact.sources]
+    named = [source for entity in evidence.entities if contains_name(entity.name, text) for source in entity.passages]
     return Label(text, spread([*said, *named]))
 
 
@@ -216,7 +216,9 @@ def _findings(items: Sequence[object], evidence: Evidence, facts: Sequence[Fact]
             named = [facts[number - 1] for number in valid]
             sources = [source for fact in named for source in fact.sources]
             for entity in evidence.entities:
-                if says(statement, entity.name) and not any(says(fact.statement, entity.name) for fact in named):
+                if contains_name(statement, entity.name) and not any(
+                    contains_name(fact.statement, entity.name) for fact in named
+                ):
                     sources += entity.passages[:1]
             found.append(Finding(statement, tuple(dict.fromkeys(sources))))
     return tuple(found[:MAX_FINDINGS])

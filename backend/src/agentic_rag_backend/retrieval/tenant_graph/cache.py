@@ -108,9 +108,9 @@ class TenantGraphs:
         knowledge = Knowledge(changed)
         ids = None if everything else [id for id, version in changed.items() if version]
         while True:
-            async for said in self._graph.all_said(tenant, ids):
+            async for batch in self._graph.stream_knowledge(tenant, ids):
                 # In a thread: one batch takes some milliseconds.
-                await asyncio.to_thread(knowledge.add, said)
+                await asyncio.to_thread(knowledge.add, batch)
             later = await self._documents.visibility(tenant, since=seen.state_version)
             meanwhile = _differing(knowledge.versions, later)
             seen = later

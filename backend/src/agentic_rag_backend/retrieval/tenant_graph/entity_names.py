@@ -11,7 +11,7 @@ import numpy as np
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.retrieval.tenant_graph.graph import EntityTexts, Names
 from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
-from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Filings, Knowledge, Namings
+from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import EntityLabels, Knowledge, Namings
 
 NONE = -1
 _TEXT_BYTES = 40
@@ -39,7 +39,7 @@ class EntityNames:
         # By name: its entity, the number of documents that use it, and the next name of the same entity.
         self._entity_of, self._uses, self._next = array("i"), array("i"), array("i")
         # By entity: its first name, the graph store's name, the displayed name, and its type.
-        self._first, self._filed, self._shown, self._type = array("i"), array("i"), array("i"), array("i")
+        self._first, self._label, self._shown, self._type = array("i"), array("i"), array("i"), array("i")
         self._settled: dict[str, tuple[int, ...]] = {}
         self._changed: dict[str, tuple[int, ...]] = {}
         self._text_bytes = 0
@@ -47,7 +47,7 @@ class EntityNames:
     def grow(self, entities: int) -> None:
         """Grow to at least this many entities."""
         new = [NONE] * (entities - len(self._first))
-        for column in (self._first, self._filed, self._shown):
+        for column in (self._first, self._label, self._shown):
             column.extend(new)
         self._type.extend([0] * len(new))
 
@@ -66,18 +66,18 @@ class EntityNames:
         _view(self._uses)[numbers] += counts
         return np.asarray(numbers[inverse])
 
-    def file(self, filings: Filings, knowledge: Knowledge) -> None:
+    def set_labels(self, labels: EntityLabels, knowledge: Knowledge) -> None:
         """Set the graph store's names and types of entities.
 
         Args:
-            filings: with this table's entity numbers and the text numbers of ``knowledge``.
+            labels: with this table's entity numbers and the text numbers of ``knowledge``.
         """
         texts, types = list(knowledge.names), list(knowledge.types)
         # The last entry for an entity is the newest.
-        entities, place = np.unique(filings.entities[::-1], return_index=True)
-        names, kinds = filings.names[::-1][place], filings.types[::-1][place]
+        entities, place = np.unique(labels.entities[::-1], return_index=True)
+        names, kinds = labels.names[::-1][place], labels.types[::-1][place]
         for entity, text in zip(entities.tolist(), names.tolist(), strict=True):
-            self._filed[entity] = self._number(entity, texts[text])
+            self._label[entity] = self._number(entity, texts[text])
         for type_ in types:
             if type_ not in self._type_numbers:
                 self._type_numbers[type_] = len(self._types)
@@ -118,10 +118,10 @@ class EntityNames:
 
     def settle(self, entities: Ints) -> None:
         """Update the displayed names of entities after uses of their names changed."""
-        filed = _view(self._filed)[entities]
-        used = filed != NONE
-        used[used] = _view(self._uses)[filed[used]] > 0
-        _view(self._shown)[entities[used]] = filed[used]
+        label = _view(self._label)[entities]
+        used = label != NONE
+        used[used] = _view(self._uses)[label[used]] > 0
+        _view(self._shown)[entities[used]] = label[used]
         for entity in entities[~used].tolist():
             self._shown[entity] = min(self._used(entity), key=lambda number: self._texts[number], default=NONE)
 

@@ -17,7 +17,7 @@ from agentic_rag_backend.retrieval.tenant_graph.numbering import Keys, Numbered,
 from agentic_rag_backend.retrieval.tenant_graph.pagerank import DENSE_BELOW
 from agentic_rag_backend.retrieval.tenant_graph.row_pool import Column, Ints, RowPool
 from agentic_rag_backend.retrieval.tenant_graph.transitions import Edges, Transitions
-from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Filings, Knowledge, Namings, Texts
+from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import EntityLabels, Knowledge, Namings, Texts
 
 WORN_MINIMUM = 1000
 """Unused numbers up to this count never cause a rebuild."""
@@ -81,7 +81,7 @@ class GraphLedger:
         before = dict(self._found_by(touched))
         self._names.drop(unnamed)
         _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
-        self._names.file(self._number_filings(knowledge), knowledge)
+        self._names.set_labels(self._number_labels(knowledge), knowledge)
         self._names.settle(touched)
         self._put_chunks(documents, gone, said)
         self._put_links(linked, gone, said)
@@ -96,14 +96,14 @@ class GraphLedger:
             column.grow(len(self._entities))
         return replace(namings, documents=_numbered(self._documents, knowledge.documents, namings.documents), entities=entities)
 
-    def _number_filings(self, knowledge: Knowledge) -> Filings:
-        """Return the filings of entities that have a number here. Other entities belong to no visible document."""
-        filings = knowledge.filings
+    def _number_labels(self, knowledge: Knowledge) -> EntityLabels:
+        """Return the labels of entities that have a number here. Other entities belong to no visible document."""
+        labels = knowledge.entity_labels
         index = self._entities.index
         numbers = np.fromiter((index.get(id, -1) for id in knowledge.entities), dtype=np.int32, count=len(knowledge.entities))
-        entities = numbers[filings.entities]
+        entities = numbers[labels.entities]
         known = entities >= 0
-        return Filings(entities[known], filings.names[known], filings.types[known])
+        return EntityLabels(entities[known], labels.names[known], labels.types[known])
 
     def _number_mentions(self, knowledge: Knowledge) -> _Said:
         mentions = knowledge.mentions

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from agentic_rag_backend.domain.graph import Said
+from agentic_rag_backend.domain.graph import KnowledgeBatch
 from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
 
 
@@ -43,7 +43,7 @@ class Namings:
 
 
 @dataclass(frozen=True, slots=True)
-class Filings:
+class EntityLabels:
     """One number per entity in each array, the newest last: the name and type of the entity in the graph store."""
 
     entities: Ints
@@ -58,27 +58,27 @@ class Knowledge:
     name. `documents`, `chunks`, `entities`, `names` and `types` resolve the numbers of this object.
     """
 
-    def __init__(self, versions: Mapping[str, int], said: Iterable[Said] = ()) -> None:
+    def __init__(self, versions: Mapping[str, int], batches: Iterable[KnowledgeBatch] = ()) -> None:
         self.versions = dict(versions)
         self.documents, self.chunks, self.entities, self.names, self.types = Texts(), Texts(), Texts(), Texts(), Texts()
-        nothing = Said()
-        self._mentions, self._namings, self._filings = (
+        nothing = KnowledgeBatch()
+        self._mentions, self._namings, self._entity_labels = (
             [self._mentioned(nothing)],
             [self._named(nothing)],
-            [self._filed(nothing)],
+            [self._labelled(nothing)],
         )
-        for some in said:
-            self.add(some)
+        for batch in batches:
+            self.add(batch)
 
-    def add(self, said: Said) -> None:
-        """Add a batch. Filings only count for entities that were named before."""
-        self._mentions.append(self._mentioned(said))
-        self._namings.append(self._named(said))
-        self._filings.append(self._filed(said))
+    def add(self, batch: KnowledgeBatch) -> None:
+        """Add a batch. Labels only count for entities that were named before."""
+        self._mentions.append(self._mentioned(batch))
+        self._namings.append(self._named(batch))
+        self._entity_labels.append(self._labelled(batch))
 
-    def _mentioned(self, said: Said) -> Ints:
+    def _mentioned(self, batch: KnowledgeBatch) -> Ints:
         visible = self.versions.get
-        kept = [each for each in said.mentions if visible(each.support.document_id) == each.support.version]
+        kept = [each for each in batch.mentions if visible(each.support.document_id) == each.support.version]
         lengths = [len(each.entity_ids) for each in kept]
         count = sum(lengths)
         columns = (
@@ -89,9 +89,9 @@ class Knowledge:
         )
         return np.stack(columns)
 
-    def _named(self, said: Said) -> Ints:
+    def _named(self, batch: KnowledgeBatch) -> Ints:
         visible = self.versions.get
-        kept = [each for each in said.names if visible(each.document_id) == each.version]
+        kept = [each for each in batch.names if visible(each.document_id) == each.version]
         lengths = [len(each.entity_ids) for each in kept]
         columns = (
             np.repeat(self.documents.numbers((each.document_id for each in kept), len(kept)), lengths),
@@ -100,8 +100,8 @@ class Knowledge:
         )
         return np.stack(columns)
 
-    def _filed(self, said: Said) -> Ints:
-        kept = [each for each in said.filed if each.entity_id in self.entities]
+    def _labelled(self, batch: KnowledgeBatch) -> Ints:
+        kept = [each for each in batch.labels if each.entity_id in self.entities]
         columns = (
             self.entities.numbers((each.entity_id for each in kept), len(kept)),
             self.names.numbers((each.name for each in kept), len(kept)),
@@ -122,9 +122,9 @@ class Knowledge:
         return Namings(*_joined(self._namings))
 
     @property
-    def filings(self) -> Filings:
-        """All added filings, including those of entities that no visible document names."""
-        return Filings(*_joined(self._filings))
+    def entity_labels(self) -> EntityLabels:
+        """All added labels, including those of entities that no visible document names."""
+        return EntityLabels(*_joined(self._entity_labels))
 
     @property
     def mentions(self) -> Mentions:

@@ -23,11 +23,11 @@ from agentic_rag_backend.domain.graph import (
     DocumentKnowledge,
     Entity,
     GraphDeletion,
+    KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
     RelationshipSupport,
-    Said,
 )
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import ScoredId, Vector
@@ -90,7 +90,7 @@ class KnowledgeStore(Protocol):
         The entity's current name and type are read at the time of the batch.
         """
 
-    def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
+    def stream_knowledge(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[KnowledgeBatch]:
         """Stream the content of `all_mentions` and `all_names` in batches of fewer objects, optionally of some documents.
 
         The labels of entities come after the names that belong to them. They may include other entities.

@@ -10,11 +10,11 @@ from agentic_rag_backend.domain.graph import (
     DocumentKnowledge,
     Entity,
     GraphDeletion,
+    KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
     RelationshipSupport,
-    Said,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -22,9 +22,9 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph import nodes, rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
+from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
 from agentic_rag_backend.stores.graph.neo4j_ownership import claim
 from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
-from agentic_rag_backend.stores.graph.said import said_by
 from agentic_rag_backend.stores.graph.statements import load_statements
 from agentic_rag_backend.stores.ownership import Owner
 
@@ -108,7 +108,7 @@ class Neo4jGraphStore:
         version = nodes.version_row(tenant, knowledge)
         names = nodes.name_rows(tenant, knowledge)
         supports = rows.support_rows(tenant, knowledge)
-        said = {
+        additions = {
             "add_entities": nodes.entity_rows(tenant, knowledge),
             "add_names": names,
             "add_mentions": nodes.mention_rows(tenant, knowledge),
@@ -116,7 +116,7 @@ class Neo4jGraphStore:
             "add_statements": nodes.statement_rows(tenant, supports),
         }
         follow = {
-            "refresh_relationships": sorted({row["edge"] for row in said["add_statements"]}),
+            "refresh_relationships": sorted({row["edge"] for row in additions["add_statements"]}),
             "refresh_chunks": [row["uuid"] for row in version["chunks"]],
             "refresh_entities": sorted({row["entity"] for row in names}),
         }
@@ -126,7 +126,7 @@ class Neo4jGraphStore:
         async def work(transaction: Transaction) -> None:
             await transaction.run(_CYPHER["lock_knowledge"], key)
             await transaction.run(_CYPHER["add_version"], {**key, **version})
-            for name, found in said.items():
+            for name, found in additions.items():
                 await _add(transaction, name, {**key, "rows": found})
             for name, uuids in follow.items():
                 await _refresh(transaction, name, {**key, "uuids": uuids})
@@ -146,8 +146,8 @@ class Neo4jGraphStore:
         }
 
         async def work(transaction: Transaction) -> GraphDeletion:
-            said = await transaction.rows(_CYPHER["said_by_versions"], key)
-            return await _delete_said(transaction, key, said[0]) if said else GraphDeletion()
+            found = await transaction.rows(_CYPHER["knowledge_of_versions"], key)
+            return await _delete_knowledge(transaction, key, found[0]) if found else GraphDeletion()
 
         return await self._connections.write(work)
 
@@ -177,8 +177,8 @@ class Neo4jGraphStore:
     async def fact_sentences(self, tenant: TenantId, relationship_ids: Sequence[str]) -> list[RelationshipSupport]:
         """Return the sentences of the relationships, ordered by relationship, document, version, chunk and offset."""
         found = await self._list("fact_sentences", tenant, uuids=_uuids(tenant, relationship_ids))
-        said = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in found]
-        return [sentence for sentence in said if sentence.end_char > sentence.start_char]
+        sentences = [rows.to_sentence(nodes.to_sentence_row(*row)) for row in found]
+        return [sentence for sentence in sentences if sentence.end_char > sentence.start_char]
 
     def all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
         """Stream every entity, ordered by id."""
@@ -202,9 +202,9 @@ class Neo4jGraphStore:
         pages = self._positions("names", require_tenant(tenant), document_ids, _NAMES_PER_BATCH)
         return _mapped(pages, read)
 
-    def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
+    def stream_knowledge(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[KnowledgeBatch]:
         """Stream mentions and names, merged from their two streams."""
-        return said_by(self.all_mentions(tenant, document_ids), self.all_names(tenant, document_ids))
+        return group_knowledge(self.all_mentions(tenant, document_ids), self.all_names(tenant, document_ids))
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
         """Stream every relationship with all its supports, ordered by id, optionally only those some documents support."""
@@ -401,19 +401,19 @@ async def _gone(transaction: Transaction, name: str, values: Mapping[str, Any]) 
     return int(row["gone"])
 
 
-async def _delete_said(transaction: Transaction, key: Mapping[str, Any], said: Record) -> GraphDeletion:
+async def _delete_knowledge(transaction: Transaction, key: Mapping[str, Any], found: Record) -> GraphDeletion:
     mentions = await _gone(transaction, "delete_mentions", key)
     supports = await _gone(transaction, "delete_statements", key)
     await transaction.run(_CYPHER["delete_versions"], key)
-    stated = {**key, "uuids": sorted(said["edges"])}
+    stated = {**key, "uuids": sorted(found["edges"])}
     edges = await transaction.rows(_CYPHER["delete_unsupported_relationships"], stated)
     ends = {end for row in edges for end in (row["source"], row["target"])}
-    touched = {**key, "uuids": sorted({*said["mentioned"], *said["named"], *ends})}
+    touched = {**key, "uuids": sorted({*found["mentioned"], *found["named"], *ends})}
     gone = await transaction.rows(_CYPHER["delete_unsupported_entities"], touched)
     for name in ("rename_entities", "delete_unsupported_names", "refresh_entities"):
         await _refresh(transaction, name, touched)
     await _refresh(transaction, "refresh_relationships", stated)
-    await _refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(said["chunks"])})
+    await _refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(found["chunks"])})
     await transaction.run(_CYPHER["delete_unversioned_document"], key)
     return GraphDeletion(
         entities=len(gone),

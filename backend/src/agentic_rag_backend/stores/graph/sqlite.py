@@ -13,11 +13,11 @@ from agentic_rag_backend.domain.graph import (
     DocumentKnowledge,
     Entity,
     GraphDeletion,
+    KnowledgeBatch,
     Mention,
     Naming,
     Relationship,
     RelationshipSupport,
-    Said,
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
@@ -25,7 +25,7 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.graph import rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.connections import SqliteConnections
-from agentic_rag_backend.stores.graph.said import all_said, said_of
+from agentic_rag_backend.stores.graph.knowledge_batches import stream_knowledge, stream_knowledge_of_documents
 from agentic_rag_backend.stores.graph.statements import load_statements, migrate
 
 _SQL = load_statements()
@@ -195,12 +195,12 @@ class SqliteGraphStore:
             return self._name_pages("names_page", scope, "")
         return self._names_of(scope, sorted(set(document_ids)))
 
-    def all_said(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[Said]:
+    def stream_knowledge(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[KnowledgeBatch]:
         """Stream mentions and names, grouped by chunk and version in the database, which costs less than many rows."""
         scope = require_tenant(tenant).value
         if document_ids is None:
-            return all_said(self._connections, scope)
-        return said_of(self._connections, scope, sorted(set(document_ids)))
+            return stream_knowledge(self._connections, scope)
+        return stream_knowledge_of_documents(self._connections, scope, sorted(set(document_ids)))
 
     def all_relationships(self, tenant: TenantId, document_ids: Sequence[str] | None = None) -> AsyncIterator[list[Relationship]]:
         """Stream every relationship, or those that some documents support, ordered by id, with all their supports."""

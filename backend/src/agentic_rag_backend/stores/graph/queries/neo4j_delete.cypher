@@ -1,4 +1,4 @@
-// name: said_by_versions
+// name: knowledge_of_versions
 // Locks the tenant too; nobody has what a tenant that never wrote holds.
 MATCH (t:Tenant {group_id: $tenant})
 SET t.writes = t.writes + 1, t.revision = randomUUID()

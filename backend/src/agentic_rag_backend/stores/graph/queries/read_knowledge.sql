@@ -78,30 +78,30 @@ FROM entity_supports AS s JOIN entities AS e ON e.tenant = s.tenant AND e.id = s
 WHERE s.tenant = :tenant AND s.document_id = :document AND (s.version, s.entity_id, s.name) > (:version, :entity, :name)
 ORDER BY s.version, s.entity_id, s.name LIMIT :limit;
 
--- name: said_mentions_page
+-- name: mention_batches_page
 SELECT document_id, version, chunk_id, group_concat(entity_id, char(0)), group_concat(about, '') FROM mentions
 WHERE tenant = :tenant AND (document_id, version, chunk_id) > (:document, :version, :chunk)
 GROUP BY document_id, version, chunk_id ORDER BY document_id, version, chunk_id LIMIT :limit;
 
--- name: said_mentions_of_document
+-- name: mention_batches_of_document
 SELECT document_id, version, chunk_id, group_concat(entity_id, char(0)), group_concat(about, '') FROM mentions
 WHERE tenant = :tenant AND document_id = :document
 GROUP BY version, chunk_id ORDER BY version, chunk_id;
 
--- name: said_names_page
+-- name: name_batches_page
 SELECT document_id, version, group_concat(entity_id, char(0)), group_concat(name, char(0)) FROM entity_supports
 WHERE tenant = :tenant AND (document_id, version) > (:document, :version)
 GROUP BY document_id, version ORDER BY document_id, version LIMIT :limit;
 
--- name: said_names_of_document
+-- name: name_batches_of_document
 SELECT document_id, version, group_concat(entity_id, char(0)), group_concat(name, char(0)) FROM entity_supports
 WHERE tenant = :tenant AND document_id = :document
 GROUP BY version ORDER BY version;
 
--- name: filed_page
+-- name: entity_labels_page
 SELECT id, name, type FROM entities WHERE tenant = :tenant AND id > :after ORDER BY id LIMIT :limit;
 
--- name: filed_of_document
+-- name: entity_labels_of_document
 SELECT id, name, type FROM entities
 WHERE tenant = :tenant AND id IN (SELECT entity_id FROM entity_supports WHERE tenant = :tenant AND document_id = :document);
 

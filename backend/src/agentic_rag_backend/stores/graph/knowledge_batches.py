@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, Filed, Mention, Naming, Said, Support
+from agentic_rag_backend.domain.graph import ChunkMentions, DocumentNames, EntityLabel, KnowledgeBatch, Mention, Naming, Support
 from agentic_rag_backend.stores.graph.connections import SqliteConnections
 from agentic_rag_backend.stores.graph.statements import load_statements
 
@@ -20,33 +20,35 @@ _VERSIONS_PER_BATCH = 500
 _ENTITIES_PER_BATCH = 5_000
 
 
-async def all_said(connections: SqliteConnections, scope: str) -> AsyncIterator[Said]:
+async def stream_knowledge(connections: SqliteConnections, scope: str) -> AsyncIterator[KnowledgeBatch]:
     """Yield all mentions and names of a tenant. Each batch is its own read: no snapshot is held between batches."""
     after: dict[str, Any] = {"tenant": scope, "document": "", "version": -1, "chunk": ""}
-    while mentions := await connections.read(partial(_mentions, "said_mentions_page", after)):
-        yield Said(mentions=mentions)
+    while mentions := await connections.read(partial(_mentions, "mention_batches_page", after)):
+        yield KnowledgeBatch(mentions=mentions)
         last = mentions[-1].support
         after = {"tenant": scope, "document": last.document_id, "version": last.version, "chunk": last.chunk_id}
     after = {"tenant": scope, "document": "", "version": -1}
-    while names := await connections.read(partial(_names, "said_names_page", after)):
-        yield Said(names=names)
+    while names := await connections.read(partial(_names, "name_batches_page", after)):
+        yield KnowledgeBatch(names=names)
         after = {"tenant": scope, "document": names[-1].document_id, "version": names[-1].version}
     after = {"tenant": scope, "after": ""}
-    while filed := await connections.read(partial(_filed, "filed_page", after)):
-        yield Said(filed=filed)
-        after = {"tenant": scope, "after": filed[-1].entity_id}
+    while labels := await connections.read(partial(_entity_labels, "entity_labels_page", after)):
+        yield KnowledgeBatch(labels=labels)
+        after = {"tenant": scope, "after": labels[-1].entity_id}
 
 
-async def said_of(connections: SqliteConnections, scope: str, document_ids: Iterable[str]) -> AsyncIterator[Said]:
+async def stream_knowledge_of_documents(
+    connections: SqliteConnections, scope: str, document_ids: Iterable[str]
+) -> AsyncIterator[KnowledgeBatch]:
     """Yield the mentions and names of some documents, one document after the other."""
     for document_id in document_ids:
         of = {"tenant": scope, "document": document_id}
 
-        def work(connection: sqlite3.Connection, of: dict[str, str] = of) -> Said:
-            return Said(
-                mentions=_mentions("said_mentions_of_document", of, connection),
-                names=_names("said_names_of_document", of, connection),
-                filed=_filed("filed_of_document", of, connection),
+        def work(connection: sqlite3.Connection, of: dict[str, str] = of) -> KnowledgeBatch:
+            return KnowledgeBatch(
+                mentions=_mentions("mention_batches_of_document", of, connection),
+                names=_names("name_batches_of_document", of, connection),
+                labels=_entity_labels("entity_labels_of_document", of, connection),
             )
 
         yield await connections.read(work)
@@ -68,12 +70,14 @@ def _names(statement: str, values: Mapping[str, Any], connection: sqlite3.Connec
     ]
 
 
-def _filed(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[Filed]:
-    return [Filed(*row) for row in connection.execute(_SQL[statement], {**values, "limit": _ENTITIES_PER_BATCH})]
+def _entity_labels(statement: str, values: Mapping[str, Any], connection: sqlite3.Connection) -> list[EntityLabel]:
+    return [EntityLabel(*row) for row in connection.execute(_SQL[statement], {**values, "limit": _ENTITIES_PER_BATCH})]
 
 
-async def said_by(mentions: AsyncIterator[list[Mention]], names: AsyncIterator[list[Naming]]) -> AsyncIterator[Said]:
-    """Yield both streams as `Said`, for a store whose rows are not grouped."""
+async def group_knowledge(
+    mentions: AsyncIterator[list[Mention]], names: AsyncIterator[list[Naming]]
+) -> AsyncIterator[KnowledgeBatch]:
+    """Yield both streams as `KnowledgeBatch`, for a store whose rows are not grouped."""
     async for some_mentions in mentions:
         by_chunk: dict[Support, list[Mention]] = {}
         for mention in some_mentions:
@@ -82,7 +86,7 @@ async def said_by(mentions: AsyncIterator[list[Mention]], names: AsyncIterator[l
             ChunkMentions(support, [each.entity_id for each in held], [each.about for each in held])
             for support, held in by_chunk.items()
         ]
-        yield Said(mentions=chunks)
+        yield KnowledgeBatch(mentions=chunks)
     async for some_names in names:
         by_version: dict[tuple[str, int], list[Naming]] = {}
         for naming in some_names:
@@ -91,5 +95,5 @@ async def said_by(mentions: AsyncIterator[list[Mention]], names: AsyncIterator[l
             DocumentNames(*version, [each.entity_id for each in held], [each.name for each in held])
             for version, held in by_version.items()
         ]
-        filed = dict.fromkeys(Filed(each.entity_id, each.entity_name, each.entity_type) for each in some_names)
-        yield Said(names=versions, filed=tuple(filed))
+        labels = dict.fromkeys(EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in some_names)
+        yield KnowledgeBatch(names=versions, labels=tuple(labels))
