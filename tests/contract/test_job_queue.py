@@ -18,7 +18,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine
 
 from agentic_rag_backend.jobs import queue as module
-from agentic_rag_backend.jobs.backlog import options_of
+from agentic_rag_backend.jobs.dbos_client import options_of
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.slots import Slots
 from agentic_rag_backend.jobs.turns import Turns
@@ -116,7 +116,7 @@ class _NewNames(DbosQueue):
     async def enqueue(self, name, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
         options = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
         options["workflow_id"] += f":{uuid.uuid4().hex}"
-        await asyncio.to_thread(self._backlog.enqueue, options, tenant, job_id, attempt)
+        await asyncio.to_thread(self._dbos_client.enqueue, options, tenant, job_id, attempt)
 
 
 class _KnowsAll(DbosQueue):

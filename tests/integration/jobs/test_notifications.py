@@ -17,8 +17,8 @@ from structlog.typing import EventDict
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs import doorbell, notifications
-from agentic_rag_backend.jobs.backlog import Claimed, options_of
 from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, options_of
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
@@ -155,18 +155,18 @@ async def test_what_is_queued_again_wakes_others(worker: Worker, postgres_url: s
     """Handed back from a process that is gone, or run again: DBOS does that in transactions of its own."""
     await worker.listening()
     async with another(postgres_url) as elsewhere:
-        backlog = elsewhere._backlog
+        dbos_client = elsewhere._dbos_client
         await elsewhere.enqueue("work_v1", TENANT, "job", 1)
         await worker.until(lambda: worker.ran == ["job"])
         mark = "UPDATE dbos.workflow_status SET status = 'PENDING', executor_id = 'gone', owner_xid = NULL"
         with worker.catalogue.sync_engine.begin() as connection:
             connection.execute(text(mark))
-        left = Claimed(id="work_v1:job:1", name="work_v1", queue="prepare", tenant=TENANT, executor_id="gone")
-        assert await asyncio.to_thread(backlog.hand_back, [left]) == 1
+        left = ClaimedWorkflow(id="work_v1:job:1", name="work_v1", queue="prepare", tenant=TENANT, executor_id="gone")
+        assert await asyncio.to_thread(dbos_client.hand_back, [left]) == 1
         await worker.until(lambda: worker.ran == ["job", "job"])
         with worker.catalogue.sync_engine.begin() as connection:
             connection.execute(text(mark))
-        await asyncio.to_thread(backlog.run_again, left.id, QueueName.PREPARE)
+        await asyncio.to_thread(dbos_client.run_again, left.id, QueueName.PREPARE)
         await worker.until(lambda: worker.ran == ["job", "job", "job"])
         assert worker.notifications.received == 3
 
@@ -190,9 +190,9 @@ async def test_a_transaction_notifies_when_it_is_committed_and_only_then(worker:
     async with another(postgres_url) as elsewhere:
         options = options_of("work_v1", QueueName.PREPARE, TENANT, "job", 1)
         with elsewhere._engine.connect() as connection:
-            elsewhere._backlog.enqueue_within(connection, options, TENANT, "job", 1)
+            elsewhere._dbos_client.enqueue_within(connection, options, TENANT, "job", 1)
             connection.rollback()
-            elsewhere._backlog.enqueue_within(connection, options, TENANT, "job", 1)
+            elsewhere._dbos_client.enqueue_within(connection, options, TENANT, "job", 1)
             assert (worker.notifications.received, worker.ran) == (0, [])
             connection.commit()
         await worker.until(lambda: worker.ran == ["job"])

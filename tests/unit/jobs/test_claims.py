@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.backlog import Claimed
 from agentic_rag_backend.jobs.claims import Unheard
+from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow
 
 TENANT = TenantId.new()
 
 
-def claimed(*names: str) -> list[Claimed]:
-    return [Claimed(id=name, name="work_v1", queue="prepare", tenant=TENANT, executor_id="this") for name in names]
+def claimed(*names: str) -> list[ClaimedWorkflow]:
+    return [ClaimedWorkflow(id=name, name="work_v1", queue="prepare", tenant=TENANT, executor_id="this") for name in names]
 
 
 def test_what_never_begins_is_lost_after_a_while() -> None:

@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
-from agentic_rag_backend.jobs import backlog, membership
+from agentic_rag_backend.jobs import dbos_client, membership
 from agentic_rag_backend.jobs import queue as module
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.membership import Others
@@ -183,13 +183,13 @@ async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, mon
 
     def claim() -> None:
         with engine.begin() as connection:
-            options = backlog.options_of("work_v1", QueueName.COMMIT, TENANT, "lost", 1)
-            queue._backlog.enqueue_within(connection, options, TENANT, "lost", 1)
+            options = dbos_client.options_of("work_v1", QueueName.COMMIT, TENANT, "lost", 1)
+            queue._dbos_client.enqueue_within(connection, options, TENANT, "lost", 1)
             assert connection.exec_driver_sql(lost).rowcount == 1
 
     await asyncio.to_thread(claim)
     await _until(lambda: ran == ["lost"])
-    await _until(lambda: bool(queue._backlog._client.list_workflows(status="SUCCESS")))
+    await _until(lambda: bool(queue._dbos_client._client.list_workflows(status="SUCCESS")))
     assert ran == ["lost"]
     await queue.shutdown()
 
@@ -280,12 +280,12 @@ async def test_what_ended_long_ago_is_deleted(engine: Engine, monkeypatch: pytes
     queue = _queue(engine, _nothing)
     await queue.launch()
     await queue.enqueue("work_v1", TENANT, "job", 1)
-    listed = lambda: queue._backlog._client.list_workflows(status="SUCCESS")  # noqa: E731
+    listed = lambda: queue._dbos_client._client.list_workflows(status="SUCCESS")  # noqa: E731
     await _until(lambda: len(listed()) == 1)  # type: ignore[no-untyped-call]
-    await asyncio.to_thread(queue._backlog.delete_old)
+    await asyncio.to_thread(queue._dbos_client.delete_old)
     assert len(listed()) == 1  # type: ignore[no-untyped-call]
-    monkeypatch.setattr(backlog, "RETENTION", timedelta(seconds=-5))
-    await asyncio.to_thread(queue._backlog.delete_old)
+    monkeypatch.setattr(dbos_client, "RETENTION", timedelta(seconds=-5))
+    await asyncio.to_thread(queue._dbos_client.delete_old)
     assert listed() == []  # type: ignore[no-untyped-call]
     await queue.shutdown()
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.backlog import Claimed
+from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.jobs.workers import Silence, Unknown
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 
@@ -60,8 +60,8 @@ def test_nobody_is_silent_sooner_than_it_takes(looks: list[tuple[float, bool]], 
             assert now_s - last_beat_s >= silent_after_s - 1e-6
 
 
-def _claimed(name: str) -> Claimed:
-    return Claimed(id=f"{name}:job:1", name=name, queue="prepare", tenant=TENANT, executor_id="this")
+def _claimed(name: str) -> ClaimedWorkflow:
+    return ClaimedWorkflow(id=f"{name}:job:1", name=name, queue="prepare", tenant=TENANT, executor_id="this")
 
 
 def test_a_name_is_given_up_when_nobody_has_known_it_for_long() -> None:

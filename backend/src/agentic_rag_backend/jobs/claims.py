@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable
 
 import structlog
 
-from agentic_rag_backend.jobs.backlog import Backlog, Claimed
 from agentic_rag_backend.jobs.database import as_unavailable
+from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, DbosClient
 
 _log = structlog.get_logger(__name__)
 
@@ -29,7 +29,7 @@ class Unheard:
         self._lost_after_s = lost_after_s
         self._since: dict[str, float] = {}
 
-    def lost(self, claimed: Iterable[Claimed], begun: Container[str], now_s: float) -> list[Claimed]:
+    def lost(self, claimed: Iterable[ClaimedWorkflow], begun: Container[str], now_s: float) -> list[ClaimedWorkflow]:
         """Return the workflows of ``claimed`` that have waited too long at ``now_s``, a monotonic time in seconds."""
         waiting = [workflow for workflow in claimed if workflow.id not in begun]
         self._since = {workflow.id: self._since.get(workflow.id, now_s) for workflow in waiting}
@@ -43,8 +43,8 @@ class OwnClaims:
         lost_after_s: see `Unheard`; much longer than the start of a claimed workflow takes.
     """
 
-    def __init__(self, backlog: Backlog, *, lost_after_s: float) -> None:
-        self._backlog = backlog
+    def __init__(self, dbos_client: DbosClient, *, lost_after_s: float) -> None:
+        self._dbos_client = dbos_client
         self._unheard = Unheard(lost_after_s=lost_after_s)
         self._begun: dict[str, float] = {}
         self._again: set[str] = set()
@@ -74,7 +74,7 @@ class OwnClaims:
         """
         asked = time.monotonic()
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._backlog.claimed)
+            claimed = await asyncio.to_thread(self._dbos_client.claimed)
         ids = {workflow.id for workflow in claimed}
         self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked}
         own = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
@@ -86,5 +86,5 @@ class OwnClaims:
         for workflow in stopped:
             self._begun.pop(workflow.id, None)  # first: the workflow may start here again before the next line
         with as_unavailable():
-            await asyncio.to_thread(self._backlog.hand_back, [*stopped, *lost])
+            await asyncio.to_thread(self._dbos_client.hand_back, [*stopped, *lost])
         self._again -= again

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ResourceLimit
-from agentic_rag_backend.jobs.backlog import Backlog, Claimed, by_id
 from agentic_rag_backend.jobs.blame import Blame, NotedBlame, SharedBlame
 from agentic_rag_backend.jobs.database import as_unavailable
+from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, DbosClient, by_id
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER, plan
 from agentic_rag_backend.jobs.running import RunningNote
 from agentic_rag_backend.jobs.workers import BEATS, SILENT_AFTER_S, Watch
@@ -36,9 +36,9 @@ class Others:
 LOOK_S = 30.0
 """Seconds between two checks of a sole process for workflows that it cannot run."""
 
-End = Callable[[Claimed, AgenticRagError], Awaitable[None]]
+End = Callable[[ClaimedWorkflow, AgenticRagError], Awaitable[None]]
 """Records that a workflow's job has failed, and removes the workflow."""
-Return = Callable[[Iterable[Claimed]], Awaitable[None]]
+Return = Callable[[Iterable[ClaimedWorkflow]], Awaitable[None]]
 """Records that the jobs of workflows are waiting again, and enqueues the workflows."""
 
 
@@ -70,12 +70,12 @@ class Membership(Protocol):
 class Alone:
     """Membership for a sole process. Workflows that are claimed at its start belonged to a process that was killed."""
 
-    def __init__(self, executor_id: str, backlog: Backlog, note: RunningNote, end: End, give_back: Return) -> None:
+    def __init__(self, executor_id: str, dbos_client: DbosClient, note: RunningNote, end: End, give_back: Return) -> None:
         self.executor_id = executor_id
         self.interval_s = LOOK_S
         self.sure_until = math.inf
         self.blame: Blame = NotedBlame(note)
-        self._backlog = backlog
+        self._dbos_client = dbos_client
         self._note = note
         self._end = end
         self._give_back = give_back
@@ -90,7 +90,7 @@ class Alone:
     async def look(self) -> bool:
         """End workflows that this release does not know. They would otherwise occupy their tenant's slot for ever."""
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._backlog.claimed)
+            claimed = await asyncio.to_thread(self._dbos_client.claimed)
         for workflow in claimed:
             if workflow.name not in self._known:
                 await self._end(workflow, not_known(workflow))
@@ -101,21 +101,21 @@ class Alone:
 
     async def leave(self) -> None:
         """Give back the workflows that this process claimed and did not end."""
-        await self._give_back(await _claimed_by(self._backlog, self.executor_id))
+        await self._give_back(await _claimed_by(self._dbos_client, self.executor_id))
 
     def close(self) -> None:
         """Close the note."""
         self._note.close()
 
-    def _take_up(self) -> list[Claimed]:
+    def _take_up(self) -> list[ClaimedWorkflow]:
         """Hand back the workflows to run again, and return the workflows to fail."""
         with as_unavailable():
-            left = by_id(self._backlog.claimed())
+            left = by_id(self._dbos_client.claimed())
             running = self._note.left()
-            unended = self._backlog.unended(self._note.kills)
+            unended = self._dbos_client.unended(self._note.kills)
             planned = plan(left, running, {workflow: self._note.kills[workflow] for workflow in unended})
             self._note.begin(planned.kills)
-            self._backlog.hand_back(left[workflow] for workflow in planned.resumed)
+            self._dbos_client.hand_back(left[workflow] for workflow in planned.resumed)
             return [left[workflow] for workflow in planned.given_up]
 
 
@@ -125,7 +125,7 @@ class Beside:
     A workflow that kills a process affects this process only. It is therefore blamed if it ran alone in its process.
     """
 
-    def __init__(self, executor_id: str, backlog: Backlog, others: Others, end: End, give_back: Return) -> None:
+    def __init__(self, executor_id: str, dbos_client: DbosClient, others: Others, end: End, give_back: Return) -> None:
         directory, silent_after_s = others.directory, others.silent_after_s
         self.executor_id = executor_id
         self.interval_s = silent_after_s / BEATS
@@ -134,7 +134,7 @@ class Beside:
         self.blame: Blame = SharedBlame(directory, executor_id)
         self._first_id = executor_id
         self._lives = 0
-        self._backlog = backlog
+        self._dbos_client = dbos_client
         self._directory = directory
         self._end = end
         self._give_back = give_back
@@ -159,7 +159,7 @@ class Beside:
         self._beaten(now_s)
         await self._watch.bury_silent(now_s)
         with as_unavailable():
-            claimed = await asyncio.to_thread(self._backlog.claimed)
+            claimed = await asyncio.to_thread(self._dbos_client.claimed)
         verdict = await self._watch.judge(claimed, self.executor_id, now_s)
         for workflow in verdict.unknown:
             await self._end(workflow, not_known(workflow))
@@ -172,12 +172,12 @@ class Beside:
         """Remove the kill counts of workflows that have ended."""
         kills = await self._directory.kills()
         with as_unavailable():
-            unended = await asyncio.to_thread(self._backlog.unended, kills)
+            unended = await asyncio.to_thread(self._dbos_client.unended, kills)
         await self._directory.forget(kills.keys() - unended)
 
     async def leave(self) -> None:
         """Give back the workflows that this process claimed and did not end, and leave the workers."""
-        await self._give_back(await _claimed_by(self._backlog, self.executor_id))
+        await self._give_back(await _claimed_by(self._dbos_client, self.executor_id))
         await self._directory.leave(self.executor_id)
 
     def close(self) -> None:
@@ -188,18 +188,18 @@ class Beside:
         self.sure_until = begun + self._silent_after_s / 2
 
 
-async def _claimed_by(backlog: Backlog, executor_id: str) -> list[Claimed]:
+async def _claimed_by(dbos_client: DbosClient, executor_id: str) -> list[ClaimedWorkflow]:
     with as_unavailable():
-        claimed = await asyncio.to_thread(backlog.claimed)
+        claimed = await asyncio.to_thread(dbos_client.claimed)
     return [workflow for workflow in claimed if workflow.executor_id == executor_id]
 
 
-def killed_too_often(workflow: Claimed) -> AgenticRagError:
+def killed_too_often(workflow: ClaimedWorkflow) -> AgenticRagError:
     """Return the error of a workflow that is not run again because it killed its process too often."""
     problem = f"was running {GIVEN_UP_AFTER} times when the process was killed, the last time with nothing else running"
     return ResourceLimit(f"workflow {workflow.name!r} {problem}")
 
 
-def not_known(workflow: Claimed) -> AgenticRagError:
+def not_known(workflow: ClaimedWorkflow) -> AgenticRagError:
     """Return the error of a workflow that this release does not know."""
     return ConfigurationError(f"workflow {workflow.name!r} is not known to this release")

@@ -20,18 +20,18 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
 from agentic_rag_backend.fairness import act_for
-from agentic_rag_backend.jobs.backlog import (
+from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.claims import OwnClaims
+from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
+from agentic_rag_backend.jobs.dbos_client import (
     APPLICATION,
     APPLICATION_VERSION,
-    Backlog,
-    Claimed,
+    ClaimedWorkflow,
+    DbosClient,
     JsonSerializer,
     options_of,
     workflow_id,
 )
-from agentic_rag_backend.jobs.base import QueueName, Workflow
-from agentic_rag_backend.jobs.claims import OwnClaims
-from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
 from agentic_rag_backend.jobs.doorbell import QueueWorkers
 from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
 from agentic_rag_backend.jobs.notifications import notifications_on
@@ -109,16 +109,16 @@ class DbosQueue:
             lambda: others is None or (self._notifications is not None and self._notifications.listening),
         )
         self._notifications = notifications_on(self._engine, self._workers.ring)
-        self._backlog = Backlog(self._engine, self._workers.ring, self._notifications)
+        self._dbos_client = DbosClient(self._engine, self._workers.ring, self._notifications)
         self._membership: Membership = (
-            Alone(executor_id, self._backlog, RunningNote(beside(self._engine, "-running")), self._end, self._give_back)
+            Alone(executor_id, self._dbos_client, RunningNote(beside(self._engine, "-running")), self._end, self._give_back)
             if others is None
-            else Beside(executor_id, self._backlog, others, self._end, self._give_back)
+            else Beside(executor_id, self._dbos_client, others, self._end, self._give_back)
         )
         self._turns = Turns() if others is None else Turns(others.leases, self._membership)
         self._slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
         self._leading, self._lead_known_until = False, -math.inf
-        self._claims = OwnClaims(self._backlog, lost_after_s=BEATS * self._membership.interval_s)
+        self._claims = OwnClaims(self._dbos_client, lost_after_s=BEATS * self._membership.interval_s)
         self._waiting: set[asyncio.Task[Any]] = set()
         self._working: set[asyncio.Task[Any]] = set()
         self._stopping = False
@@ -149,7 +149,7 @@ class DbosQueue:
 
         def enqueue(connection: Connection, tenant: TenantId, job: Job) -> None:
             options = options_of(name, declared.queue, tenant, job.id, job.attempt)
-            self._backlog.enqueue_within(connection, options, tenant, job.id, job.attempt)
+            self._dbos_client.enqueue_within(connection, options, tenant, job.id, job.attempt)
 
         return enqueue
 
@@ -157,13 +157,13 @@ class DbosQueue:
         """Enqueue a job for ``name``. Idempotent for equal name, job and attempt."""
         options: EnqueueOptions = options_of(name, self._workflow(name).queue, tenant, job_id, attempt)
         with as_unavailable():
-            await asyncio.to_thread(self._backlog.enqueue, options, tenant, job_id, attempt)
+            await asyncio.to_thread(self._dbos_client.enqueue, options, tenant, job_id, attempt)
 
     async def unended(self, jobs: Sequence[Job]) -> frozenset[str]:
         """Return the ids of the jobs that have an unfinished workflow of their current attempt."""
         ids = {workflow_id(name, job.id, job.attempt): job.id for job in jobs for name in self._declared}
         with as_unavailable():
-            found = await asyncio.to_thread(self._backlog.unended, ids)
+            found = await asyncio.to_thread(self._dbos_client.unended, ids)
         return frozenset(ids[each] for each in found)
 
     def queue_of(self, name: str) -> QueueName:
@@ -173,7 +173,7 @@ class DbosQueue:
     async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
         """Return, by queue, the seconds that the oldest unclaimed workflow has waited."""
         with as_unavailable():
-            return await asyncio.to_thread(self._backlog.oldest_enqueued_s)
+            return await asyncio.to_thread(self._dbos_client.oldest_enqueued_s)
 
     def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
         """Hold a tenant's turn. Requests of this process are served in order."""
@@ -219,7 +219,7 @@ class DbosQueue:
             await self.migrate()
             with as_unavailable():
                 await asyncio.to_thread(
-                    self._backlog.declare, polling_interval_s=self._polling_interval_s, claimed_beside=self._claimed_beside
+                    self._dbos_client.declare, polling_interval_s=self._polling_interval_s, claimed_beside=self._claimed_beside
                 )
             await self._begin()
         except BaseException:
@@ -389,14 +389,14 @@ class DbosQueue:
         if self._on_failed is not None:
             await self._on_failed(tenant, job_id, attempt, error)
 
-    async def _end(self, workflow: Claimed, error: AgenticRagError) -> None:
+    async def _end(self, workflow: ClaimedWorkflow, error: AgenticRagError) -> None:
         _log.error("job_given_up", job=workflow.job_id, tenant=workflow.tenant.value, code=error.code, reason=error.message)
         with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
             await self._failed(workflow.tenant, workflow.job_id, workflow.attempt, error)
         with as_unavailable():
-            await asyncio.to_thread(self._backlog.end, workflow)
+            await asyncio.to_thread(self._dbos_client.end, workflow)
 
-    async def _give_back(self, workflows: Iterable[Claimed]) -> None:
+    async def _give_back(self, workflows: Iterable[ClaimedWorkflow]) -> None:
         """Enqueue abandoned workflows again. The job rows are updated first, so that they show the new state."""
         given_back = list(workflows)
         for workflow in given_back:
@@ -404,14 +404,14 @@ class DbosQueue:
                 with contextlib.suppress(NotFound):  # the tenant was deleted meanwhile
                     await self._on_returned(workflow.tenant, workflow.job_id, workflow.attempt)
         with as_unavailable():
-            await asyncio.to_thread(self._backlog.hand_back, given_back)
+            await asyncio.to_thread(self._dbos_client.hand_back, given_back)
 
     async def _keep_house(self) -> None:
         while True:
             try:
                 if await self.leads():
                     with as_unavailable():
-                        await asyncio.to_thread(self._backlog.delete_old)
+                        await asyncio.to_thread(self._dbos_client.delete_old)
                     await self._membership.tidy()
             except AgenticRagError:
                 _log.warning("queue_housekeeping_failed", consequence="it is tried again", exc_info=True)
@@ -439,7 +439,7 @@ class DbosQueue:
             with contextlib.suppress(AgenticRagError):  # on failure, it is recovered like the work of a killed process
                 await self._membership.leave()
         self._membership.close()
-        self._backlog.close()
+        self._dbos_client.close()
         if self._owned:
             self._engine.dispose()
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from agentic_rag_backend.jobs.backlog import Claimed
+from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
 
@@ -58,7 +58,7 @@ class Unknown:
         self._failed_after_s = failed_after_s
         self._since: dict[str, float] = {}
 
-    def for_ever(self, claimed: Iterable[Claimed], known: Collection[str], now_s: float) -> list[Claimed]:
+    def for_ever(self, claimed: Iterable[ClaimedWorkflow], known: Collection[str], now_s: float) -> list[ClaimedWorkflow]:
         """Return the workflows whose names no worker has ``known`` for too long."""
         strangers = [workflow for workflow in claimed if workflow.name not in known]
         self._since = {workflow.name: self._since.get(workflow.name, now_s) for workflow in strangers}
@@ -69,9 +69,9 @@ class Unknown:
 class Verdict:
     """Actions that follow from one check of the workers and their claims."""
 
-    handed_back: list[Claimed]
-    killers: list[Claimed]
-    unknown: list[Claimed]
+    handed_back: list[ClaimedWorkflow]
+    killers: list[ClaimedWorkflow]
+    unknown: list[ClaimedWorkflow]
 
 
 class Watch:
@@ -94,7 +94,7 @@ class Watch:
             if await self._directory.bury(worker):
                 _log.warning("silent_worker_removed", worker=worker.executor_id)
 
-    async def judge(self, claimed: Iterable[Claimed], executor_id: str, now_s: float) -> Verdict:
+    async def judge(self, claimed: Iterable[ClaimedWorkflow], executor_id: str, now_s: float) -> Verdict:
         """Decide about ``claimed``, which must be read before this call.
 
         A worker joins before its first claim. A claimant that is not among the workers is therefore dead.
@@ -117,5 +117,5 @@ class Watch:
         )
 
 
-def _kills_too_often(workflow: Claimed, kills: Mapping[str, int]) -> bool:
+def _kills_too_often(workflow: ClaimedWorkflow, kills: Mapping[str, int]) -> bool:
     return kills.get(workflow.id, 0) >= GIVEN_UP_AFTER

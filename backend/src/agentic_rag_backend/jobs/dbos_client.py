@@ -44,7 +44,7 @@ class JsonSerializer(Serializer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claimed:
+class ClaimedWorkflow:
     """A workflow that a process claimed and did not end."""
 
     id: str
@@ -69,7 +69,7 @@ def workflow_id(name: str, job_id: str, attempt: int) -> str:
     return f"{name}:{job_id}:{attempt}"
 
 
-class Backlog:
+class DbosClient:
     """Client of the DBOS tables. Every method blocks, and raises the database's own errors.
 
     Args:
@@ -152,11 +152,11 @@ class Backlog:
         )
         return found[0].created_at if found else None
 
-    def claimed(self) -> list[Claimed]:
+    def claimed(self) -> list[ClaimedWorkflow]:
         """Return the workflows that are claimed and have not ended. Workflows that are only enqueued are not included."""
         pending = self._client.list_workflows(status="PENDING", load_input=False, load_output=False)
         return [
-            Claimed(
+            ClaimedWorkflow(
                 id=workflow.workflow_id,
                 name=workflow.name,
                 queue=str(workflow.queue_name),
@@ -166,7 +166,7 @@ class Backlog:
             for workflow in pending
         ]
 
-    def hand_back(self, workflows: Iterable[Claimed]) -> int:
+    def hand_back(self, workflows: Iterable[ClaimedWorkflow]) -> int:
         """Enqueue again the workflows that still have the same claimant. Return their number.
 
         The comparison is DBOS's own, made for recovery. `resume_workflows` would also take a workflow from a new claimant,
@@ -185,7 +185,7 @@ class Backlog:
         self._client.resume_workflows([workflow], queue_name=queue.value)
         self._queued_again()
 
-    def end(self, workflow: Claimed) -> None:
+    def end(self, workflow: ClaimedWorkflow) -> None:
         """Cancel a workflow for good."""
         self._client.cancel_workflows([workflow.id])
 
@@ -221,7 +221,7 @@ def options_of(name: str, queue: QueueName, tenant: TenantId, job_id: str, attem
     }
 
 
-def by_id(workflows: Iterable[Claimed]) -> Mapping[str, Claimed]:
+def by_id(workflows: Iterable[ClaimedWorkflow]) -> Mapping[str, ClaimedWorkflow]:
     """Return workflows by their ids."""
     return {workflow.id: workflow for workflow in workflows}
 
