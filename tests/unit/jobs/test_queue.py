@@ -22,7 +22,7 @@ from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs.running_journal import RunningJournal
 from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
@@ -202,7 +202,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a shutdown leave what a killed process would."""
     monkeypatch.setattr(module, "_DRAIN_S", 0.01)
     monkeypatch.setattr(membership.Alone, "leave", _left_as_it_is)
-    monkeypatch.setattr(RunningNote, "ended", lambda self, workflow: None)
+    monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: None)
 
 
 def _kills(queue: DbosQueue) -> dict[str, int]:

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ResourceLimit
-from agentic_rag_backend.jobs.blame import Blame, NotedBlame, SharedBlame
+from agentic_rag_backend.jobs.crash_counter import CrashCounter, DatabaseCrashCounter, FileCrashCounter
 from agentic_rag_backend.jobs.database import as_unavailable
 from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, DbosClient, by_id
 from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER, plan
-from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs.running_journal import RunningJournal
 from agentic_rag_backend.jobs.workers import BEATS, SILENT_AFTER_S, Watch
 from agentic_rag_backend.stores.catalogue.ports.leases import Leases
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
@@ -49,7 +49,7 @@ class Membership(Protocol):
     executor_id: str
     sure_until: float
     """Time by `time.monotonic` until which no other process can have declared this process dead."""
-    blame: Blame
+    crash_counter: CrashCounter
 
     async def enter(self, workflows: Collection[str]) -> None:
         """Join the workers. Call this before claiming jobs."""
@@ -70,13 +70,13 @@ class Membership(Protocol):
 class Alone:
     """Membership for a sole process. Workflows that are claimed at its start belonged to a process that was killed."""
 
-    def __init__(self, executor_id: str, dbos_client: DbosClient, note: RunningNote, end: End, give_back: Return) -> None:
+    def __init__(self, executor_id: str, dbos_client: DbosClient, journal: RunningJournal, end: End, give_back: Return) -> None:
         self.executor_id = executor_id
         self.interval_s = LOOK_S
         self.sure_until = math.inf
-        self.blame: Blame = NotedBlame(note)
+        self.crash_counter: CrashCounter = FileCrashCounter(journal)
         self._dbos_client = dbos_client
-        self._note = note
+        self._journal = journal
         self._end = end
         self._give_back = give_back
         self._known: frozenset[str] = frozenset()
@@ -105,16 +105,16 @@ class Alone:
 
     def close(self) -> None:
         """Close the note."""
-        self._note.close()
+        self._journal.close()
 
     def _take_up(self) -> list[ClaimedWorkflow]:
         """Hand back the workflows to run again, and return the workflows to fail."""
         with as_unavailable():
             left = by_id(self._dbos_client.claimed())
-            running = self._note.left()
-            unended = self._dbos_client.unended(self._note.kills)
-            planned = plan(left, running, {workflow: self._note.kills[workflow] for workflow in unended})
-            self._note.begin(planned.kills)
+            running = self._journal.left()
+            unended = self._dbos_client.unended(self._journal.kills)
+            planned = plan(left, running, {workflow: self._journal.kills[workflow] for workflow in unended})
+            self._journal.begin(planned.kills)
             self._dbos_client.hand_back(left[workflow] for workflow in planned.resumed)
             return [left[workflow] for workflow in planned.given_up]
 
@@ -131,7 +131,7 @@ class Beside:
         self.interval_s = silent_after_s / BEATS
         self.sure_until = -math.inf
         self._silent_after_s = silent_after_s
-        self.blame: Blame = SharedBlame(directory, executor_id)
+        self.crash_counter: CrashCounter = DatabaseCrashCounter(directory, executor_id)
         self._first_id = executor_id
         self._lives = 0
         self._dbos_client = dbos_client
@@ -144,7 +144,7 @@ class Beside:
         """Join the workers under a new id each time, so that writes of an earlier membership are not taken for current."""
         self._lives += 1
         self.executor_id = self._first_id if self._lives == 1 else f"{self._first_id}-{self._lives}"
-        self.blame = SharedBlame(self._directory, self.executor_id)
+        self.crash_counter = DatabaseCrashCounter(self._directory, self.executor_id)
         self._watch = Watch(self._directory, workflows, silent_after_s=self._silent_after_s)
         begun = time.monotonic()
         await self._directory.join(self.executor_id, workflows)

@@ -36,7 +36,7 @@ from agentic_rag_backend.jobs.doorbell import QueueWorkers
 from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
 from agentic_rag_backend.jobs.notifications import notifications_on
 from agentic_rag_backend.jobs.recovery import caution
-from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs.running_journal import RunningJournal
 from agentic_rag_backend.jobs.slots import Slots
 from agentic_rag_backend.jobs.turns import Turn, Turns, turn_lost
 from agentic_rag_backend.jobs.workers import BEATS
@@ -111,7 +111,7 @@ class DbosQueue:
         self._notifications = notifications_on(self._engine, self._workers.ring)
         self._dbos_client = DbosClient(self._engine, self._workers.ring, self._notifications)
         self._membership: Membership = (
-            Alone(executor_id, self._dbos_client, RunningNote(beside(self._engine, "-running")), self._end, self._give_back)
+            Alone(executor_id, self._dbos_client, RunningJournal(beside(self._engine, "-running")), self._end, self._give_back)
             if others is None
             else Beside(executor_id, self._dbos_client, others, self._end, self._give_back)
         )
@@ -337,17 +337,17 @@ class DbosQueue:
         if task is None or self._stopping:
             raise asyncio.CancelledError
         act_for(tenant, job=True)
-        this, blame = workflow_id(name, job_id, attempt), self._membership.blame
+        this, crash_counter = workflow_id(name, job_id, attempt), self._membership.crash_counter
         self._claims.begun(this)
         self._waiting.add(task)
         task.add_done_callback(self._forget)
         with self._again_without_database(this):
-            careful = caution(await blame.kills(this))
+            careful = caution(await crash_counter.kills(this))
         async with self._slots.taken(self._declared[name].queue, tenant, careful):
             self._waiting.discard(task)
             self._working.add(task)
             with self._again_without_database(this):
-                await blame.began(tenant, this)
+                await crash_counter.began(tenant, this)
             finished = True
             try:
                 await self._work(name, tenant, job_id, attempt)
@@ -357,7 +357,7 @@ class DbosQueue:
                     self._claims.run_again(this)
                 raise
             finally:
-                await blame.ended(tenant, this, finished=finished)
+                await crash_counter.ended(tenant, this, finished=finished)
 
     async def _work(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
         try:

@@ -7,55 +7,55 @@ from pathlib import Path
 import pytest
 from captured_logs import captured_logs
 
-from agentic_rag_backend.jobs import running as module
-from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs import running_journal as module
+from agentic_rag_backend.jobs.running_journal import RunningJournal
 
 
 def test_the_next_process_reads_what_ran(tmp_path: Path) -> None:
-    note = RunningNote(tmp_path / "note")
-    assert note.left() == frozenset()
-    note.begin({"old": 3})
+    journal = RunningJournal(tmp_path / "note")
+    assert journal.left() == frozenset()
+    journal.begin({"old": 3})
     for workflow in ("a", "b", "ü\n"):
-        note.began(workflow)
-    note.ended("a")
-    following = RunningNote(tmp_path / "note")
+        journal.began(workflow)
+    journal.ended("a")
+    following = RunningJournal(tmp_path / "note")
     assert following.left() == {"b", "ü\n"}
     assert following.kills == {"old": 3}
     following.begin({"old": 3, "b": 1})
-    after = RunningNote(tmp_path / "note")
+    after = RunningJournal(tmp_path / "note")
     assert (after.left(), after.kills) == (frozenset(), {"old": 3, "b": 1})
 
 
 def test_damage_costs_only_its_line(tmp_path: Path) -> None:
     path = tmp_path / "note"
     path.write_bytes(b'{"kills": {"x": 1}}\n["+", "a"]\nnull\n{}\n\xff\n["+"]\n["+", "b"]\n["-", "b')
-    note = RunningNote(path)
-    assert (note.left(), note.kills) == ({"a", "b"}, {"x": 1})
+    journal = RunningJournal(path)
+    assert (journal.left(), journal.kills) == ({"a", "b"}, {"x": 1})
 
 
 def test_it_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LONGEST_BYTES", 1000)
-    note = RunningNote(tmp_path / "note")
-    note.begin({"x": 1})
-    note.began("stays")
+    journal = RunningJournal(tmp_path / "note")
+    journal.begin({"x": 1})
+    journal.began("stays")
     for number in range(200):
-        note.began(str(number))
-        note.ended(str(number))
+        journal.began(str(number))
+        journal.ended(str(number))
     assert (tmp_path / "note").stat().st_size < 1200
-    following = RunningNote(tmp_path / "note")
+    following = RunningJournal(tmp_path / "note")
     assert (following.left(), following.kills) == ({"stays"}, {"x": 1})
-    note.close()
-    note.ended("stays")
+    journal.close()
+    journal.ended("stays")
     assert following.left() == {"stays"}
 
 
 def test_work_goes_on_without_a_note(tmp_path: Path) -> None:
     with captured_logs(module) as events:
-        note = RunningNote(tmp_path / "missing" / "note")
-        note.begin({})
-        note.began("a")
+        journal = RunningJournal(tmp_path / "missing" / "note")
+        journal.begin({})
+        journal.began("a")
     assert {(each["event"], each["log_level"]) for each in events} == {("running_note_not_written", "warning")}
-    nowhere = RunningNote(None)
+    nowhere = RunningJournal(None)
     nowhere.begin({"a": 2})
     nowhere.began("a")
     assert (nowhere.left(), nowhere.kills) == (frozenset(), {"a": 2})

@@ -19,7 +19,7 @@ _LONGEST_BYTES = 256 * 1024
 _log = structlog.get_logger(__name__)
 
 
-class RunningNote:
+class RunningJournal:
     """Lines of JSON: ``{"kills": {id: n}}`` first, then ``["+", id]`` and ``["-", id]``.
 
     Args:

@@ -11,11 +11,11 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs.running import RunningNote
+from agentic_rag_backend.jobs.running_journal import RunningJournal
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 
 
-class Blame(Protocol):
+class CrashCounter(Protocol):
     """Records the start and the end of workflows in this process."""
 
     async def kills(self, workflow_id: str) -> int:
@@ -28,26 +28,26 @@ class Blame(Protocol):
         """Record that a workflow has stopped. ``finished`` if it will not run again."""
 
 
-class NotedBlame:
+class FileCrashCounter:
     """Record in the note of a sole process."""
 
-    def __init__(self, note: RunningNote) -> None:
-        self._note = note
+    def __init__(self, journal: RunningJournal) -> None:
+        self._journal = journal
 
     async def kills(self, workflow_id: str) -> int:
         """Return the number of kills that a workflow was present at."""
-        return self._note.kills.get(workflow_id, 0)
+        return self._journal.kills.get(workflow_id, 0)
 
     async def began(self, tenant: TenantId, workflow_id: str) -> None:
         """Record that a workflow is running."""
-        self._note.began(workflow_id)
+        self._journal.began(workflow_id)
 
     async def ended(self, tenant: TenantId, workflow_id: str, *, finished: bool) -> None:
         """Record that a workflow has stopped."""
-        self._note.ended(workflow_id)
+        self._journal.ended(workflow_id)
 
 
-class SharedBlame:
+class DatabaseCrashCounter:
     """Record in the workers' directory."""
 
     def __init__(self, directory: WorkerDirectory, executor_id: str) -> None:
