@@ -194,19 +194,19 @@ async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, mon
     await queue.shutdown()
 
 
-async def _left_as_it_is(self: membership.Alone) -> None: ...
+async def _left_as_it_is(self: membership.SoleProcess) -> None: ...
 
 
 @pytest.fixture
 def killed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a shutdown leave what a killed process would."""
     monkeypatch.setattr(module, "_DRAIN_S", 0.01)
-    monkeypatch.setattr(membership.Alone, "leave", _left_as_it_is)
+    monkeypatch.setattr(membership.SoleProcess, "leave", _left_as_it_is)
     monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: None)
 
 
 def _kills(queue: DbosQueue) -> dict[str, int]:
-    assert isinstance(queue._membership, membership.Alone)
+    assert isinstance(queue._membership, membership.SoleProcess)
     return dict(queue._membership._note.kills)
 
 

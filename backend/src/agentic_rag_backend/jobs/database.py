@@ -38,7 +38,7 @@ def queue_engine(engine: Engine) -> tuple[Engine, bool]:
     return own, True
 
 
-def beside(engine: Engine, suffix: str) -> Path | None:
+def sidecar_path(engine: Engine, suffix: str) -> Path | None:
     """Return the path of a file next to an SQLite database, such as ``-wal``. None for other databases."""
     file = engine.url.database
     return Path(f"{file}{suffix}") if engine.dialect.name == "sqlite" and file else None

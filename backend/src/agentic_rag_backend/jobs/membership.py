@@ -67,7 +67,7 @@ class Membership(Protocol):
         """Close open resources."""
 
 
-class Alone:
+class SoleProcess:
     """Membership for a sole process. Workflows that are claimed at its start belonged to a process that was killed."""
 
     def __init__(self, executor_id: str, dbos_client: DbosClient, journal: RunningJournal, end: End, give_back: Return) -> None:
@@ -119,7 +119,7 @@ class Alone:
             return [left[workflow] for workflow in planned.given_up]
 
 
-class Beside:
+class SharedDatabase:
     """Membership for several processes. Each process joins the workers, sends heartbeats and watches the others.
 
     A workflow that kills a process affects this process only. It is therefore blamed if it ran alone in its process.

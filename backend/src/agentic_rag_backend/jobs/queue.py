@@ -22,7 +22,7 @@ from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotF
 from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.claims import OwnClaims
-from agentic_rag_backend.jobs.database import as_unavailable, beside, ping, queue_engine
+from agentic_rag_backend.jobs.database import as_unavailable, ping, queue_engine, sidecar_path
 from agentic_rag_backend.jobs.dbos_client import (
     APPLICATION,
     APPLICATION_VERSION,
@@ -33,7 +33,7 @@ from agentic_rag_backend.jobs.dbos_client import (
     workflow_id,
 )
 from agentic_rag_backend.jobs.doorbell import QueueWorkers
-from agentic_rag_backend.jobs.membership import Alone, Beside, Membership, Others
+from agentic_rag_backend.jobs.membership import Membership, Others, SharedDatabase, SoleProcess
 from agentic_rag_backend.jobs.notifications import notifications_on
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running_journal import RunningJournal
@@ -111,9 +111,11 @@ class DbosQueue:
         self._notifications = notifications_on(self._engine, self._workers.ring)
         self._dbos_client = DbosClient(self._engine, self._workers.ring, self._notifications)
         self._membership: Membership = (
-            Alone(executor_id, self._dbos_client, RunningJournal(beside(self._engine, "-running")), self._end, self._give_back)
+            SoleProcess(
+                executor_id, self._dbos_client, RunningJournal(sidecar_path(self._engine, "-running")), self._end, self._give_back
+            )
             if others is None
-            else Beside(executor_id, self._dbos_client, others, self._end, self._give_back)
+            else SharedDatabase(executor_id, self._dbos_client, others, self._end, self._give_back)
         )
         self._turns = Turns() if others is None else Turns(others.leases, self._membership)
         self._slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
