@@ -32,8 +32,8 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     settings = services.settings
     counts = dict(await services.catalogue.documents.counts(tenant.id))
     knowledge = await services.graph.counts(tenant.id)
-    workers = await services.attendance.workers()
-    open_jobs = await services.attendance.open_jobs() if caller.operator else None
+    workers = await services.worker_status.workers()
+    open_jobs = await services.worker_status.open_jobs() if caller.operator else None
     pointer = await services.catalogue.communities.pointer(tenant.id)
     tree = await services.catalogue.trees.pointer(tenant.id)
     states = await model_states(services)
@@ -43,7 +43,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "version": __version__,
         "profile": _profile(services),
         "stores": {
-            "catalogue": "postgresql" if services.attendance.shared else "sqlite",
+            "catalogue": "postgresql" if services.worker_status.shared else "sqlite",
             "graph": settings.graph_store,
             "vectors": settings.vector_store,
             "originals": "kept" if settings.keep_originals else "not kept",
@@ -74,7 +74,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
             "mentions": knowledge.mentions,
         },
         "state_version": tenant.state_version,
-        "workers": {"alive": len(workers), "here": services.attendance.here},
+        "workers": {"alive": len(workers), "here": services.worker_status.here},
         # Over all tenants, as are the indexes.
         "queue": open_jobs,
         "warnings": _warnings(services, states, alive=bool(workers)),

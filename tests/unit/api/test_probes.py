@@ -14,9 +14,9 @@ from agentic_rag_backend.api.worker import create_worker_app
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.errors import Forbidden, StoreUnavailable, Unauthenticated
-from agentic_rag_backend.jobs.attendance import Attendance
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.membership import Others
+from agentic_rag_backend.jobs.worker_status import WorkerStatus
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 
@@ -81,16 +81,16 @@ def worker(name: str, silent_s: float, *workflows: str) -> Worker:
 ALIVE = (worker("alive", 1, "ingest_v1"), worker("silent", 31, "ingest_v1"), worker("a command that looks", 1))
 
 
-def attendance(directory: Directory, *, shared: bool = True, here: bool = False) -> Attendance:
+def worker_status(directory: Directory, *, shared: bool = True, here: bool = False) -> WorkerStatus:
     others = Others(directory=cast(Any, directory), leases=cast(Any, None), silent_after_s=30) if shared else None
-    return Attendance(cast(Any, directory), here=here, others=others, queue=cast(Any, Queue()), workflows={JobKind.INGEST: "i"})
+    return WorkerStatus(cast(Any, directory), here=here, others=others, queue=cast(Any, Queue()), workflows={JobKind.INGEST: "i"})
 
 
 def container(directory: Directory, *, host: str = "127.0.0.1", away: str = "") -> Container:
     names = ("catalogue", "graph", "vectors", "blobs", "queue")
     stores = {name: Store(away=name == away) for name in names}
     settings = Settings(host=host, _env_file=None)  # type: ignore[call-arg]
-    held = {"settings": settings, "attendance": attendance(directory), "authenticator": Keys(), "reindex_due": None}
+    held = {"settings": settings, "worker_status": worker_status(directory), "authenticator": Keys(), "reindex_due": None}
     return cast(Container, SimpleNamespace(**held, **stores, model=None, embedder=None))
 
 
@@ -100,9 +100,9 @@ def client(made: Container, *, of_worker: bool = True) -> httpx.AsyncClient:
 
 
 async def test_only_who_runs_jobs_and_has_beaten_lately_is_alive() -> None:
-    assert [each.executor_id for each in await attendance(Directory(*ALIVE)).workers()] == ["alive"]
-    assert await attendance(Directory(*ALIVE), shared=False).workers() == []
-    assert len(await attendance(Directory(), shared=False, here=True).workers()) == 1
+    assert [each.executor_id for each in await worker_status(Directory(*ALIVE)).workers()] == ["alive"]
+    assert await worker_status(Directory(*ALIVE), shared=False).workers() == []
+    assert len(await worker_status(Directory(), shared=False, here=True).workers()) == 1
 
 
 @pytest.mark.parametrize("of_worker", [True, False])
@@ -182,5 +182,5 @@ async def test_queue_lag_is_of_jobs_that_have_not_begun_and_of_those_between_two
             return {QueueName.PREPARE: 0.0, QueueName.COMMIT: 5.0}
 
     workflows = {JobKind.INGEST: "ingest_v1", JobKind.REBUILD: "rebuild_v1", JobKind.DELETE: "delete_v1"}
-    here = Attendance(cast(Any, Waiting()), here=True, others=None, queue=cast(Any, Queue()), workflows=workflows)
+    here = WorkerStatus(cast(Any, Waiting()), here=True, others=None, queue=cast(Any, Queue()), workflows=workflows)
     assert await here.queue_lag_s() == {QueueName.PREPARE: 7.0, QueueName.COMMIT: 5.0}

@@ -41,13 +41,13 @@ from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as REC
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionService
-from agentic_rag_backend.jobs.attendance import Attendance
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.membership import Others
 from agentic_rag_backend.jobs.outbox import Relay
 from agentic_rag_backend.jobs.queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
+from agentic_rag_backend.jobs.worker_status import WorkerStatus
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
@@ -149,9 +149,9 @@ class Container:
         return JobService(self.catalogue.jobs, self.queue, FIRST_WORKFLOW)
 
     @cached_property
-    def attendance(self) -> Attendance:
+    def worker_status(self) -> WorkerStatus:
         """Tells which processes run jobs."""
-        return Attendance(
+        return WorkerStatus(
             self._adapters.catalogue.workers, here=self._work, others=self._others, queue=self.queue, workflows=FIRST_WORKFLOW
         )
 

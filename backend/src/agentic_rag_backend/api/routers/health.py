@@ -53,7 +53,7 @@ async def _workers(services: Services) -> int | None:
     """Count the workers that are alive; None where nobody can tell. A server without any answers requests all the same."""
     try:
         async with asyncio.timeout(PING_TIMEOUT_S):
-            return len(await services.attendance.workers())
+            return len(await services.worker_status.workers())
     except (TimeoutError, AgenticRagError):
         return None
 

@@ -18,8 +18,8 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import Secret, Services, require_operator
 from agentic_rag_backend.api.routers.health import stores_of
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs.attendance import Attendance
 from agentic_rag_backend.jobs.base import QueueName
+from agentic_rag_backend.jobs.worker_status import WorkerStatus
 from agentic_rag_backend.telemetry.metrics import REGISTRY
 
 router = APIRouter(tags=["health"])
@@ -47,17 +47,21 @@ async def metrics(services: Services, _allowed: Annotated[None, Depends(_on_this
     release = Gauge(
         "agentic_rag_info", "The release of this process, and whether it runs jobs.", ["version", "runs_jobs"], registry=registry
     )
-    release.labels(__version__, str(services.attendance.here).lower()).set(1)
+    release.labels(__version__, str(services.worker_status.here).lower()).set(1)
     up = Gauge("agentic_rag_store_up", "Whether a store answers this process.", ["store"], registry=registry)
     for name, state in (await stores_of(services)).items():
         up.labels(name).set(state == "ok")
     with contextlib.suppress(StoreUnavailable):
-        await _add_jobs(services.attendance, registry)
+        await _add_jobs(services.worker_status, registry)
     return Response(generate_latest(registry) + generate_latest(REGISTRY), media_type=CONTENT_TYPE_LATEST)
 
 
-async def _add_jobs(attendance: Attendance, registry: CollectorRegistry) -> None:
-    workers, open_jobs, waited_s = await attendance.workers(), await attendance.open_jobs(), await attendance.queue_lag_s()
+async def _add_jobs(worker_status: WorkerStatus, registry: CollectorRegistry) -> None:
+    workers, open_jobs, waited_s = (
+        await worker_status.workers(),
+        await worker_status.open_jobs(),
+        await worker_status.queue_lag_s(),
+    )
     Gauge("agentic_rag_workers", "Workers that are alive.", registry=registry).set(len(workers))
     jobs = Gauge("agentic_rag_jobs", "Jobs that have not ended, of all tenants.", ["state"], registry=registry)
     for state, count in open_jobs.items():

@@ -165,7 +165,7 @@ async def _look_at_stores(health: Health, settings: Settings, asked: Asked) -> N
         async with open_stores(settings, work=asked.repair) as container:
             health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
             if not of_one_process(settings):
-                health.checks.append(_workers(len(await container.attendance.workers())))
+                health.checks.append(_workers(len(await container.worker_status.workers())))
             if all(check.ok for check in health.checks if check.name in COMPARED):
                 await _compare(health, lambda: compare_here(container, repair=asked.repair, confirmed=asked.confirm))
     except AgenticRagError as error:

@@ -12,7 +12,7 @@ from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDir
 _THIS = Worker(executor_id="this process", beats=0, workflows=frozenset())
 
 
-class Attendance:
+class WorkerStatus:
     """Reports workers and queues.
 
     Args:
