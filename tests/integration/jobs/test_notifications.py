@@ -16,7 +16,7 @@ from sqlalchemy import make_url, text
 from structlog.typing import EventDict
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs import doorbell, notifications
+from agentic_rag_backend.jobs import notifications, queue_workers
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, options_of
 from agentic_rag_backend.jobs.membership import Others
@@ -78,13 +78,13 @@ class Worker:
         assert self.queue._notifications is not None
         return self.queue._notifications
 
-    def looks(self) -> int:
-        return sum(bell.looks for bell in self.queue._workers.bells.values())
+    def polls(self) -> int:
+        return sum(poll_event.polls for poll_event in self.queue._workers.poll_events.values())
 
     async def settled_looks(self) -> int:
         """Return how often the queues were looked at, once they are not any more."""
         before = -1
-        while before != (before := self.looks()):
+        while before != (before := self.polls()):
             await asyncio.sleep(0.3)
         return before
 
@@ -128,7 +128,7 @@ async def worker_on(url: str) -> AsyncIterator[Worker]:
 @pytest.fixture(autouse=True)
 def _without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where notifications arrive, nothing is looked at but for them: a test cannot pass because of a poll."""
-    monkeypatch.setattr(doorbell, "IDLE_S", NEVER_S)
+    monkeypatch.setattr(queue_workers, "IDLE_S", NEVER_S)
     monkeypatch.setattr(notifications, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(notifications, "LONGEST_PAUSE_S", 0.2)
 
@@ -143,7 +143,7 @@ async def test_a_job_of_another_process_is_claimed_by_its_notification(worker: W
     await worker.listening()
     idle = await worker.settled_looks()
     await asyncio.sleep(1.0)  # twenty polling intervals
-    assert worker.looks() - idle <= SLACK, "an idle process does not look"
+    assert worker.polls() - idle <= SLACK, "an idle process does not look"
     await enqueue_elsewhere(postgres_url, "one", "two")
     await worker.until(lambda: sorted(worker.ran) == ["one", "two"])
     assert worker.notifications.received == 2
@@ -262,7 +262,7 @@ async def test_while_no_notifications_arrive_the_queues_are_polled(
         await worker.listening()
         idle = await worker.settled_looks()
         await asyncio.sleep(1.0)
-        assert worker.looks() - idle <= SLACK, "it does not poll any more"
+        assert worker.polls() - idle <= SLACK, "it does not poll any more"
 
 
 async def test_a_pooler_that_delivers_nothing_is_not_relied_on(

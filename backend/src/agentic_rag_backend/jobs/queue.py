@@ -32,9 +32,9 @@ from agentic_rag_backend.jobs.dbos_client import (
     options_of,
     workflow_id,
 )
-from agentic_rag_backend.jobs.doorbell import QueueWorkers
 from agentic_rag_backend.jobs.membership import Membership, Others, SharedDatabase, SoleProcess
 from agentic_rag_backend.jobs.notifications import notifications_on
+from agentic_rag_backend.jobs.queue_workers import QueueWorkers
 from agentic_rag_backend.jobs.recovery import caution
 from agentic_rag_backend.jobs.running_journal import RunningJournal
 from agentic_rag_backend.jobs.slots import Slots
@@ -108,8 +108,8 @@ class DbosQueue:
             lambda: len(self._waiting) + len(self._working),
             lambda: others is None or (self._notifications is not None and self._notifications.listening),
         )
-        self._notifications = notifications_on(self._engine, self._workers.ring)
-        self._dbos_client = DbosClient(self._engine, self._workers.ring, self._notifications)
+        self._notifications = notifications_on(self._engine, self._workers.wake)
+        self._dbos_client = DbosClient(self._engine, self._workers.wake, self._notifications)
         self._membership: Membership = (
             SoleProcess(
                 executor_id, self._dbos_client, RunningJournal(sidecar_path(self._engine, "-running")), self._end, self._give_back
@@ -385,7 +385,7 @@ class DbosQueue:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._waiting.discard(task)
         self._working.discard(task)
-        self._workers.ring()  # one more can be claimed
+        self._workers.wake()  # one more can be claimed
 
     async def _failed(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         if self._on_failed is not None:

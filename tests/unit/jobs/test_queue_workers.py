@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import event
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs import doorbell
+from agentic_rag_backend.jobs import queue_workers
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.doorbell import IDLE_S, Doorbell
 from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue_workers import IDLE_S, PollEvent
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId.new()
@@ -23,21 +23,21 @@ class Looker:
     """A worker that counts its looks."""
 
     def __init__(self, pause_s: float) -> None:
-        self.bell = Doorbell(lambda: pause_s)
-        self._looked = threading.Semaphore(0)
+        self.poll_event = PollEvent(lambda: pause_s)
+        self._last_poll = threading.Semaphore(0)
         self._thread = threading.Thread(target=self._look)
         self._thread.start()
 
     def looked(self, *, within_s: float) -> bool:
-        return self._looked.acquire(timeout=within_s)
+        return self._last_poll.acquire(timeout=within_s)
 
     def end(self) -> None:
-        self.bell.set()
+        self.poll_event.set()
         self._thread.join()
 
     def _look(self) -> None:
-        while not self.bell.wait(0.001):
-            self._looked.release()
+        while not self.poll_event.wait(0.001):
+            self._last_poll.release()
 
 
 def test_a_worker_looks_when_it_is_rung_and_not_otherwise() -> None:
@@ -45,18 +45,18 @@ def test_a_worker_looks_when_it_is_rung_and_not_otherwise() -> None:
     assert looker.looked(within_s=30), "what was there before is claimed"
     assert not looker.looked(within_s=0.3), "whatever polling interval it is asked for"
     for _ in range(3):
-        looker.bell.ring()
+        looker.poll_event.wake()
         assert looker.looked(within_s=30)
     assert not looker.looked(within_s=0.3)
     looker.end()
-    assert looker.bell.looks == 5, "with the one that told it to end"
+    assert looker.poll_event.polls == 5, "with the one that told it to end"
 
 
 def test_many_rings_are_one_look() -> None:
     looker = Looker(3.0)
     assert looker.looked(within_s=30)
     for _ in range(100):
-        looker.bell.ring()
+        looker.poll_event.wake()
     assert looker.looked(within_s=30)
     assert not looker.looked(within_s=0.5)
     looker.end()
@@ -73,23 +73,23 @@ async def test_an_idle_queue_is_not_looked_at_and_a_job_is_claimed_at_once(tmp_p
     queue = DbosQueue(catalogue.sync_engine, executor_id="test", prepare_concurrency=1, polling_interval_s=0.01)
     queue.register("work_v1", QueueName.PREPARE, work)
     await queue.launch()
-    bells = queue._workers.bells
+    poll_events = queue._workers.poll_events
     async with asyncio.timeout(60):
-        while not all(bell.looks for bell in bells.values()):
+        while not all(poll_event.polls for poll_event in poll_events.values()):
             await asyncio.sleep(0.01)
-    before = sum(bell.looks for bell in bells.values())
+    before = sum(poll_event.polls for poll_event in poll_events.values())
     await asyncio.sleep(1.0)  # a hundred polling intervals
-    assert sum(bell.looks for bell in bells.values()) - before <= 2 * (1 + 1.0 / IDLE_S)
-    before = bells[QueueName.PREPARE].looks
+    assert sum(poll_event.polls for poll_event in poll_events.values()) - before <= 2 * (1 + 1.0 / IDLE_S)
+    before = poll_events[QueueName.PREPARE].polls
     await queue.enqueue("work_v1", TENANT, "one", 1)
     await asyncio.wait_for(ran.wait(), 60)
-    assert bells[QueueName.PREPARE].looks - before <= 3
+    assert poll_events[QueueName.PREPARE].polls - before <= 3
     await queue.shutdown()
     await catalogue.close()
 
 
 async def test_an_idle_process_asks_its_database_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doorbell, "IDLE_S", 1000.0)
+    monkeypatch.setattr(queue_workers, "IDLE_S", 1000.0)
     catalogue = await SqlCatalogue.open(f"sqlite:///{tmp_path / 'catalogue.db'}")
     await catalogue.migrate()
 

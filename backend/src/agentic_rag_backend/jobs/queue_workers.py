@@ -1,6 +1,6 @@
 """Queue workers that poll the queues when something was enqueued, instead of several times a second.
 
-DBOS has one worker thread per queue. The thread waits on its stop event for the polling interval before each poll. A `Doorbell`
+DBOS has one worker thread per queue. The thread waits on its stop event for the polling interval before each poll. A `PollEvent`
 replaces that event and ends the wait when it rings. Measured: a poll of both queues takes 4–6 ms of the interpreter's time,
 which the embedder and every request share. Ten polls a second took a tenth of an ingestion's CPU time, and all of the CPU time
 of an idle server.
@@ -30,7 +30,7 @@ Polling takes 5 % of an ingestion's CPU time at this pace (4.5 of 90 s). At five
 pause, a small tenant's document during a large upload took 1.3 s instead of .9, because it waits for two polls."""
 
 
-class Doorbell:
+class PollEvent:
     """Has the methods of `threading.Event` that DBOS's queue worker uses.
 
     Args:
@@ -42,15 +42,15 @@ class Doorbell:
         self._pause_s = pause_s
         self._idle_s = idle_s
         self._changed = threading.Condition()
-        self._rung = True
+        self._woken = True
         self._stopped = False
-        self._looked = float("-inf")
-        self.looks = 0
+        self._last_poll = float("-inf")
+        self.polls = 0
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Make the worker poll."""
         with self._changed:
-            self._rung = True
+            self._woken = True
             self._changed.notify_all()
 
     def set(self) -> None:
@@ -66,12 +66,12 @@ class Doorbell:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the next poll is due, whatever ``timeout`` is. Return True if the worker is to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._rung or self._stopped, self._idle_s())
-            while not self._stopped and (left_s := self._looked + self._pause_s() - time.monotonic()) > 0:
+            self._changed.wait_for(lambda: self._woken or self._stopped, self._idle_s())
+            while not self._stopped and (left_s := self._last_poll + self._pause_s() - time.monotonic()) > 0:
                 self._changed.wait(left_s)
-            self._rung = False
-            self._looked = time.monotonic()
-            self.looks += 1
+            self._woken = False
+            self._last_poll = time.monotonic()
+            self.polls += 1
             return self._stopped
 
 
@@ -84,39 +84,39 @@ class QueueWorkers:
         rung: returns whether every enqueueing rings. If other processes enqueue and cannot ring, the queues are polled.
     """
 
-    def __init__(self, pause_s: float, at_hand: Callable[[], int], rung: Callable[[], bool]) -> None:
-        def between_looks() -> float:
-            return pause_s * SELDOM if at_hand() >= PLENTY else pause_s
+    def __init__(self, pause_s: float, claimed: Callable[[], int], notified: Callable[[], bool]) -> None:
+        def between_polls() -> float:
+            return pause_s * SELDOM if claimed() >= PLENTY else pause_s
 
-        def without_a_ring() -> float:
-            return IDLE_S if rung() else pause_s
+        def without_a_wake() -> float:
+            return IDLE_S if notified() else pause_s
 
-        self._make_bell = partial(Doorbell, between_looks, without_a_ring)
-        self.bells = {queue: self._make_bell() for queue in QueueName}
+        self._make_event = partial(PollEvent, between_polls, without_a_wake)
+        self.poll_events = {queue: self._make_event() for queue in QueueName}
         self._threads: list[threading.Thread] = []
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Make both workers poll."""
-        for bell in self.bells.values():
-            bell.ring()
+        for poll_event in self.poll_events.values():
+            poll_event.wake()
 
     def start(self, dbos: DBOS) -> None:
         """Replace DBOS's own workers after its launch. May be called again after `stop`."""
-        self.bells = {queue: self._make_bell() for queue in QueueName}
+        self.poll_events = {queue: self._make_event() for queue in QueueName}
         # This also stops the thread that polls for delayed workflows and deadlines: there are none.
         for event in (*dbos.background_thread_stop_events, dbos._background_jobs_stop_event):
             event.set()
-        for queue, bell in self.bells.items():
+        for queue, poll_event in self.poll_events.items():
             declared = dbos._sys_db.get_queue(queue.value)
-            arguments = (cast(threading.Event, bell), dbos, declared)
+            arguments = (cast(threading.Event, poll_event), dbos, declared)
             thread = threading.Thread(target=queue_worker_thread, args=arguments, name=f"claims-{queue.value}", daemon=True)
             thread.start()
             self._threads.append(thread)
 
     def stop(self) -> None:
         """End the workers, and wait for their end."""
-        for bell in self.bells.values():
-            bell.set()
+        for poll_event in self.poll_events.values():
+            poll_event.set()
         for thread in self._threads:
             thread.join(timeout=10.0)
         self._threads.clear()
