@@ -207,7 +207,7 @@ def killed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _kills(queue: DbosQueue) -> dict[str, int]:
     assert isinstance(queue._membership, membership.SoleProcess)
-    return dict(queue._membership._note.kills)
+    return dict(queue._membership._journal.kills)
 
 
 class _Hangs:

@@ -1,4 +1,4 @@
-"""What a killed process was doing can be read from its note."""
+"""What a killed process was doing can be read from its journal."""
 
 from __future__ import annotations
 

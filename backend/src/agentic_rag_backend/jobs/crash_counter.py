@@ -29,7 +29,7 @@ class CrashCounter(Protocol):
 
 
 class FileCrashCounter:
-    """Record in the note of a sole process."""
+    """Record in the journal file of a sole process."""
 
     def __init__(self, journal: RunningJournal) -> None:
         self._journal = journal
@@ -48,7 +48,7 @@ class FileCrashCounter:
 
 
 class DatabaseCrashCounter:
-    """Record in the workers' directory."""
+    """Record in the workers' directory, which is in the database."""
 
     def __init__(self, directory: WorkerDirectory, executor_id: str) -> None:
         self._directory = directory

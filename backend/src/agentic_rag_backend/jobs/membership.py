@@ -97,14 +97,14 @@ class SoleProcess:
         return True
 
     async def tidy(self) -> None:
-        """Do nothing: the note is rewritten at every start."""
+        """Do nothing: the journal is rewritten at every start."""
 
     async def leave(self) -> None:
         """Give back the workflows that this process claimed and did not end."""
         await self._give_back(await _claimed_by(self._dbos_client, self.executor_id))
 
     def close(self) -> None:
-        """Close the note."""
+        """Close the journal."""
         self._journal.close()
 
     def _take_up(self) -> list[ClaimedWorkflow]:

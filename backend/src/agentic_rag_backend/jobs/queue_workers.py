@@ -1,7 +1,7 @@
 """Queue workers that poll the queues when something was enqueued, instead of several times a second.
 
 DBOS has one worker thread per queue. The thread waits on its stop event for the polling interval before each poll. A `PollEvent`
-replaces that event and ends the wait when it rings. Measured: a poll of both queues takes 4–6 ms of the interpreter's time,
+replaces that event and ends the wait when it is woken. Measured: a poll of both queues takes 4–6 ms of the interpreter's time,
 which the embedder and every request share. Ten polls a second took a tenth of an ingestion's CPU time, and all of the CPU time
 of an idle server.
 """
@@ -20,7 +20,7 @@ from dbos._queue import queue_worker_thread
 from agentic_rag_backend.jobs.base import QueueName
 
 IDLE_S = 5.0
-"""Seconds between two polls without a ring. It does not matter if every enqueueing rings."""
+"""Seconds between two polls if nothing wakes the worker. It has no effect on latency if every enqueueing wakes it."""
 PLENTY = 16
 """Number of claimed jobs from which on the queues are polled less often: the claimed jobs last longer than the pause."""
 SELDOM = 2
@@ -35,14 +35,14 @@ class PollEvent:
 
     Args:
         pause_s: returns the minimum seconds between two polls.
-        idle_s: returns the maximum seconds between two polls; called after a poll and at a ring.
+        idle_s: returns the maximum seconds between two polls; called after a poll and when woken.
     """
 
     def __init__(self, pause_s: Callable[[], float], idle_s: Callable[[], float] = lambda: IDLE_S) -> None:
         self._pause_s = pause_s
         self._idle_s = idle_s
         self._changed = threading.Condition()
-        self._woken = True
+        self._awake = True
         self._stopped = False
         self._last_poll = float("-inf")
         self.polls = 0
@@ -50,7 +50,7 @@ class PollEvent:
     def wake(self) -> None:
         """Make the worker poll."""
         with self._changed:
-            self._woken = True
+            self._awake = True
             self._changed.notify_all()
 
     def set(self) -> None:
@@ -66,10 +66,10 @@ class PollEvent:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until the next poll is due, whatever ``timeout`` is. Return True if the worker is to end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._woken or self._stopped, self._idle_s())
+            self._changed.wait_for(lambda: self._awake or self._stopped, self._idle_s())
             while not self._stopped and (left_s := self._last_poll + self._pause_s() - time.monotonic()) > 0:
                 self._changed.wait(left_s)
-            self._woken = False
+            self._awake = False
             self._last_poll = time.monotonic()
             self.polls += 1
             return self._stopped
@@ -80,8 +80,9 @@ class QueueWorkers:
 
     Args:
         pause_s: usual seconds between two polls while there is work.
-        at_hand: returns the number of jobs that are claimed and have not ended.
-        rung: returns whether every enqueueing rings. If other processes enqueue and cannot ring, the queues are polled.
+        claimed: returns the number of jobs that are claimed and have not ended.
+        notified: returns whether every enqueueing wakes the workers. If other processes enqueue without a notification, the
+            queues are polled.
     """
 
     def __init__(self, pause_s: float, claimed: Callable[[], int], notified: Callable[[], bool]) -> None:
