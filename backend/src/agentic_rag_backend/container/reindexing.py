@@ -24,11 +24,11 @@ from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
-from agentic_rag_backend.stores.vector.awaiting import AwaitingReindex
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.rebuilding import open_beside, take_over
+from agentic_rag_backend.stores.vector.unavailable import UnavailableVectorStore
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container.adapters import Foundation
@@ -66,7 +66,7 @@ async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Op
     _log.error("reindex_required", reason=reason.message)
     if settings.vector_store == "edge":  # the folder keeps its one owner
         stack.callback(os.close, lock(settings.data_dir / "vectors"))
-    return Readable(AwaitingReindex(reason), embedder, reason.message)
+    return Readable(UnavailableVectorStore(reason), embedder, reason.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
