@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.vector.base import (
 )
 
 
-class AwaitingReindex:
+class UnavailableVectorStore:
     """A `VectorStore` that raises `ReindexRequired` for every call: searches fail at once, jobs wait."""
 
     def __init__(self, reason: ReindexRequired) -> None:
