@@ -9,10 +9,10 @@ from regular_expressions import superlinear
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import normalise_name
-from agentic_rag_backend.domain.sentences import split_sentences
-from agentic_rag_backend.domain.statements import is_statement
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.words import content_forms, names_and_numbers
+from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.statements import is_statement
+from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
 from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.generation.claims import read_claims
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of

@@ -20,8 +20,8 @@ from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.query import Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.domain.words import content_forms
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions, GlobalAnswers
 from agentic_rag_backend.generation.partial_answers import pack, tell

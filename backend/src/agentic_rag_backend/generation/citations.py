@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from agentic_rag_backend.domain.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.words import NEGATIONS, Word, content_forms, inverse_frequency, names_and_numbers, words
+from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
+from agentic_rag_backend.domain.text.words import NEGATIONS, Word, content_forms, inverse_frequency, names_and_numbers, words
 from agentic_rag_backend.generation.claims import Claim
 from agentic_rag_backend.generation.context import Passage
 

@@ -6,8 +6,8 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.sentences import split_sentences
-from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.words import content_forms
 
 MOST_MARKERS = 20
 """Most markers read from one sentence, so that "[1-1000000]" makes no work."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from agentic_rag_backend.domain.words import content_forms, coverage, names_and_numbers
+from agentic_rag_backend.domain.text.words import content_forms, coverage, names_and_numbers
 
 NAME_WEIGHT = 2.0
 """Weight of a name or number of the question relative to other words."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
-from agentic_rag_backend.domain.sentences import split_sentences
-from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.models.llm.base import Evidence
 
 CHARACTERS_A_TOKEN = 4

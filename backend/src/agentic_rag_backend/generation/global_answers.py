@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.questions import Asked, asked_for
+from agentic_rag_backend.domain.text.questions import Asked, asked_for
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids

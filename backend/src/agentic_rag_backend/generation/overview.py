@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import ThemeHit
-from agentic_rag_backend.domain.questions import Asked, related
-from agentic_rag_backend.domain.sentences import split_sentences
-from agentic_rag_backend.domain.statements import is_statement, leans_on_context
-from agentic_rag_backend.domain.words import content_forms, inverse_frequency
+from agentic_rag_backend.domain.text.questions import Asked, related
+from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
 from agentic_rag_backend.generation.partial_answers import BEST_SCORE, MOST_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.models.embedding.base import Embedder

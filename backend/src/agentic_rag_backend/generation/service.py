@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.answer import Answer, Usage
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.questions import Asked, asked_for
+from agentic_rag_backend.domain.text.questions import Asked, asked_for
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.generation.base import (
     AnswerEvent,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
-from agentic_rag_backend.domain.words import content_forms
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.base import CitationEvent, TokenEvent
 from agentic_rag_backend.generation.brief import Brief, failed

@@ -46,8 +46,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentic_rag_backend.domain.sentences import split_sentences
-from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED
 
 _PASSAGE = re.compile(r"<passage id=\"(\d+)\"[^>]*>\n(.*?)\n</passage>", re.DOTALL)

@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.turns import Turn, Turns

@@ -12,7 +12,7 @@ from agentic_rag_backend.communities.detection.absorption import Context
 from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions, EntityName
 from agentic_rag_backend.domain.graph import Support, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.domain.words import content_forms, inverse_frequency
+from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 EXCLUDED_TYPES = frozenset({"date"})

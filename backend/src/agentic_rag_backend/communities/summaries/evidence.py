@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.communities.detection.hierarchy import EntityName
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
-from agentic_rag_backend.domain.statements import is_statement, leans_on_context
-from agentic_rag_backend.domain.words import content_forms
+from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.text.words import content_forms
 
 _COMFORTABLE_CHARACTERS = (40, 260)
 _SAME_SHARE = 0.6

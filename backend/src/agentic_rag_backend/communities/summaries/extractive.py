@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, normalise_name
-from agentic_rag_backend.domain.words import words
+from agentic_rag_backend.domain.text.words import words
 
 EXTRACTIVE_MODEL = "extractive"
 EXTRACTIVE_VERSION = "extractive@4"

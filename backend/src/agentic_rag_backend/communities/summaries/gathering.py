@@ -18,8 +18,8 @@ from agentic_rag_backend.communities.summaries.evidence import (
 )
 from agentic_rag_backend.communities.summaries.labels import spread, told
 from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, padded_words
-from agentic_rag_backend.domain.sentences import split_sentences
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from agentic_rag_backend.domain.document import ChunkingOptions
-from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.measure import Measure
 from agentic_rag_backend.ingestion.parsing.base import Heading

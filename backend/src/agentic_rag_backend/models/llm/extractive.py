@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import numpy as np
 
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.domain.questions import Asked
+from agentic_rag_backend.domain.text.questions import Asked
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest

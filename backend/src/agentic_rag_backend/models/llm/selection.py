@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.questions import Asked, asked_for, may_answer, measured, related
-from agentic_rag_backend.domain.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.statements import is_statement, leans_on_context
-from agentic_rag_backend.domain.words import content_forms, inverse_frequency, names_and_numbers
+from agentic_rag_backend.domain.text.questions import Asked, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
+from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
 from agentic_rag_backend.models.llm.base import Evidence
 
 MOST_CANDIDATES = 10

@@ -12,7 +12,7 @@ from types import MappingProxyType
 import structlog
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
-from agentic_rag_backend.domain.questions import Asked, asked_for
+from agentic_rag_backend.domain.text.questions import Asked, asked_for
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
-from agentic_rag_backend.domain.words import content_forms, words
+from agentic_rag_backend.domain.text.words import content_forms, words
 from agentic_rag_backend.retrieval.base import timed
 from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.queries.defaults import MOST_THEMES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from agentic_rag_backend.domain.graph import name_words
-from agentic_rag_backend.domain.words import STOP_WORDS
+from agentic_rag_backend.domain.text.words import STOP_WORDS
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 
 MAX_NAME_WORDS = 10

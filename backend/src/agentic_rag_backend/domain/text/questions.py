@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from enum import Enum
 
-from agentic_rag_backend.domain.words import comparable, names_and_numbers, words
+from agentic_rag_backend.domain.text.words import comparable, names_and_numbers, words
 
 
 class Asked(Enum):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.sentences import MAX_SENTENCE_CHARACTERS, split_sentences
+from agentic_rag_backend.domain.text.sentences import MAX_SENTENCE_CHARACTERS, split_sentences
 
 
 @pytest.mark.parametrize(

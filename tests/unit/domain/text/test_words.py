@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.words import (
+from agentic_rag_backend.domain.text.words import (
     comparable,
     content_forms,
     coverage,

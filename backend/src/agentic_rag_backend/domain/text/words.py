@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from agentic_rag_backend.domain.sentences import split_sentences
+from agentic_rag_backend.domain.text.sentences import split_sentences
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*(?!\w)|[^\W_](?:\.[^\W_])+\b|[^\W_]{1,3}(?:&[^\W_]{1,3})+\b|[^\W_]+(?:['’][^\W_]+)*")
 

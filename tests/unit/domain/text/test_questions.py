@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.domain.questions import Asked, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.text.questions import Asked, asked_for, may_answer, measured, related
 
 
 @pytest.mark.parametrize(
