@@ -12,22 +12,8 @@ from typer.exceptions import Abort, TyperException
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.cli.command import debugging
-from agentic_rag_backend.cli.commands import (
-    ask,
-    communities,
-    demo,
-    diversity,
-    documents,
-    features,
-    graph_building,
-    ingest,
-    jobs,
-    raptor,
-    search,
-    status,
-    tenants,
-    transfer,
-)
+from agentic_rag_backend.cli.commands import ask, demo, documents, features, ingest, jobs, search, status, tenants, transfer
+from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph_building, raptor
 from agentic_rag_backend.cli.interruption import UNFINISHED, Stopped
 from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output

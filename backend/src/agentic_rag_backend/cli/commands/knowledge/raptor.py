@@ -8,7 +8,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.documents import Most, Watch
-from agentic_rag_backend.cli.commands.themes import rebuild_index, show_theme, show_themes
+from agentic_rag_backend.cli.commands.knowledge.themes import rebuild_index, show_theme, show_themes
 from agentic_rag_backend.cli.output import fields
 
 

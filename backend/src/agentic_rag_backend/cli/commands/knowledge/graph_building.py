@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.commands.communities import MaxClusterSize, MinCommunitySize, RebuildWatch, rebuild_body
+from agentic_rag_backend.cli.commands.knowledge.communities import MaxClusterSize, MinCommunitySize, RebuildWatch, rebuild_body
 from agentic_rag_backend.cli.following import Job, follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table
 

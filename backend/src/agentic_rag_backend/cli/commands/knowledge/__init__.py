@@ -1,0 +1,1 @@
+"""Commands for the knowledge graph, its communities, and the tree over passages."""
