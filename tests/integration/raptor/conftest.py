@@ -14,10 +14,10 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
-from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
+from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.jobs.runner import Run, Unfinished
 from agentic_rag_backend.jobs.turns import confirm_turn
-from agentic_rag_backend.raptor.forgetting import TreeMemory
+from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection

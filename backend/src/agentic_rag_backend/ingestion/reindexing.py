@@ -17,8 +17,8 @@ from agentic_rag_backend.domain.graph import community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
-from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore

@@ -43,8 +43,8 @@ from agentic_rag_backend.jobs.runner import Run, Runner, end
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic

@@ -14,13 +14,13 @@ from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.raptor.growth import GrowingTree
-from agentic_rag_backend.raptor.insertion import Insertion, difference, searched
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
-from agentic_rag_backend.raptor.plan import plan_tree
 from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.writing import NodeWriter
+from agentic_rag_backend.raptor.structure.growth import GrowingTree
+from agentic_rag_backend.raptor.structure.insertion import Insertion, difference, searched
+from agentic_rag_backend.raptor.structure.plan import plan_tree
+from agentic_rag_backend.raptor.summaries.writing import NodeWriter
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 

@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.raptor.writing import Signed
+from agentic_rag_backend.raptor.summaries.writing import Signed
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
 

@@ -21,8 +21,8 @@ from agentic_rag_backend.raptor.build import TreeBuilder, public_details
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import NodePoints, TreePublisher
 from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.raptor.summaries.writing import NodeWriter
 from agentic_rag_backend.raptor.views import NodeView, TreeReader
-from agentic_rag_backend.raptor.writing import NodeWriter
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 from agentic_rag_backend.stores.vector.base import VectorStore
 

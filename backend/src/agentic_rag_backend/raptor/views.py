@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.raptor.writing import key_of
+from agentic_rag_backend.raptor.summaries.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.raptor.writing import key_of
+from agentic_rag_backend.raptor.summaries.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore

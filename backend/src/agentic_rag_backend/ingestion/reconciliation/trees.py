@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.raptor.forgetting import TreeMemory
 from agentic_rag_backend.raptor.publication import NodePoints
+from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 

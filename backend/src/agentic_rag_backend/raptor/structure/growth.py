@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
-from agentic_rag_backend.raptor.plan import new_node_id
+from agentic_rag_backend.raptor.structure.plan import new_node_id
 
 
 @dataclass(slots=True)

@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.raptor.evidence import inner_evidence, inner_names, leaf_evidence, leaf_names
 from agentic_rag_backend.raptor.reading import PassageReader
+from agentic_rag_backend.raptor.summaries.evidence import inner_evidence, inner_names, leaf_evidence, leaf_names
 from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey, TreeCatalogue
 
 _BATCH = 32

@@ -10,8 +10,8 @@ import numpy as np
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
-from agentic_rag_backend.raptor.clustering import Vectors, centre, cluster
 from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.raptor.structure.clustering import Vectors, centre, cluster
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from heapq import nlargest
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.raptor.mixture import Floats, Ints, assign, best_mixture
 from agentic_rag_backend.raptor.options import TreeOptions
+from agentic_rag_backend.raptor.structure.mixture import Floats, Ints, assign, best_mixture
 
 Vectors = NDArray[np.float32]
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
-from agentic_rag_backend.raptor import clustering
-from agentic_rag_backend.raptor.clustering import centre, cluster, split
-from agentic_rag_backend.raptor.mixture import best_mixture, fit
 from agentic_rag_backend.raptor.options import METHODS, TreeOptions
-from agentic_rag_backend.raptor.plan import Leaves, plan_tree
+from agentic_rag_backend.raptor.structure import clustering
+from agentic_rag_backend.raptor.structure.clustering import centre, cluster, split
+from agentic_rag_backend.raptor.structure.mixture import best_mixture, fit
+from agentic_rag_backend.raptor.structure.plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)
 

@@ -1,0 +1,1 @@
+"""The structure of a tree: clusters of passages, and the nodes above them."""
