@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from agentic_rag_backend.api.json_body import loaded
+from agentic_rag_backend.api.requests.json_body import loaded
 from agentic_rag_backend.api.schemas.documents import NewDocument
 from agentic_rag_backend.api.schemas.search import AnswerBody, DualLevelBody, SearchBody
 from agentic_rag_backend.domain.document import ChunkingOptions

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentic_rag_backend.api import streaming
+from agentic_rag_backend.api.responses import streaming
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import TenantId

@@ -10,12 +10,12 @@ from starlette.middleware.cors import CORSMiddleware
 
 from agentic_rag_backend import __version__
 from agentic_rag_backend.api.dependencies import refuse_unknown_parameters
-from agentic_rag_backend.api.docs_page import docs_router
-from agentic_rag_backend.api.errors import install_error_handlers
-from agentic_rag_backend.api.guard import LargeBodies
+from agentic_rag_backend.api.documentation.docs_page import docs_router
+from agentic_rag_backend.api.documentation.openapi import describe
 from agentic_rag_backend.api.methods import Methods
 from agentic_rag_backend.api.middleware import RequestContext
-from agentic_rag_backend.api.openapi import describe
+from agentic_rag_backend.api.requests.guard import LargeBodies
+from agentic_rag_backend.api.responses.errors import install_error_handlers
 from agentic_rag_backend.api.routers import (
     admin,
     answers,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import FastAPI
 
 from agentic_rag_backend import __version__
-from agentic_rag_backend.api.errors import install_error_handlers
 from agentic_rag_backend.api.middleware import RequestContext
+from agentic_rag_backend.api.responses.errors import install_error_handlers
 from agentic_rag_backend.api.routers import health, metrics
 from agentic_rag_backend.container import Container
 

@@ -7,8 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Services
-from agentic_rag_backend.api.idempotency import IdempotentRoute
-from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.communities import CommunityStatus, RebuildBody
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
 from agentic_rag_backend.api.schemas.reconciliation import ReconcileBody, ReconcileStatus

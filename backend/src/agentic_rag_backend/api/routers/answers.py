@@ -11,13 +11,13 @@ from pydantic import BaseModel
 from sse_starlette import ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
-from agentic_rag_backend.api.errors import problem_body, request_id_of
-from agentic_rag_backend.api.guard import QUERY_BYTES, reads
-from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.queries import accept, trace_meta
-from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
+from agentic_rag_backend.api.requests.json_body import JsonRoute
+from agentic_rag_backend.api.requests.queries import accept, trace_meta
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, AnswerView, CitationView, SearchView, UsageView
-from agentic_rag_backend.api.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
     AnswerEvent,

@@ -6,12 +6,12 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from agentic_rag_backend.api.attachments import content_disposition, content_type
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
-from agentic_rag_backend.api.idempotency import IdempotentRoute
-from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
-from agentic_rag_backend.api.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
+from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
+from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
+from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import (
     Chunking,
     DeletedDocument,

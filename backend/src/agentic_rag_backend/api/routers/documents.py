@@ -10,14 +10,14 @@ from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer, container_of
-from agentic_rag_backend.api.forms import MAX_FILES, read_form
-from agentic_rag_backend.api.guard import DOCUMENT_BYTES, reads
-from agentic_rag_backend.api.idempotency import IdempotentRoute
-from agentic_rag_backend.api.json_body import loaded, media_type_of, read_json, require_json
-from agentic_rag_backend.api.matching import METADATA_PARAMETER, MatchingQuery
-from agentic_rag_backend.api.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.requests.forms import MAX_FILES, read_form
+from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, reads
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
+from agentic_rag_backend.api.requests.json_body import loaded, media_type_of, read_json, require_json
+from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
+from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.schemas.documents import (
     Chunking,
     ChunkView,

@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, Response
 
 from agentic_rag_backend.api.dependencies import Services
-from agentic_rag_backend.api.errors import RETRY_AFTER_S
+from agentic_rag_backend.api.responses.errors import RETRY_AFTER_S
 from agentic_rag_backend.api.schemas.health import Live, Ready
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.errors import AgenticRagError

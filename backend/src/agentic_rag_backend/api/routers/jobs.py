@@ -10,11 +10,11 @@ from fastapi import APIRouter, Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services, Writer
-from agentic_rag_backend.api.idempotency import IdempotentRoute
-from agentic_rag_backend.api.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.streaming import VERSION, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.jobs import JobAccepted, JobView
-from agentic_rag_backend.api.streaming import VERSION, event, event_content, event_stream
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
-from agentic_rag_backend.api.idempotency import IdempotentRoute
-from agentic_rag_backend.api.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
 from agentic_rag_backend.api.schemas.raptor import BuildBody, NodeOut, TreeStatus
 from agentic_rag_backend.raptor.options import BuildOptions

@@ -8,9 +8,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from agentic_rag_backend.api.dependencies import Reader, Services
-from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.queries import accept, trace_meta
-from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.requests.json_body import JsonRoute
+from agentic_rag_backend.api.requests.queries import accept, trace_meta
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.explanation import ExplainBody, ExplainView
 from agentic_rag_backend.api.schemas.search import (
     CitationView,

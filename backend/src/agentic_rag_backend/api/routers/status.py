@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from pydantic import RootModel, WithJsonSchema
 
 from agentic_rag_backend.api.dependencies import Administrator, Reader, Services
-from agentic_rag_backend.api.json_body import JsonRoute
-from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.requests.json_body import JsonRoute
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
 from agentic_rag_backend.api.schemas.status import FlagView, StatusView, StrategyView
 from agentic_rag_backend.status import describe_status
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL

@@ -7,9 +7,9 @@ from typing import Any, Literal
 from fastapi import APIRouter, Request, Response
 
 from agentic_rag_backend.api.dependencies import Operator, Reader, Services
-from agentic_rag_backend.api.idempotency import IdempotentRoute, shown_once
-from agentic_rag_backend.api.paging import Cursor, Limit, listed
-from agentic_rag_backend.api.responses import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute, shown_once
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
 from agentic_rag_backend.api.schemas.tenants import DeletedTenant, KeyView, NewKey, NewTenant, TenantView
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope, NotFound

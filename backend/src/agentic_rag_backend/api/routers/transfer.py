@@ -12,12 +12,12 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import StreamingResponse
 from starlette.background import BackgroundTask
 
-from agentic_rag_backend.api.attachments import content_disposition
 from agentic_rag_backend.api.dependencies import Operator, Services, container_of
-from agentic_rag_backend.api.guard import GuardedRoute, reads
-from agentic_rag_backend.api.json_body import media_type_of
 from agentic_rag_backend.api.middleware import lift_timeout
-from agentic_rag_backend.api.responses import Envelope, enveloped
+from agentic_rag_backend.api.requests.guard import GuardedRoute, reads
+from agentic_rag_backend.api.requests.json_body import media_type_of
+from agentic_rag_backend.api.responses.attachments import content_disposition
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.tenants import ImportAccepted
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.limits import MAX_NAME_CHARACTERS

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import Depends, Query, Request
 
-from agentic_rag_backend.api.json_body import loaded
+from agentic_rag_backend.api.requests.json_body import loaded
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.filters import And, Filter
 from agentic_rag_backend.errors import InvalidRequest

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 
-from agentic_rag_backend.api.responses import enveloped
+from agentic_rag_backend.api.responses.envelopes import enveloped
 
 Limit = Annotated[int, Query(ge=1, le=100, description="items a page, 1 to 100")]
 Cursor = Annotated[str | None, Query(max_length=512, description="`meta.nextCursor` of the page before")]

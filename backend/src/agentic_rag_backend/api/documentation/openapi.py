@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import BaseModel, Field
 
-from agentic_rag_backend.api.errors import MEDIA_TYPE
-from agentic_rag_backend.api.examples import example_of, problem_example
+from agentic_rag_backend.api.documentation.examples import example_of, problem_example
+from agentic_rag_backend.api.responses.errors import MEDIA_TYPE
 from agentic_rag_backend.api.schemas.documents import NewDocument
 
 _REFERENCE = "#/components/schemas/{model}"

@@ -13,8 +13,8 @@ from fastapi import Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import container_of, credential_of
-from agentic_rag_backend.api.errors import problem_body, request_id_of
 from agentic_rag_backend.api.middleware import deadline_of
+from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 
 HEARTBEAT_S = 15

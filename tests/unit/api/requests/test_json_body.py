@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.api import json_body
-from agentic_rag_backend.api.json_body import MAX_DEPTH, MAX_VALUES, loaded
+from agentic_rag_backend.api.requests import json_body
+from agentic_rag_backend.api.requests.json_body import MAX_DEPTH, MAX_VALUES, loaded
 from agentic_rag_backend.errors import InvalidRequest
 
 MIB = 1024 * 1024

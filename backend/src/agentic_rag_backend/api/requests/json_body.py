@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from fastapi import Request, Response
 
-from agentic_rag_backend.api.guard import QUERY_BYTES, GuardedRoute, Handler, LargeBodies
+from agentic_rag_backend.api.requests.guard import QUERY_BYTES, GuardedRoute, Handler, LargeBodies
 from agentic_rag_backend.errors import InvalidRequest, UnsupportedMediaType
 
 MAX_VALUES = 20_000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.api.attachments import MAX_NAME_CHARACTERS, UNKNOWN_TYPE, content_disposition, content_type
+from agentic_rag_backend.api.responses.attachments import MAX_NAME_CHARACTERS, UNKNOWN_TYPE, content_disposition, content_type
 
 NAMES = [
     ("minutes.md", 'attachment; filename="minutes.md"'),

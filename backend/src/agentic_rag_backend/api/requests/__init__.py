@@ -1,0 +1,1 @@
+"""Requests: access checks, bodies, preconditions, idempotency, and parameters that several routes share."""

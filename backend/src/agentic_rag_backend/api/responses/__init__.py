@@ -1,0 +1,1 @@
+"""Responses: envelopes, pages of lists, problem details, attachments and event streams."""
