@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, Engine, create_engine
 
-from agentic_rag_backend.jobs import queue as module
-from agentic_rag_backend.jobs.dbos_client import options_of
-from agentic_rag_backend.jobs.queue import DbosQueue
-from agentic_rag_backend.jobs.slots import Slots
-from agentic_rag_backend.jobs.turns import Turns
+from agentic_rag_backend.jobs.coordination.slots import Slots
+from agentic_rag_backend.jobs.coordination.turns import Turns
+from agentic_rag_backend.jobs.queue import dbos_queue as module
+from agentic_rag_backend.jobs.queue.dbos_client import options_of
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import committed, parse_url
 from agentic_rag_backend.testing import job_queue as contract
 
@@ -159,7 +159,7 @@ from pathlib import Path
 from sqlalchemy import create_engine
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 
 folder, jobs, hangs = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "hangs"

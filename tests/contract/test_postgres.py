@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, inspect
 
-from agentic_rag_backend.jobs import queue as module
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue import dbos_queue as module
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import metadata

@@ -11,7 +11,7 @@ SOURCE = Path(__file__).parents[2] / "backend/src/agentic_rag_backend"
 STANDARD = {
     "telemetry/logs.py": "sets the standard library's levels and handler, to which structlog writes",
     "cli/command.py": "changes what that handler writes to",
-    "jobs/queue.py": "sets the level of DBOS, which logs with the standard library",
+    "jobs/queue/dbos_queue.py": "sets the level of DBOS, which logs with the standard library",
 }
 """Modules that use the standard library's loggers, and the reason."""
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}

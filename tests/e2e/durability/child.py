@@ -28,7 +28,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, Document, Proce
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.service import Upload
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore

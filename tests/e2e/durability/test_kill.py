@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 
 if TYPE_CHECKING:
     from tests.e2e.durability.conftest import Folder, Processes, Undisturbed

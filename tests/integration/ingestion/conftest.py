@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.reading import DirectReader
 from agentic_rag_backend.ingestion.service import IngestionOptions, IngestionService, Upload
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver

@@ -16,11 +16,11 @@ from sqlalchemy import make_url, text
 from structlog.typing import EventDict
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs import notifications, queue_workers
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, options_of
-from agentic_rag_backend.jobs.membership import Others
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.coordination.membership import Others
+from agentic_rag_backend.jobs.queue import notifications, queue_workers
+from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, options_of
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId("t_" + "a" * 32)
@@ -32,7 +32,7 @@ ENQUEUE = """
 import asyncio, sys
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 async def elsewhere(tenant, job_id, attempt): ...

@@ -18,8 +18,8 @@ from sqlalchemy import NullPool, create_engine, text
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue import DbosQueue
-from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 

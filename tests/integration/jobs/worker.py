@@ -15,9 +15,9 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.membership import Others
-from agentic_rag_backend.jobs.queue import DbosQueue
-from agentic_rag_backend.jobs.turns import confirm_turn
+from agentic_rag_backend.jobs.coordination.membership import Others
+from agentic_rag_backend.jobs.coordination.turns import confirm_turn
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 URL, FOLDER, NAME, WORKFLOWS = sys.argv[1], Path(sys.argv[2]), sys.argv[3], sys.argv[4:]

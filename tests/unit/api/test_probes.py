@@ -15,8 +15,8 @@ from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.errors import Forbidden, StoreUnavailable, Unauthenticated
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.membership import Others
-from agentic_rag_backend.jobs.worker_status import WorkerStatus
+from agentic_rag_backend.jobs.coordination.membership import Others
+from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 

@@ -20,8 +20,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.jobs.runner import Runner
-from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page

@@ -23,8 +23,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.jobs.backoff import Backoff
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.jobs.runner import Run, Runner
-from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Page
 
 SUMMARISE = "summarise"

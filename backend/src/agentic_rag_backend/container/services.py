@@ -42,12 +42,12 @@ from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.service import DELETE, INGEST, IngestionService
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.membership import Others
+from agentic_rag_backend.jobs.coordination.membership import Others
+from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.jobs.outbox import Relay
-from agentic_rag_backend.jobs.queue import DbosQueue
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
-from agentic_rag_backend.jobs.worker_status import WorkerStatus
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores

@@ -16,9 +16,9 @@ from typing import Any
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.commitment import Commitment, Order, Written
-from agentic_rag_backend.jobs.recovery import Caution
+from agentic_rag_backend.jobs.coordination.recovery import Caution
+from agentic_rag_backend.jobs.coordination.slots import caution_here
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
-from agentic_rag_backend.jobs.slots import caution_here
 
 MOST_TOGETHER = 128
 FLUSH_SHARE = 0.05

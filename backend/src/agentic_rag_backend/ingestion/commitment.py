@@ -17,8 +17,8 @@ from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
+from agentic_rag_backend.jobs.coordination.turns import confirm_turn, fence_here
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
-from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, Ready

@@ -9,8 +9,8 @@ from typing import Any
 from agentic_rag_backend.communities.generations.forgetting import CommunityMemory
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
+from agentic_rag_backend.jobs.coordination.turns import confirm_turn
 from agentic_rag_backend.jobs.runner import Run, Unfinished
-from agentic_rag_backend.jobs.turns import confirm_turn
 from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

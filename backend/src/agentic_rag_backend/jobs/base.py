@@ -14,7 +14,7 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Workflow = Callable[[TenantId, str, int], Awaitable[None]]

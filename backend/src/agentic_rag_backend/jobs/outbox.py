@@ -19,7 +19,7 @@ import structlog
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
 
 Counts = Mapping[str, int]

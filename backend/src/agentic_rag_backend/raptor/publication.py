@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.jobs.turns import confirm_turn, fence_here
+from agentic_rag_backend.jobs.coordination.turns import confirm_turn, fence_here
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.summaries.writing import Signed
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue

@@ -14,8 +14,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.jobs.runner import Runner
-from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.build import TreeBuilder, public_details
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions

@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidScope, StoreUnavailable
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
-from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.jobs.coordination.turns import Turn
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.jobs.base import QueueName, Workflow
-from agentic_rag_backend.jobs.turns import Turn, Turns
+from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 

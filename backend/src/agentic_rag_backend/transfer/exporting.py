@@ -23,7 +23,7 @@ from agentic_rag_backend.domain.graph import Community, CommunitySummary, commun
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, create_engine, text
 
-from agentic_rag_backend.jobs.database import queue_engine
+from agentic_rag_backend.jobs.queue.database import queue_engine
 from agentic_rag_backend.stores.catalogue.database import Database, parse_url
 from agentic_rag_backend.stores.catalogue.sqlite import define_functions, unixepoch
 

@@ -19,7 +19,7 @@ from agentic_rag_backend.api.dependencies import Secret, Services, require_opera
 from agentic_rag_backend.api.routers.health import stores_of
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.worker_status import WorkerStatus
+from agentic_rag_backend.jobs.coordination.worker_status import WorkerStatus
 from agentic_rag_backend.telemetry.metrics import REGISTRY
 
 router = APIRouter(tags=["health"])

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.slots import aside
+from agentic_rag_backend.jobs.coordination.slots import aside
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
 
 LONGEST_S = 600.0

@@ -14,8 +14,8 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.jobs.base import JobQueue
+from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.jobs.runner import Unfinished
-from agentic_rag_backend.jobs.turns import Turn
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore

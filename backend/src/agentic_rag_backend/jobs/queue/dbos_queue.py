@@ -21,9 +21,15 @@ from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
 from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.jobs.base import QueueName, Workflow
-from agentic_rag_backend.jobs.claims import OwnClaims
-from agentic_rag_backend.jobs.database import as_unavailable, ping, queue_engine, sidecar_path
-from agentic_rag_backend.jobs.dbos_client import (
+from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
+from agentic_rag_backend.jobs.coordination.recovery import caution
+from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination.slots import Slots
+from agentic_rag_backend.jobs.coordination.turns import Turn, Turns, turn_lost
+from agentic_rag_backend.jobs.coordination.workers import BEATS
+from agentic_rag_backend.jobs.queue.claims import OwnClaims
+from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
+from agentic_rag_backend.jobs.queue.dbos_client import (
     APPLICATION,
     APPLICATION_VERSION,
     ClaimedWorkflow,
@@ -32,14 +38,8 @@ from agentic_rag_backend.jobs.dbos_client import (
     options_of,
     workflow_id,
 )
-from agentic_rag_backend.jobs.membership import Membership, Others, SharedDatabase, SoleProcess
-from agentic_rag_backend.jobs.notifications import notifications_on
-from agentic_rag_backend.jobs.queue_workers import QueueWorkers
-from agentic_rag_backend.jobs.recovery import caution
-from agentic_rag_backend.jobs.running_journal import RunningJournal
-from agentic_rag_backend.jobs.slots import Slots
-from agentic_rag_backend.jobs.turns import Turn, Turns, turn_lost
-from agentic_rag_backend.jobs.workers import BEATS
+from agentic_rag_backend.jobs.queue.notifications import notifications_on
+from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow
-from agentic_rag_backend.jobs.workers import Silence, Unknown
+from agentic_rag_backend.jobs.coordination.workers import Silence, Unknown
+from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 
 TENANT = TenantId.new()

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs import turns as module
-from agentic_rag_backend.jobs.turns import Turn, Turns, confirm_turn, fence_here, turn_lost
+from agentic_rag_backend.jobs.coordination import turns as module
+from agentic_rag_backend.jobs.coordination.turns import Turn, Turns, confirm_turn, fence_here, turn_lost
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 
 A, B = TenantId.new(), TenantId.new()

@@ -16,14 +16,15 @@ from sqlalchemy.exc import OperationalError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, StoreUnavailable
-from agentic_rag_backend.jobs import dbos_client, membership
-from agentic_rag_backend.jobs import queue as module
 from agentic_rag_backend.jobs.base import QueueName, Workflow
-from agentic_rag_backend.jobs.membership import Others
-from agentic_rag_backend.jobs.queue import DbosQueue
-from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
-from agentic_rag_backend.jobs.running_journal import RunningJournal
-from agentic_rag_backend.jobs.turns import Turn
+from agentic_rag_backend.jobs.coordination import membership
+from agentic_rag_backend.jobs.coordination.membership import Others
+from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.queue import dbos_client
+from agentic_rag_backend.jobs.queue import dbos_queue as module
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 

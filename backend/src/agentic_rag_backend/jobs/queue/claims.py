@@ -12,8 +12,8 @@ from collections.abc import Container, Iterable
 
 import structlog
 
-from agentic_rag_backend.jobs.database import as_unavailable
-from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow, DbosClient
+from agentic_rag_backend.jobs.queue.database import as_unavailable
+from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, DbosClient
 
 _log = structlog.get_logger(__name__)
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs.running_journal import RunningJournal
+from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow
-from agentic_rag_backend.jobs.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
+from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
 
 SILENT_AFTER_S = 30.0

@@ -6,9 +6,9 @@ import asyncio
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.recovery import Caution
-from agentic_rag_backend.jobs.slots import Slots, aside
-from agentic_rag_backend.jobs.turns import Turns
+from agentic_rag_backend.jobs.coordination.recovery import Caution
+from agentic_rag_backend.jobs.coordination.slots import Slots, aside
+from agentic_rag_backend.jobs.coordination.turns import Turns
 
 A, B = TenantId.new(), TenantId.new()
 PREPARE, COMMIT = QueueName.PREPARE, QueueName.COMMIT

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.recovery import ALONE_AFTER, GIVEN_UP_AFTER, SUSPECT_AFTER, Caution, caution, plan
-from agentic_rag_backend.jobs.slots import Slots
-from agentic_rag_backend.jobs.turns import Turns
+from agentic_rag_backend.jobs.coordination.recovery import ALONE_AFTER, GIVEN_UP_AFTER, SUSPECT_AFTER, Caution, caution, plan
+from agentic_rag_backend.jobs.coordination.slots import Slots
+from agentic_rag_backend.jobs.coordination.turns import Turns
 
 TENANTS = (TenantId.new(), TenantId.new())
 

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import event
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs import queue_workers
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.queue import DbosQueue
-from agentic_rag_backend.jobs.queue_workers import IDLE_S, PollEvent
+from agentic_rag_backend.jobs.queue import queue_workers
+from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
+from agentic_rag_backend.jobs.queue.queue_workers import IDLE_S, PollEvent
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
 TENANT = TenantId.new()

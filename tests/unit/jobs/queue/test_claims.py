@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.claims import Unheard
-from agentic_rag_backend.jobs.dbos_client import ClaimedWorkflow
+from agentic_rag_backend.jobs.queue.claims import Unheard
+from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 
 TENANT = TenantId.new()
 

@@ -10,8 +10,8 @@ from weakref import WeakValueDictionary
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
-from agentic_rag_backend.jobs.recovery import Caution
-from agentic_rag_backend.jobs.turns import Turn, Turns
+from agentic_rag_backend.jobs.coordination.recovery import Caution
+from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
 
 _CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
 
