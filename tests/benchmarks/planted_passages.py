@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.testing.passages import show
+from agentic_rag_backend.testing.stores.passages import show
 
 PER_THEME = 12
 PER_DOCUMENT = 100

@@ -37,7 +37,7 @@ from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
 from agentic_rag_backend.stores.catalogue.revisions import _labelled
 from agentic_rag_backend.stores.catalogue.versions import _publish
-from agentic_rag_backend.testing import catalogue as contract
+from agentic_rag_backend.testing.catalogue import contract
 
 
 @pytest.fixture

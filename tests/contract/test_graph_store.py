@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing import graph_store as contract
+from agentic_rag_backend.testing.stores import graph_store as contract
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, Claim, Owner
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
-from agentic_rag_backend.testing import idempotency as contract
+from agentic_rag_backend.testing.catalogue import idempotency as contract
 
 
 @pytest.fixture

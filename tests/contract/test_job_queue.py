@@ -23,7 +23,7 @@ from agentic_rag_backend.jobs.queue import dbos_queue as module
 from agentic_rag_backend.jobs.queue.dbos_client import options_of
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import committed, parse_url
-from agentic_rag_backend.testing import job_queue as contract
+from agentic_rag_backend.testing.jobs import job_queue as contract
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from planted_statements import plant
 
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing import leases as contract
+from agentic_rag_backend.testing.jobs import leases as contract
 
 
 @pytest.fixture

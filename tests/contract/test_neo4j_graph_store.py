@@ -22,7 +22,7 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing import graph_store as contract
+from agentic_rag_backend.testing.stores import graph_store as contract
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from planted_statements import plant
 
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing import places as contract
+from agentic_rag_backend.testing.catalogue import places as contract
 
 
 @pytest.fixture

@@ -14,12 +14,12 @@ from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.database import parse_url
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import metadata
-from agentic_rag_backend.testing import catalogue as catalogue_contract
-from agentic_rag_backend.testing import idempotency as idempotency_contract
-from agentic_rag_backend.testing import job_queue as queue_contract
-from agentic_rag_backend.testing import leases as leases_contract
-from agentic_rag_backend.testing import places as places_contract
-from agentic_rag_backend.testing import workers as workers_contract
+from agentic_rag_backend.testing.catalogue import contract as catalogue_contract
+from agentic_rag_backend.testing.catalogue import idempotency as idempotency_contract
+from agentic_rag_backend.testing.catalogue import places as places_contract
+from agentic_rag_backend.testing.jobs import job_queue as queue_contract
+from agentic_rag_backend.testing.jobs import leases as leases_contract
+from agentic_rag_backend.testing.jobs import workers as workers_contract
 
 
 @pytest.fixture

@@ -33,9 +33,9 @@ from agentic_rag_backend.stores.vector.base import (
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
-from agentic_rag_backend.testing import vector_store as contract
-from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
-from agentic_rag_backend.testing.vector_store import CHECKS, DIMENSIONS, Check, OpenStore  # type: ignore[attr-defined]
+from agentic_rag_backend.testing.stores import vector_store as contract
+from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
+from agentic_rag_backend.testing.stores.vector_store import CHECKS, DIMENSIONS, Check, OpenStore  # type: ignore[attr-defined]
 
 Wrap = Callable[[EdgeVectorStore], Any]
 

@@ -11,8 +11,8 @@ from planted_statements import plant
 
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing import workers as contract
-from agentic_rag_backend.testing.catalogue_samples import nothing
+from agentic_rag_backend.testing.catalogue.samples import nothing
+from agentic_rag_backend.testing.jobs import workers as contract
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.models.server import ModelServer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

@@ -25,8 +25,8 @@ from agentic_rag_backend.errors import (
     StoreUnavailable,
 )
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
-from agentic_rag_backend.testing import graph_store as contract
 from agentic_rag_backend.testing.stand_ins import ScriptedModel
+from agentic_rag_backend.testing.stores import graph_store as contract
 
 Story = Callable[[str], dict[str, list[str]]]
 

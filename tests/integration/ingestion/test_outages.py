@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, ProcessingOptio
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.jobs import backoff
 from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
-from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.models.server import ModelServer
 
 if TYPE_CHECKING:
     from tests.integration.ingestion.conftest import Builder, World

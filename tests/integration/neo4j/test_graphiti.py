@@ -31,8 +31,8 @@ from agentic_rag_backend.stores.graph.graphiti.driver import GraphReader, Tenant
 from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
 from agentic_rag_backend.stores.graph.graphiti.search import recipe
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
-from agentic_rag_backend.testing import graph_store as contract
-from agentic_rag_backend.testing.graph_store import A, B, entity_id
+from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_backend.testing.stores.graph_store import A, B, entity_id
 
 ADA = "Whom did Ada found Acme for?"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

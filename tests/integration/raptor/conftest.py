@@ -21,8 +21,8 @@ from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.passages import show
 from agentic_rag_backend.testing.stand_ins import HashedWords, HeldQueue
+from agentic_rag_backend.testing.stores.passages import show
 
 DIMENSIONS = 64
 THEMES = ("harbour", "museum", "orchard", "railway", "glacier", "theatre")

@@ -23,7 +23,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import folder as vector_folder
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
+from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 
 class Hashing(BundledEmbedder):

@@ -29,7 +29,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
+from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 pytestmark = [
     pytest.mark.slow,

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.vector.qdrant import server as qdrant_server
-from agentic_rag_backend.testing.qdrant_clients import WITHOUT_INDEXES, local_client
+from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.filterwarnings(WITHOUT_INDEXES)]
 EXAMPLES = ROOT / "examples"

@@ -29,7 +29,7 @@ from agentic_rag_backend.models.embedding.openai import (
     batches_of,
     windows_of,
 )
-from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.models.server import ModelServer
 
 
 @pytest.fixture

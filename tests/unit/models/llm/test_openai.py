@@ -12,7 +12,7 @@ import pytest
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import Message, ModelRequest
 from agentic_rag_backend.models.llm.openai import OpenAIModel
-from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.models.server import ModelServer
 
 SECRET = "sk-very-secret-0123456789"
 SCHEMA = {

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.models.llm.structured import read_object
-from agentic_rag_backend.testing.model_behaviour import instance
+from agentic_rag_backend.testing.models.behaviour import instance
 
 SCHEMA = {
     "type": "object",

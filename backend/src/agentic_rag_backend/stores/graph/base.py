@@ -1,6 +1,6 @@
 """The graph store port: the record of knowledge.
 
-Contract, which `testing.graph_store` checks on every adapter:
+Contract, which `testing.stores.graph_store` checks on every adapter:
 
 - every method's first argument is the tenant; anything but a `TenantId` raises `InvalidScope`; nodes and edges of another
   tenant are never read, connected or removed;

@@ -1,6 +1,6 @@
 """The vector store port: dense vectors and BM25 over two collections, always within one tenant.
 
-Contract, which `testing.vector_store` checks on every adapter:
+Contract, which `testing.stores.vector_store` checks on every adapter:
 
 - every method's first argument is the tenant; anything but a `TenantId` raises `InvalidScope`; another tenant's points
   are never returned, counted, changed or deleted, even when ids are equal;

@@ -15,8 +15,8 @@ from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge import files, shard
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.testing.vector_samples import DIMENSIONS, chunk, point_id
-from agentic_rag_backend.testing.vector_store import A, find
+from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, chunk, point_id
+from agentic_rag_backend.testing.stores.vector_store import A, find
 
 CHUNKS = Collection.CHUNKS
 PAGE_BYTES = 4096
@@ -27,8 +27,8 @@ from pathlib import Path
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.testing.vector_samples import DIMENSIONS, chunk
-from agentic_rag_backend.testing.vector_store import A
+from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, chunk
+from agentic_rag_backend.testing.stores.vector_store import A
 
 async def main():
     folder = Path(sys.argv[1])

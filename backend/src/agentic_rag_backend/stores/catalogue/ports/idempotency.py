@@ -1,6 +1,6 @@
 """The port of idempotent requests: stores the response to a request under a key that the caller chose.
 
-`testing.idempotency` checks the contract on every adapter.
+`testing.catalogue.idempotency` checks the contract on every adapter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The leases port: work that one worker does at a time, such as the commits of a tenant.
 
-`testing.leases` checks the contract on every adapter.
+`testing.jobs.leases` checks the contract on every adapter.
 """
 
 from __future__ import annotations

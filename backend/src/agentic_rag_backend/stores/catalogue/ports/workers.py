@@ -1,6 +1,6 @@
 """The workers port: the processes that run jobs, and their running workflows.
 
-Only a deployment with several processes on one database uses it. `testing.workers` checks the contract on every adapter.
+Only a deployment with several processes on one database uses it. `testing.jobs.workers` checks the contract on every adapter.
 The clocks of two machines are never compared: a process measures how long another has been silent, or the database does.
 """
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.places import Place
-from agentic_rag_backend.testing.catalogue_samples import equal
+from agentic_rag_backend.testing.catalogue.samples import equal
 
 Check = Callable[[SqlCatalogue], Awaitable[None]]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Visibility
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
     equal,

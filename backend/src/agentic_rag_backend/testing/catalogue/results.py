@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Ending, HandOn, PreparedChunk
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
     Queue,

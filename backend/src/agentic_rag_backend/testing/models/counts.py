@@ -38,7 +38,7 @@ class PromptCounts:
 class Stats:
     """Counts since the start or the last reset.
 
-    ``prompts`` is by prompt hash (`model_behaviour.prompt_hash`). ``texts`` and ``passages`` are by `text_hash`: how often
+    ``prompts`` is by prompt hash (`behaviour.prompt_hash`). ``texts`` and ``passages`` are by `text_hash`: how often
     each text was embedded, and how often each fenced passage was in a prompt. These three count answers: a call that
     met a fault, or whose sender went away while it waited, does not count. ``most_at_once`` is the highest concurrency.
     """

@@ -6,7 +6,7 @@
         …
         assert server.stats().paid_again() == {}
 
-``python -m agentic_rag_backend.testing.model_process --port 9000`` runs it from a shell, until it is interrupted.
+``python -m agentic_rag_backend.testing.models.process --port 9000`` runs it from a shell, until it is interrupted.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from types import TracebackType
 from typing import Any
 from urllib.request import Request, urlopen
 
-from agentic_rag_backend.testing.model_counts import Stats
-from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.models.counts import Stats
+from agentic_rag_backend.testing.models.server import ModelServer
 
 _ANSWER_S = 30.0
 _END_S = 15.0

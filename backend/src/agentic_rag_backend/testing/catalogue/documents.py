@@ -22,7 +22,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
     Queue,

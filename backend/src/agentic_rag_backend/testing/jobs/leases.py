@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import InvalidScope, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
-from agentic_rag_backend.testing.catalogue_samples import equal, nothing, raises, stage, submission, tenant
+from agentic_rag_backend.testing.catalogue.samples import equal, nothing, raises, stage, submission, tenant
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)

@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
-from agentic_rag_backend.testing.catalogue_samples import nothing
+from agentic_rag_backend.testing.catalogue.samples import nothing
 
 BETWEEN = "\n\n"
 """Separator of two paragraphs of a document's text."""

@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, 
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, PreconditionFailed
 from agentic_rag_backend.stores.catalogue.base import ANY_REVISION, Catalogue, Change, Submitted
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
     Queue,

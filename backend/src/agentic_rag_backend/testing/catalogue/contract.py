@@ -28,19 +28,10 @@ from agentic_rag_backend.stores.catalogue.base import (
 )
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
-from agentic_rag_backend.testing import (
-    catalogue_directory,
-    catalogue_documents,
-    catalogue_outbox,
-    catalogue_results,
-    catalogue_revisions,
-    catalogue_standings,
-    catalogue_trees,
-    catalogue_visibility,
-)
-from agentic_rag_backend.testing.catalogue_directory import SUMMARY
-from agentic_rag_backend.testing.catalogue_documents import BAD, TEXT
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue import directory, documents, outbox, results, revisions, standings, trees, visibility
+from agentic_rag_backend.testing.catalogue.directory import SUMMARY
+from agentic_rag_backend.testing.catalogue.documents import BAD, TEXT
+from agentic_rag_backend.testing.catalogue.samples import (
     Check,
     equal,
     ingest,
@@ -121,7 +112,7 @@ OPERATIONS: dict[str, Operation] = {
     "trees.above": lambda c, t, _: c.trees.above(t, 1, ["chunk 1"]),
     "trees.resting_on": lambda c, t, _: c.trees.resting_on(t, 1, "paper 1"),
     "trees.generations": lambda c, t, _: c.trees.generations(t),
-    "trees.summaries": lambda c, t, _: c.trees.summaries(t, [catalogue_trees.KEY]),
+    "trees.summaries": lambda c, t, _: c.trees.summaries(t, [trees.KEY]),
     "trees.drop_summaries": lambda c, t, _: c.trees.drop_summaries(t, keep=[]),
     "trees.delete_generations": lambda c, t, _: c.trees.delete_generations(t, keep=99),
     "outbox.pending": lambda c, t, _: c.outbox.pending(t, limit=10),
@@ -203,14 +194,14 @@ CHECKS: tuple[Check, ...] = (
     every_method_wants_a_tenant,
     another_tenant_sees_nothing,
     equal_ids_stay_apart,
-    *catalogue_documents.CHECKS,
-    *catalogue_outbox.CHECKS,
-    *catalogue_results.CHECKS,
-    *catalogue_revisions.CHECKS,
-    *catalogue_standings.CHECKS,
-    *catalogue_visibility.CHECKS,
-    *catalogue_directory.CHECKS,
-    *catalogue_trees.CHECKS,
+    *documents.CHECKS,
+    *outbox.CHECKS,
+    *results.CHECKS,
+    *revisions.CHECKS,
+    *standings.CHECKS,
+    *visibility.CHECKS,
+    *directory.CHECKS,
+    *trees.CHECKS,
 )
 BY_NAME: dict[str, Check] = {check.__name__: check for check in CHECKS}
 
@@ -237,7 +228,7 @@ def _equal_methods() -> None:
 
 async def _written(catalogue: Catalogue, owner: TenantId) -> None:
     """Write a tree that is not current."""
-    await catalogue.trees.write_nodes(owner, await catalogue.trees.next_generation(owner), catalogue_trees.TREE)
+    await catalogue.trees.write_nodes(owner, await catalogue.trees.next_generation(owner), trees.TREE)
 
 
 async def _published(catalogue: Catalogue, owner: TenantId) -> None:
@@ -248,7 +239,7 @@ async def _published(catalogue: Catalogue, owner: TenantId) -> None:
 async def _changed(catalogue: Catalogue, owner: TenantId) -> None:
     """Change the current tree."""
     current = (await catalogue.trees.pointer(owner)).generation
-    await catalogue.trees.change(owner, current, written=[catalogue_trees.LEAF], removed=["root"], built_from=9, details={})
+    await catalogue.trees.change(owner, current, written=[trees.LEAF], removed=["root"], built_from=9, details={})
 
 
 def _is_nothing(found: Any) -> bool:
@@ -275,7 +266,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
     await catalogue.communities.save_summaries(owner, [SUMMARY])
     generation = await catalogue.communities.next_generation(owner)
     await catalogue.communities.publish(owner, generation, built_from=0, details={"of": "A"})
-    await catalogue_trees.grow(catalogue, owner)
+    await trees.grow(catalogue, owner)
     return {"deleted": deleted.id, "ended": ended.id, "open": opened.id, "key": key.id}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.testing.catalogue_samples import Check, equal, ingest, nothing, submission, tenant, true
+from agentic_rag_backend.testing.catalogue.samples import Check, equal, ingest, nothing, submission, tenant, true
 
 
 async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:

@@ -6,7 +6,7 @@ from agentic_rag_backend.domain.document import DocumentState, Failure
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Standing
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
     Queue,

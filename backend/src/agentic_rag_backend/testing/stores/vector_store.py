@@ -29,7 +29,7 @@ from agentic_rag_backend.stores.vector.base import (
     VectorStore,
 )
 from agentic_rag_backend.stores.vector.tags import tags_of
-from agentic_rag_backend.testing.vector_samples import (
+from agentic_rag_backend.testing.stores.vector_samples import (
     DIMENSIONS,
     chunk,
     node,

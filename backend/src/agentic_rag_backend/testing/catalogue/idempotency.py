@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused, InvalidScope
 from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, Claim, IdempotencyKeys, Operator
-from agentic_rag_backend.testing.catalogue_samples import equal, raises, true
+from agentic_rag_backend.testing.catalogue.samples import equal, raises, true
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from agentic_rag_backend.testing.model_behaviour import active, parse_name, prompt_hash
-from agentic_rag_backend.testing.model_counts import text_hash
-from agentic_rag_backend.testing.model_server import ModelServer
+from agentic_rag_backend.testing.models.behaviour import active, parse_name, prompt_hash
+from agentic_rag_backend.testing.models.counts import text_hash
+from agentic_rag_backend.testing.models.server import ModelServer
 
 QUESTION = {"role": "user", "content": 'x\n<passage id="2" title="T">\nSund is a town. It rains.\n</passage>'}
 

@@ -1,4 +1,4 @@
-"""Behaviour of a scripted model, read from its name: the pure half of `testing.model_server`.
+"""Behaviour of a scripted model, read from its name: the pure half of `testing.models.server`.
 
 A name is parts joined by ``+``; unknown parts are ignored, so that ``gpt-4o-mini`` is a model that echoes.
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import Catalogue
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.samples import (
     Check,
     Queue,
     equal,

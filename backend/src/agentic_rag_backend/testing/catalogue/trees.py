@@ -12,8 +12,8 @@ from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.trees import SummaryKey
-from agentic_rag_backend.testing.catalogue_directory import BARE, SUMMARY
-from agentic_rag_backend.testing.catalogue_samples import (
+from agentic_rag_backend.testing.catalogue.directory import BARE, SUMMARY
+from agentic_rag_backend.testing.catalogue.samples import (
     Check,
     equal,
     ingest,

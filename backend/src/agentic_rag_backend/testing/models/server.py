@@ -5,11 +5,11 @@
         …
         assert server.stats().models["cite+latency-200ms"].calls == 1
 
-`testing.model_behaviour` lists the names. Replies can also be recorded, by prompt hash or by a matcher; a recorded reply
+`testing.models.behaviour` lists the names. Replies can also be recorded, by prompt hash or by a matcher; a recorded reply
 takes the place of the text, while latency, faults and streaming stay as the name says. It counts calls, tokens and the
 most requests at once, in all, per model, per prompt and per text: `stats`, ``GET /_stats``; `reset`, ``POST /_reset`` start
 again. Routes: ``/v1/chat/completions`` (streamed or not), ``/v1/embeddings``, ``/v1/models``. It listens on 127.0.0.1 only
-and asks for no key. `testing.model_process` runs it as a process of its own, which outlives the product that asks it.
+and asks for no key. `testing.models.process` runs it as a process of its own, which outlives the product that asks it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 import uvicorn
 
 from agentic_rag_backend.evaluation.datasets import evaluation_data
-from agentic_rag_backend.testing.model_behaviour import (
+from agentic_rag_backend.testing.models.behaviour import (
     Kinds,
     active,
     count_tokens,
@@ -38,9 +38,9 @@ from agentic_rag_backend.testing.model_behaviour import (
     prompt_hash,
     write,
 )
-from agentic_rag_backend.testing.model_counts import Ledger, Stats
-from agentic_rag_backend.testing.model_recordings import load_recordings
-from agentic_rag_backend.testing.model_vectors import embed_text, hash_text, packed
+from agentic_rag_backend.testing.models.counts import Ledger, Stats
+from agentic_rag_backend.testing.models.recordings import load_recordings
+from agentic_rag_backend.testing.models.vectors import embed_text, hash_text, packed
 
 Reply = str | Callable[[str], str]
 """A recorded reply, or a function that makes one from the prompt's text."""
@@ -50,7 +50,7 @@ _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _START_S = 10.0
 _EMBEDDING_DIMENSIONS = 64
 _MOST_DIMENSIONS = 65_536
-_BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[5]
+_BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[6]
 
 
 @dataclass(frozen=True, slots=True)

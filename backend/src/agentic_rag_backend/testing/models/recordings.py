@@ -16,7 +16,7 @@ from typing import Any
 
 import orjson
 
-from agentic_rag_backend.testing.model_behaviour import instance, without_references
+from agentic_rag_backend.testing.models.behaviour import instance, without_references
 
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 6

@@ -1,0 +1,1 @@
+"""Contract of the catalogue: checks for each port, which every adapter runs."""

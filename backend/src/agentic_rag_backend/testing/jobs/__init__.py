@@ -1,0 +1,1 @@
+"""Contracts of the job queue, of leases and of worker directories."""

@@ -1,0 +1,1 @@
+"""Contracts of embedders and language models, and a scripted model server."""
