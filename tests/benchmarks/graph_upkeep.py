@@ -35,10 +35,10 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.tenant_graph.pagerank import personalised_pagerank
 from agentic_rag_backend.stores.catalogue.columns import utc_now
+from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.rows import raise_state_version
 from agentic_rag_backend.stores.catalogue.tables import documents
-from agentic_rag_backend.stores.catalogue.visibility import record_change
 from agentic_rag_backend.stores.graph import rows
 from agentic_rag_backend.stores.graph.sqlite import _SQL, SqliteGraphStore
 

@@ -18,25 +18,19 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue import (
-    documents,
-    generations,
-    operations,
-    revisions,
-    rows,
-    submissions,
-    tenants,
-    versions,
-    visibility,
-)
+from agentic_rag_backend.stores.catalogue import operations, rows
 from agentic_rag_backend.stores.catalogue.base import Enqueue, HandOn, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.database import Database
-from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.documents import adapter as documents
+from agentic_rag_backend.stores.catalogue.documents import revisions, submissions, versions, visibility
+from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
+from agentic_rag_backend.stores.catalogue.documents.revisions import _labelled
+from agentic_rag_backend.stores.catalogue.documents.versions import _publish
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.operations import write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond
-from agentic_rag_backend.stores.catalogue.revisions import _labelled
-from agentic_rag_backend.stores.catalogue.versions import _publish
+from agentic_rag_backend.stores.catalogue.summaries import generations
+from agentic_rag_backend.stores.catalogue.tenants import adapter as tenants
 from agentic_rag_backend.testing.catalogue import contract
 
 

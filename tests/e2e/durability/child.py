@@ -32,11 +32,11 @@ from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.blob.obstore import ObstoreBlobStore
-from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
-from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
-from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
-from agentic_rag_backend.stores.catalogue.outbox import SqlOutbox
-from agentic_rag_backend.stores.catalogue.trees import SqlTrees
+from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
+from agentic_rag_backend.stores.catalogue.jobs.adapter import SqlJobs
+from agentic_rag_backend.stores.catalogue.jobs.outbox import SqlOutbox
+from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
+from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore

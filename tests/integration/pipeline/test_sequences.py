@@ -29,7 +29,7 @@ from agentic_rag_backend.ingestion.commitment import Commitment, Written
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.settings import Settings
-from agentic_rag_backend.stores.catalogue import chunk_rows, versions
+from agentic_rag_backend.stores.catalogue.documents import chunk_rows, versions
 from agentic_rag_backend.stores.catalogue.tables import chunks, documents
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore

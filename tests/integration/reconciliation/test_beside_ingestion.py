@@ -16,7 +16,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.stores.catalogue.base import Standing
-from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
 from agentic_rag_backend.stores.vector.base import Collection
 
 if TYPE_CHECKING:

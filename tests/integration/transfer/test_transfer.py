@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import Scope, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, Forbidden, NotFound
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
-from agentic_rag_backend.stores.catalogue.transfer import SqlTransfer
+from agentic_rag_backend.stores.catalogue.tenants.transfer import SqlTransfer
 from agentic_rag_backend.stores.vector.base import Collection
 
 Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]

@@ -12,11 +12,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy import Table, inspect
 
 from agentic_rag_backend.errors import ConfigurationError
-from agentic_rag_backend.stores.catalogue import tenants
 from agentic_rag_backend.stores.catalogue.deployments import RecordedDeployment
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.migrations import HEAD, revisions
 from agentic_rag_backend.stores.catalogue.tables import metadata
+from agentic_rag_backend.stores.catalogue.tenants import adapter as tenants
 
 
 async def test_migrations_make_the_tables(tmp_path: Path) -> None:

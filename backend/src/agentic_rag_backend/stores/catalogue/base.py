@@ -1,8 +1,8 @@
 """The catalogue's ports, one per noun, implemented by one SQL engine: the record of what exists and what is visible.
 
-Contract, which `testing.catalogue.contract` checks on every adapter: the tenant is the first argument of every method on a tenant's
-data. Unknown ids and ids of other tenants raise the same `NotFound`. Every change that can alter an answer raises the tenant's
-``state_version`` in its own transaction. Times are aware and in UTC.
+Contract, which `testing.catalogue.contract` checks on every adapter: the tenant is the first argument of every method on
+a tenant's data. Unknown ids and ids of other tenants raise the same `NotFound`. Every change that can alter an answer raises the
+tenant's ``state_version`` in its own transaction. Times are aware and in UTC.
 """
 
 from __future__ import annotations

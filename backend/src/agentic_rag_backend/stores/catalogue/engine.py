@@ -7,15 +7,15 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue, DocumentCatalogue, JobCatalogue, TenantDirectory
-from agentic_rag_backend.stores.catalogue.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.database import Database
 from agentic_rag_backend.stores.catalogue.deployments import SqlDeployments
-from agentic_rag_backend.stores.catalogue.documents import SqlDocuments
+from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
 from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
-from agentic_rag_backend.stores.catalogue.jobs import SqlJobs
-from agentic_rag_backend.stores.catalogue.leases import SqlLeases
+from agentic_rag_backend.stores.catalogue.jobs.adapter import SqlJobs
+from agentic_rag_backend.stores.catalogue.jobs.leases import SqlLeases
+from agentic_rag_backend.stores.catalogue.jobs.outbox import SqlOutbox
+from agentic_rag_backend.stores.catalogue.jobs.workers import SqlWorkers
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
-from agentic_rag_backend.stores.catalogue.outbox import SqlOutbox
 from agentic_rag_backend.stores.catalogue.places import SqlPlaces
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.leases import Leases
@@ -24,10 +24,10 @@ from agentic_rag_backend.stores.catalogue.ports.transfer import TransferCatalogu
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 from agentic_rag_backend.stores.catalogue.postgres import Patience
-from agentic_rag_backend.stores.catalogue.tenants import SqlTenants
-from agentic_rag_backend.stores.catalogue.transfer import SqlTransfer
-from agentic_rag_backend.stores.catalogue.trees import SqlTrees
-from agentic_rag_backend.stores.catalogue.workers import SqlWorkers
+from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
+from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
+from agentic_rag_backend.stores.catalogue.tenants.adapter import SqlTenants
+from agentic_rag_backend.stores.catalogue.tenants.transfer import SqlTransfer
 
 
 class SqlCatalogue:

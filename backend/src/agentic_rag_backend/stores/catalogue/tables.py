@@ -43,7 +43,7 @@ def _tenant() -> Column[str]:
 
 
 def _pointer_columns() -> tuple[Column[Any], ...]:
-    """Return the columns of a tenant's pointer to the current generation, used by `stores.catalogue.generations`."""
+    """Return the columns of a tenant's pointer to the current generation, used by `stores.catalogue.summaries.generations`."""
     return (
         _tenant(),
         Column("generation", Integer, nullable=False),
@@ -55,7 +55,7 @@ def _pointer_columns() -> tuple[Column[Any], ...]:
 
 
 def _summary_columns() -> tuple[Column[Any], ...]:
-    """Return the columns of summaries, used by `stores.catalogue.generations`."""
+    """Return the columns of summaries, used by `stores.catalogue.summaries.generations`."""
     return (
         _tenant(),
         Column("fingerprint", String, primary_key=True),

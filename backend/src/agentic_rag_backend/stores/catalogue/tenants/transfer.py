@@ -12,16 +12,17 @@ from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
-from agentic_rag_backend.stores.catalogue import results
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
-from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.columns import failures_from_json, options_from_json, options_to_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.communities import COMMUNITIES
-from agentic_rag_backend.stores.catalogue.generations import summary_from
-from agentic_rag_backend.stores.catalogue.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.documents import results
+from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.documents.visibility import CHANGES_KEPT
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, Opening, TenantSnapshot
 from agentic_rag_backend.stores.catalogue.rows import lock_tenant, upsert
+from agentic_rag_backend.stores.catalogue.summaries.communities import COMMUNITIES
+from agentic_rag_backend.stores.catalogue.summaries.generations import summary_from
 from agentic_rag_backend.stores.catalogue.tables import (
     chunk_texts,
     chunks,
@@ -37,7 +38,6 @@ from agentic_rag_backend.stores.catalogue.tables import (
 )
 from agentic_rag_backend.stores.catalogue.tables import community_summaries as summaries
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
-from agentic_rag_backend.stores.catalogue.visibility import CHANGES_KEPT
 
 _IMPORTING, _ACTIVE = TenantState.IMPORTING.value, TenantState.ACTIVE.value
 _STAGED = DocumentState.PROCESSING.value

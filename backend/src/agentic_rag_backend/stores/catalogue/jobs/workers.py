@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_soon
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 from agentic_rag_backend.stores.catalogue.rows import upsert

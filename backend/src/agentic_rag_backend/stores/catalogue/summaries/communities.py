@@ -10,8 +10,8 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.generations import GenerationStore, summary_from
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
+from agentic_rag_backend.stores.catalogue.summaries.generations import GenerationStore, summary_from
 from agentic_rag_backend.stores.catalogue.tables import community_pointers, community_summaries, tenants
 
 COMMUNITIES = GenerationStore(

@@ -12,11 +12,11 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict
-from agentic_rag_backend.stores.catalogue import submissions
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_events import log_start
-from agentic_rag_backend.stores.catalogue.job_rows import OPEN, end_job, new_job, read_job
+from agentic_rag_backend.stores.catalogue.documents import submissions
+from agentic_rag_backend.stores.catalogue.jobs.job_events import log_start
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, end_job, new_job, read_job
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import job_from, lock_document, lock_tenant

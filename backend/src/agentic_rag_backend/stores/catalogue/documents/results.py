@@ -28,11 +28,11 @@ from agentic_rag_backend.domain.document import Chunk, Failure
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.catalogue.base import HandOn, PreparedChunk
-from agentic_rag_backend.stores.catalogue.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
 from agentic_rag_backend.stores.catalogue.columns import extraction_from_json
+from agentic_rag_backend.stores.catalogue.documents.chunk_rows import CHUNK_COLUMNS, WITH_TEXT, chunk_from
+from agentic_rag_backend.stores.catalogue.documents.versions import writable
 from agentic_rag_backend.stores.catalogue.rows import batches, upsert
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, prepared_chunks
-from agentic_rag_backend.stores.catalogue.versions import writable
 
 
 def _results_of(place: FromClause) -> ColumnElement[bool]:

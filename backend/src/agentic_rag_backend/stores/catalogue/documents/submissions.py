@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import PreconditionFailed
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.outbox import record
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import document_from, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions

@@ -15,8 +15,16 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Change, Enqueue, Submitted
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, options_to_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import new_job
-from agentic_rag_backend.stores.catalogue.outbox import record
+from agentic_rag_backend.stores.catalogue.documents.submissions import (
+    FAILED_STATES,
+    UNFINISHED_STATES,
+    change_document,
+    next_version,
+    present,
+    read_version,
+)
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import new_job
+from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import (
     document_from,
@@ -24,14 +32,6 @@ from agentic_rag_backend.stores.catalogue.rows import (
     lock_tenant,
     raise_state_version,
     require_revision,
-)
-from agentic_rag_backend.stores.catalogue.submissions import (
-    FAILED_STATES,
-    UNFINISHED_STATES,
-    change_document,
-    next_version,
-    present,
-    read_version,
 )
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
 

@@ -11,7 +11,9 @@ from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Enqueue, Standing
 from agentic_rag_backend.stores.catalogue.columns import utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import OPEN, new_job
+from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
+from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN, new_job
 from agentic_rag_backend.stores.catalogue.pages import check_limit
 from agentic_rag_backend.stores.catalogue.rows import (
     batches,
@@ -20,9 +22,7 @@ from agentic_rag_backend.stores.catalogue.rows import (
     lock_tenant,
     raise_state_version,
 )
-from agentic_rag_backend.stores.catalogue.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
 from agentic_rag_backend.stores.catalogue.tables import chunks, document_versions, documents, jobs
-from agentic_rag_backend.stores.catalogue.visibility import record_change
 
 _visible, _latest = document_versions.alias("visible"), document_versions.alias("latest")
 _OPEN_JOB = exists().where(

@@ -19,8 +19,8 @@ from agentic_rag_backend.domain.job import JobKind
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import OPEN
-from agentic_rag_backend.stores.catalogue.leases import require_fence
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import OPEN
+from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert

@@ -12,8 +12,16 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue import chunk_rows, results, revisions, standings, submissions, versions, visibility
 from agentic_rag_backend.stores.catalogue.base import Page, Ready
+from agentic_rag_backend.stores.catalogue.documents import (
+    chunk_rows,
+    results,
+    revisions,
+    standings,
+    submissions,
+    versions,
+    visibility,
+)
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write, write_arriving
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.rows import document_from, public_key

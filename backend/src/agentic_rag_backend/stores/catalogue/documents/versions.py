@@ -14,21 +14,21 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.base import Ending, Enqueue, Expected
 from agentic_rag_backend.stores.catalogue.columns import options_from_json, plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_rows import cancel_open_jobs, cancel_requested, end_job, new_job
-from agentic_rag_backend.stores.catalogue.leases import require_fence
-from agentic_rag_backend.stores.catalogue.outbox import record
-from agentic_rag_backend.stores.catalogue.ports.leases import Fence
-from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
-from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
-from agentic_rag_backend.stores.catalogue.submissions import (
+from agentic_rag_backend.stores.catalogue.documents.submissions import (
     FAILED_STATES,
     UNFINISHED_STATES,
     change_document,
     read_version,
 )
+from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
+from agentic_rag_backend.stores.catalogue.jobs.job_rows import cancel_open_jobs, cancel_requested, end_job, new_job
+from agentic_rag_backend.stores.catalogue.jobs.leases import require_fence
+from agentic_rag_backend.stores.catalogue.jobs.outbox import record
+from agentic_rag_backend.stores.catalogue.ports.leases import Fence
+from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
+from agentic_rag_backend.stores.catalogue.rows import batches, lock_document, lock_tenant, raise_state_version, require_revision
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, documents, prepared_chunks
 from agentic_rag_backend.stores.catalogue.tables import document_versions as versions
-from agentic_rag_backend.stores.catalogue.visibility import record_change
 
 PROCESSING = DocumentState.PROCESSING.value
 

@@ -14,8 +14,8 @@ from agentic_rag_backend.domain.tenant import ApiKey, Principal, Scope, Tenant, 
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.stores.catalogue.base import Page
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
+from agentic_rag_backend.stores.catalogue.jobs.outbox import record
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, read, write
-from agentic_rag_backend.stores.catalogue.outbox import record
 from agentic_rag_backend.stores.catalogue.pages import beyond, check_limit, time_cursor
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.stores.catalogue.rows import batches, lock_tenant, raise_state_version, upsert

@@ -9,8 +9,8 @@ import pytest
 from captured_logs import captured_logs
 
 from agentic_rag_backend.domain.job import JobKind, JobState
-from agentic_rag_backend.stores.catalogue import job_events
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
+from agentic_rag_backend.stores.catalogue.jobs import job_events
 from agentic_rag_backend.testing.catalogue.samples import nothing
 
 

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.stores.catalogue.columns import plain, utc_now
-from agentic_rag_backend.stores.catalogue.job_events import log_end
+from agentic_rag_backend.stores.catalogue.jobs.job_events import log_end
 from agentic_rag_backend.stores.catalogue.rows import job_from
 from agentic_rag_backend.stores.catalogue.tables import jobs
 
