@@ -1,7 +1,7 @@
-"""The HTTP API in process: a container of its own per module, two tenants, and a client that watches every response.
+"""The HTTP API in process: one container per module, two tenants, and a client that checks every response.
 
-Whatever a test asks, the client checks of the answer that it is no 5xx, that an error is a whole problem document, and that
-no word which only the other tenant's documents hold is in it.
+The client checks that no response is a 5xx, that every error is a complete problem document, and that no response contains a
+word that occurs only in the other tenant's documents.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROBLEM_MEMBERS = {"type", "title", "status", "detail", "code", "requestId"}
 ENDED = {"succeeded", "partial", "failed", "cancelled"}
 
 CANARIES = {"alpha": ("amberquoll", "sorrelwick"), "beta": ("brimwhistle", "tindlebrae")}
-"""Words that only one tenant's documents hold."""
+"""Words that occur only in one tenant's documents."""
 
 TIDE = """# Tidal barrage
 
@@ -63,7 +63,7 @@ DOCUMENTS = {"tide": TIDE, "eels": EELS, "market": MARKET}
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks: a name, a key, the tenant, and the words that must not come back."""
+    """A caller: a name, a key, the tenant, and the words that must not appear in responses."""
 
     name: str
     key: str | None
@@ -72,14 +72,14 @@ class Caller:
 
 
 class Client:
-    """Asks in one caller's name and checks what every response must be."""
+    """Sends requests as one caller and checks every response."""
 
     def __init__(self, http: httpx.AsyncClient, caller: Caller) -> None:
         self.http = http
         self.caller = caller
 
     async def request(self, method: str, path: str, **options: Any) -> httpx.Response:
-        """Send a request; ``path`` is below the base path unless it begins with ``//``."""
+        """Send a request. ``path`` is relative to the base path unless it begins with ``//``."""
         headers = {**options.pop("headers", {})}
         if self.caller.key and not headers.keys() & {"Authorization", "X-API-Key"}:
             headers["Authorization"] = f"Bearer {self.caller.key}"
@@ -89,7 +89,7 @@ class Client:
         return response
 
     def check(self, response: httpx.Response) -> None:
-        """Fail on a 5xx, a malformed problem, or another tenant's words."""
+        """Fail on a 5xx, an invalid problem document, or another tenant's words."""
         shown = f"{response.request.method} {response.request.url} -> {response.status_code} {response.text[:500]}"
         assert response.status_code < 500, shown
         if response.status_code >= 400:
@@ -119,7 +119,7 @@ class Client:
         return await self.request("DELETE", path, **options)
 
     async def data(self, method: str, path: str, *, status: int = 200, **options: Any) -> Any:
-        """Return ``data`` of a response that must have ``status`` and a whole envelope."""
+        """Return ``data`` of a response that must have ``status`` and a complete envelope."""
         response = await self.request(method, path, **options)
         assert response.status_code == status, response.text
         body = response.json()
@@ -128,7 +128,7 @@ class Client:
         return body["data"]
 
     async def pages(self, path: str, *, limit: int, **params: Any) -> list[dict[str, Any]]:
-        """Return the items of every page of a list."""
+        """Return the items of all pages of a list."""
         items: list[dict[str, Any]] = []
         cursor: str | None = None
         while True:
@@ -141,7 +141,7 @@ class Client:
                 return items
 
     async def ended(self, job_id: str, *, within_s: float = 120) -> dict[str, Any]:
-        """Return the job once it has ended."""
+        """Wait until the job has ended and return it."""
         async with asyncio.timeout(within_s):
             while True:
                 job: dict[str, Any] = await self.data("GET", f"/jobs/{job_id}")
@@ -150,7 +150,7 @@ class Client:
                 await asyncio.sleep(0.02)
 
     async def upload(self, text: str, **fields: Any) -> dict[str, Any]:
-        """Hand in a document, wait for it, and return it as the API shows it."""
+        """Submit a document, wait for it, and return it as the API shows it."""
         submitted = await self.data("POST", "/documents", status=202, json={"text": text, **fields})
         job = await self.ended(submitted["job_id"])
         assert job["state"] == "succeeded", job
@@ -174,7 +174,7 @@ class Client:
 
 @dataclass(slots=True)
 class World:
-    """The application with two tenants whose keys differ in scope, and one caller without a key."""
+    """The application with two tenants, each with keys of several scopes, and one caller without a key."""
 
     container: Container
     app: Any
@@ -195,7 +195,7 @@ class World:
         return (await add_tenant(self.operator.http, name, "admin"))[0]
 
     async def held(self) -> dict[str, Any]:
-        """Return everything that a half-written request could have left."""
+        """Return everything that an incomplete request could have left behind."""
         status = await self.alpha.data("GET", "/status")
         jobs = (await self.alpha.get("/jobs", params={"limit": 100})).json()["data"]
         blobs = self.container.settings.data_dir / "blobs"
@@ -204,7 +204,7 @@ class World:
 
 
 async def fill(client: Client, tenant: str) -> dict[str, dict[str, Any]]:
-    """Hand in a tenant's documents and build its communities."""
+    """Ingest a tenant's documents and build its communities."""
     uploads = [
         client.upload(
             text.format(**NAMES[tenant]), key=key, metadata={"category": "minutes" if key == "tide" else "report", "rank": number}
@@ -218,7 +218,7 @@ async def fill(client: Client, tenant: str) -> dict[str, dict[str, Any]]:
 
 
 def settings_for(folder: Path, **more: Any) -> Settings:
-    """Return the settings of a container in ``folder``, whatever the environment of the test run says."""
+    """Return the settings of a container in ``folder``, regardless of the environment."""
     chosen = {
         "data_dir": folder,
         "operator_key": OPERATOR_KEY,
@@ -253,7 +253,7 @@ async def add_tenant(http: httpx.AsyncClient, name: str, *scopes: str) -> list[C
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A folder of stores with two tenants, to be copied, and what belongs to it."""
+    """A folder of stores with two tenants, to be copied, and its keys and ids."""
 
     folder: Path
     callers: dict[str, Caller]
@@ -262,7 +262,7 @@ class Template:
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
-    """Fill stores once for all modules that a process of the test run works on."""
+    """Fill stores once for all modules of a test process."""
     return asyncio.run(_filled(tmp_path_factory.mktemp("template") / "data"))
 
 
@@ -277,9 +277,9 @@ async def _filled(folder: Path) -> Template:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def world(template: Template, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
-    """Two tenants with documents and communities; dual-level retrieval is off, as by default."""
+    """Two tenants with documents and communities. Dual-level retrieval is off, as by default."""
     folder = tmp_path_factory.mktemp("world") / "data"
-    # Most of the files are holes, which a copy by Python would fill.
+    # Most of the files are sparse. A copy by Python would fill the holes.
     await asyncio.to_thread(subprocess.run, ["cp", "-a", "--sparse=always", template.folder, folder], check=True)
     async with open_container(settings_for(folder)) as container, serving(container) as http:
         everyone = tuple(word for words in CANARIES.values() for word in words)
@@ -295,7 +295,7 @@ async def world(template: Template, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture(scope="session")
 def open_world() -> Callable[..., AbstractAsyncContextManager[tuple[Container, httpx.AsyncClient]]]:
-    """Return what opens a container in a folder and serves it."""
+    """Return a function that opens a container in a folder and serves it."""
 
     @asynccontextmanager
     async def opened(folder: Path, **more: Any) -> AsyncIterator[tuple[Container, httpx.AsyncClient]]:
@@ -317,17 +317,17 @@ def events_of(response: httpx.Response) -> list[tuple[str, str, dict[str, Any]]]
 
 @pytest.fixture(scope="session")
 def sse() -> Callable[[httpx.Response], list[tuple[str, str, dict[str, Any]]]]:
-    """Return the reader of server-sent events."""
+    """Return the parser of server-sent events."""
     return events_of
 
 
 @pytest.fixture(scope="session")
 def new_tenant() -> Callable[..., Any]:
-    """Return what creates a tenant with keys."""
+    """Return a function that creates a tenant with keys."""
     return add_tenant
 
 
 @pytest.fixture(scope="session")
 def fill_tenant() -> Callable[..., Any]:
-    """Return what gives a tenant its documents and communities."""
+    """Return a function that ingests a tenant's documents and builds its communities."""
     return fill

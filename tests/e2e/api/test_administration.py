@@ -60,7 +60,7 @@ async def test_a_scope_allows_what_it_says(world: World) -> None:
 
 
 PROBES = ("/health", "/metrics")
-"""Without a key on loopback; `tests/unit/api` has what other addresses ask for."""
+"""Without a key on loopback. `tests/unit/api` tests other addresses."""
 
 
 async def test_nothing_but_health_and_the_description_is_open(world: World) -> None:

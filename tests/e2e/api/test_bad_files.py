@@ -1,4 +1,4 @@
-"""What is wrong with a file is said in a 4xx that names it; odd names are only names."""
+"""An invalid file is refused with a 4xx that names it. Unusual file names are accepted as names only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is wrong with a request is said in a 4xx that names it, and nothing of it is kept."""
+"""An invalid request is refused with a 4xx that names the error, and changes nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DUAL_LEVEL = "DUAL_LEVEL_RETRIEVAL_ENABLED"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bad:
-    """A request with a fault; ``says`` must all be in the problem's detail."""
+    """An invalid request. All of ``says`` must be in the problem's detail."""
 
     id: str
     path: str = "/search"
@@ -319,13 +319,13 @@ EVERY = [*QUERIES, *DOCUMENTS, *SYNTAX, *MULTIPART, *LISTS, *IDS, *OTHERS]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def dual_level(world: World) -> AsyncIterator[None]:
-    """Dual-level retrieval is on, so that its route looks at what it is given."""
+    """Switch dual-level retrieval on, so that its route validates its input."""
     await world.alpha.data("PATCH", "/features", json={DUAL_LEVEL: True})
     yield
     await world.alpha.data("PATCH", "/features", json={DUAL_LEVEL: None})
 
 
-# Starlette leaves the file of a form that was cut short to the garbage collector.
+# Starlette leaves the file of an incomplete form to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.usefixtures("dual_level")
 @pytest.mark.parametrize("bad", EVERY, ids=lambda bad: bad.id)
@@ -380,7 +380,7 @@ async def test_a_body_beyond_the_limit_of_its_route_is_refused(world: World, pat
 
 
 async def test_a_forged_cursor_is_refused(world: World) -> None:
-    """A caller who read the source can make the checksum of a cursor; what is in it is still checked."""
+    """The checksum of a cursor can be forged by reading the source, so its content is validated too."""
     from agentic_rag_backend.stores.catalogue.pages import encode_cursor
 
     positions: list[list[Any]] = [["yesterday", "x"], ["", ""], [1, 2], [], ["2026-01-01", "x", 3]]

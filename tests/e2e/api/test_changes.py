@@ -1,4 +1,4 @@
-"""Documents that change: metadata, chunks, two writers at once, originals, many deletions."""
+"""Changes of documents: metadata, chunks, concurrent writers, originals, bulk deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Readers and writers at once: nothing fails, and what was deleted is never seen again."""
+"""Concurrent readers and writers: no request fails, and deleted content never reappears."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 READERS = 30
 ROUNDS = 4
 PAUSE_S = 0.02
-"""A reader's pause after each search: thirty that never pause would leave the writer as good as nothing of a busy machine."""
+"""A reader's pause after each search. Without it, thirty readers would leave the writer almost no time on a busy machine."""
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "auto")
 
 

@@ -1,4 +1,4 @@
-"""Limits and weights that a request leaves open are the same behind every door, and `/status` shows them."""
+"""Default limits and weights are the same for every entry point, and `/status` shows them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SETTINGS = {
 
 
 async def every_door(client: Client, **limit: int) -> dict[str, tuple[int, int, set[float]]]:
-    """Return how many chunks and themes come back behind each door, and the weights of the themes."""
+    """Return the number of chunks and themes from each entry point, and the weights of the themes."""
     found: dict[str, tuple[int, int, set[float]]] = {}
     both = await client.data("POST", "/search/dual-level", json={"query": QUESTION, **_levels(limit)})
     found["dual-level"] = _counts(both["low_level_results"], both["high_level_results"])

@@ -1,4 +1,4 @@
-"""Documents, chunks and jobs, as a new user meets them."""
+"""Documents, chunks and jobs from the view of a new user."""
 
 from __future__ import annotations
 

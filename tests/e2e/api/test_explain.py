@@ -1,4 +1,4 @@
-"""Why a search returns a document, or does not."""
+"""Explanations of why a search returns a document or not."""
 
 from __future__ import annotations
 

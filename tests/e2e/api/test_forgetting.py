@@ -1,4 +1,4 @@
-"""What only a removed text said is in no field of any response, at once: not in a theme's name or keywords either."""
+"""After a deletion, words of the removed text appear in no response at once, including names and keywords of themes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model wrote of a removed text is in no field of any response, and in no prompt."""
+"""After a deletion, a model's text about the removed document appears in no response and in no prompt."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRITTEN = {
     ],
     "rating": 6,
 }
-"""What a model might make of it: words of documents that its sources do not name, and of none."""
+"""Possible texts of a model: words of documents that are not its sources, and words of no document."""
 
 
 async def test_what_a_model_wrote_of_it_is_nowhere_and_in_no_prompt(

@@ -1,4 +1,4 @@
-"""Who is asking is decided on the headers: what is refused for its key, scope or address never has its body read."""
+"""Authentication uses the headers only: the body of a request that is refused for key, scope or address is never read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LARGE = 12 * 1024 * 1024
 async def asked(
     app: Any, method: str, path: str, headers: dict[str, str], query: bytes = b"limt=5"
 ) -> tuple[int, dict[str, Any], int]:
-    """Ask without a client in between; return status, problem, and how often the body was asked for."""
+    """Send a request without a client. Return status, problem, and the number of reads of the body."""
     reads = 0
 
     async def receive() -> dict[str, Any]:
@@ -44,7 +44,7 @@ async def asked(
 async def exchanged(
     app: Any, method: str, path: str, headers: dict[str, str], receive: Receive, query: bytes = b""
 ) -> list[Message]:
-    """Return what the application sends for a request whose body comes from ``receive``."""
+    """Return the application's response to a request whose body comes from ``receive``."""
     sent: list[Message] = []
 
     async def send(message: Message) -> None:
@@ -71,7 +71,7 @@ async def exchanged(
 
 
 def routes(app: Any) -> Iterator[tuple[str, str]]:
-    """Yield every method and path below the base path, with an id that nobody has."""
+    """Yield every method and path below the base path, with an unknown id."""
     for template, operations in app.openapi()["paths"].items():
         if template.startswith(BASE):
             for method in operations:
@@ -79,7 +79,7 @@ def routes(app: Any) -> Iterator[tuple[str, str]]:
 
 
 def body_headers() -> Iterator[dict[str, str]]:
-    """Yield what a body may claim to be: right, too large, of a wrong type, of unknown length."""
+    """Yield headers for bodies: valid, too large, of a wrong type, of unknown length."""
     yield {"Content-Type": "application/json", "Content-Length": "20"}
     yield {"Content-Type": "application/json", "Content-Length": str(LARGE * 100)}
     yield {"Content-Type": "text/plain", "Transfer-Encoding": "chunked"}
@@ -125,7 +125,7 @@ async def test_a_declared_length_beyond_the_limit_is_refused_unread(world: World
 
 
 async def test_a_body_whose_every_text_is_as_long_as_it_may_be_fits(world: World) -> None:
-    longest = "\N{MATHEMATICAL DOUBLE-STRUCK CAPITAL A}" * 8_000  # twelve bytes a character, escaped
+    longest = "\N{MATHEMATICAL DOUBLE-STRUCK CAPITAL A}" * 8_000  # twelve bytes per character, escaped
     turns = [{"role": role, "content": longest} for role in ("user", "assistant") * 10]
     body = {"query": "Who leads the Harbour Authority?", "history": turns, "strategy": "sparse"}
     sent = json.dumps(body).encode()
@@ -238,7 +238,7 @@ async def test_large_bodies_of_one_tenant_wait_for_one_another_and_not_for_anoth
     for _ in range(20):
         await asyncio.sleep(0)
     assert (held.count("busy"), held.count("other")) == (4, 1)
-    tasks[0].cancel()  # of one that waits or holds, another takes the place
+    tasks[0].cancel()  # if one that waits or holds a slot ends, another takes its place
     released.set()
     await asyncio.gather(*tasks, return_exceptions=True)
     assert held.count("busy") in {9, 10}

@@ -1,4 +1,4 @@
-"""Archives over HTTP: what a request may not bring, an archive may not either, and the refusal is in the job."""
+"""Archives over HTTP have the same limits as requests, and the job reports a refusal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def _exported(world: World) -> Members:
 
 
 async def _ended(world: World, tenant_id: str, job_id: str) -> dict[str, Any]:
-    """Return the job once it has ended; the tenant's own keys are of no use until then."""
+    """Wait until the job has ended and return it. Until then, the tenant's own keys are not accepted."""
     async with asyncio.timeout(120):
         while True:
             job: dict[str, Any] = await world.operator.data("GET", f"/jobs/{job_id}", headers={"X-Tenant-Id": tenant_id})

@@ -1,4 +1,4 @@
-"""A request under an Idempotency-Key is carried out once, whoever repeats it when."""
+"""A request with an Idempotency-Key is carried out once, regardless of repetitions."""
 
 from __future__ import annotations
 
@@ -142,11 +142,11 @@ async def test_a_key_opens_nothing(world: World) -> None:
     other = await world.beta.post("/documents", body, headers=headers)
     assert other.status_code == 202
     assert other.json()["data"] != first.json()["data"]
-    _same(first, await world.alpha.post("/documents", body, headers=headers))  # another key of the same tenant
+    _same(first, await world.alpha.post("/documents", body, headers=headers))  # another API key of the same tenant
     acting = {**headers, "X-Tenant-Id": world.alpha.caller.tenant_id}
     operators = await world.operator.post("/documents", body, headers=acting)
     assert (operators.status_code, "idempotency-replayed" in operators.headers) == (200, False)
-    assert (await world.operator.post("/documents", body, headers=headers)).status_code == 422  # it names no tenant
+    assert (await world.operator.post("/documents", body, headers=headers)).status_code == 422  # it has no tenant
 
 
 async def test_a_key_belongs_to_one_path(world: World) -> None:

@@ -1,4 +1,4 @@
-"""A server that is killed between carrying a request out and recording its answer."""
+"""A server that is killed between carrying out a request and recording its response."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ main()
 
 
 def _serving(folder: Path) -> tuple[subprocess.Popen[str], str]:
-    """Start a server that dies when it has accepted a document; return its address."""
+    """Start a server that dies after accepting a document. Return its address."""
     environment = {**os.environ, "OPERATOR_KEY": OPERATOR_KEY, "REQUEST_TIMEOUT_S": "4", "COMMUNITY_AUTO_REBUILD": "false"}
     command = [sys.executable, "-c", CRASHES, str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)

@@ -1,6 +1,6 @@
-"""Another tenant's ids are ids that never existed: every route, every kind of id, the same answer.
+"""Ids of another tenant are treated like unknown ids, by every route and for every kind of id.
 
-`CASES` has a row for each route of the application; a route without one fails `test_every_route_has_a_row`.
+`CASES` has a row for each route of the application. `test_every_route_has_a_row` fails for a route without one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BASE = "/api/v1"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One way in which a request can carry an id: ``{id}`` in the path, the query string or the body stands for it."""
+    """One way in which a request can carry an id: ``{id}`` in the path, the query string or the body is its placeholder."""
 
     kind: str
     where: str = ""
@@ -38,7 +38,7 @@ class Case:
 
 
 NO_ID: tuple[Case, ...] = ()
-"""For routes that take nothing that could name another tenant's things."""
+"""For routes without an input that could name another tenant's data."""
 
 _FILTERED = [
     {"document_id": "{id}"},
@@ -48,7 +48,7 @@ _FILTERED = [
 
 
 def _retrieving(**more: Any) -> tuple[Case, ...]:
-    """Return the cases of a route that takes a search: ids in filters find nothing, names in options name nothing."""
+    """Return the cases of a search route: ids in filters match nothing, names in options have no effect."""
     eels = {"query": "society eels", **more}
     filters = [
         Case("document", f"filter on {strategy}", {**eels, "strategy": strategy, "filters": shape}, status=200)
@@ -138,7 +138,7 @@ CASES: Mapping[str, tuple[Case, ...]] = {
 
 
 def _routes(app: Any) -> Iterator[str]:
-    """Yield ``METHOD /path`` of every route that the application serves, from its OpenAPI document."""
+    """Yield ``METHOD /path`` of every route in the application's OpenAPI document."""
     for path, operations in app.openapi()["paths"].items():
         for method in operations:
             yield f"{method.upper()} {path.removeprefix(BASE)}"
@@ -158,7 +158,7 @@ def _walk(routes: Any) -> Iterator[Any]:
 
 @pytest.fixture
 async def ids(world: World) -> dict[str, str]:
-    """One id of each kind that belongs to beta, and shows nothing of beta by itself."""
+    """One id of each kind that belongs to beta and reveals nothing about beta by itself."""
     tide = world.documents["beta"]["tide"]
     chunk = (await world.beta.data("GET", f"/documents/{tide['id']}/chunks"))[0]
     found = await world.beta.data("POST", "/search", json={"query": "Brimwhistle Society", "strategy": "graph"})
@@ -179,7 +179,7 @@ async def ids(world: World) -> dict[str, str]:
 
 
 def _unknown(kind: str) -> str:
-    """Return an id of the kind's form that nothing ever had."""
+    """Return an id in the kind's format that was never used."""
     made = {"tenant": f"t_{uuid.uuid4().hex}", "name": "Grumbleweed Society", "key": "grumbleweed/1"}
     return made.get(kind, str(uuid.uuid4()))
 
@@ -207,7 +207,7 @@ _RIGHT = {"document_id": "document", "chunk_id": "chunk", "job_id": "job", "comm
 
 
 def _readable() -> list[Any]:
-    """Return the rows that only read, with the kind of id that the route wants."""
+    """Return the rows that only read, with the kind of id that the route needs."""
     rows = []
     for route, cases in CASES.items():
         wanted = _RIGHT.get("".join(re.findall(r"\{(\w+)\}", route))) if route.startswith("GET ") else None
@@ -217,12 +217,12 @@ def _readable() -> list[Any]:
 
 @pytest.mark.parametrize(("route", "case"), _readable())
 async def test_the_owner_finds_it(world: World, ids: dict[str, str], route: str, case: Case) -> None:
-    """The matrix would prove nothing with ids that nobody has."""
+    """The cases would prove nothing with ids that do not exist."""
     assert (await _asked(world.beta, route, case, ids[case.kind]))[0] == 200
 
 
 async def _asked(client: Client, route: str, case: Case, id: str) -> tuple[int, str]:
-    """Return status and body of a request with ``id`` in its place, with what names the id or the moment taken out."""
+    """Return status and body of a request with ``id``, without the parts that name the id or the time."""
     method, path = route.split(" ")
 
     def put(value: Any) -> Any:
@@ -251,7 +251,7 @@ def _comparable(text: str, id: str) -> str:
 
 
 async def _state(client: Client) -> dict[str, Any]:
-    """Return what an intruder could have changed."""
+    """Return the data that an intruder could have changed."""
     status = await client.data("GET", "/status")
     return {"counts": status["counts"], "version": status["state_version"], "flags": status["features"]}
 
@@ -273,7 +273,7 @@ async def test_equal_keys_of_two_tenants_are_two_documents(world: World) -> None
 
 
 async def test_deleting_in_one_tenant_changes_nothing_in_the_other(world: World) -> None:
-    """Last in the module: beta loses a document whose key alpha has, too."""
+    """Last in the module: beta loses a document under a key that alpha uses too."""
     before = [await _state(world.alpha), *(await _searches(world.alpha))]
     accepted = await world.beta.data("DELETE", f"/documents/{world.documents['beta']['tide']['id']}", status=202)
     assert (await world.beta.ended(accepted["job_id"]))["state"] == "succeeded"

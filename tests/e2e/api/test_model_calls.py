@@ -1,4 +1,4 @@
-"""What jobs and answers report of model calls is what the model was sent, also where every reply is of no use."""
+"""The usage that jobs and answers report equals the calls that the model received, also if all replies are unusable."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _settings(server: ModelServer, model: str = NONSENSE, **more: Any) -> dict[s
 async def client(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
-    """A tenant whose model writes no JSON."""
+    """A tenant whose model does not write JSON."""
     async with open_world(tmp_path_factory.mktemp("calls"), **_settings(server)) as (_, http):
         (made,) = await new_tenant(http, "alpha", "admin")
         await fill_tenant(made, "alpha")

@@ -1,4 +1,4 @@
-"""While the model of answers fails, both levels come back with an extractive answer that says so; or an error, by setting."""
+"""If the answer model fails, both levels return an extractive answer with a warning, or an error, depending on a setting."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def filled() -> dict[str, Any]:
-    """Return the tenant of `folder`, once there is one."""
+    """Return the tenant of `folder`, creating it if necessary."""
     return {}
 
 
@@ -47,7 +47,7 @@ def filled() -> dict[str, Any]:
 async def folder(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, filled: dict[str, Any]
 ) -> Path:
-    """A folder with a tenant's documents and communities; closed again."""
+    """A closed folder with a tenant's documents and communities."""
     if not filled:
         filled["folder"] = tmp_path_factory.mktemp("model-faults")
         async with open_world(filled["folder"]) as (_, http):

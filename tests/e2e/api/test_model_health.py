@@ -1,4 +1,4 @@
-"""The health of remote models where it is asked for: readiness and status."""
+"""The health of remote models in readiness and status."""
 
 from __future__ import annotations
 

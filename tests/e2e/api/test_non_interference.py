@@ -1,7 +1,7 @@
-"""What one tenant is told does not depend on whether another exists: not in a word, not in a score.
+"""A tenant's responses do not depend on the existence of other tenants: not in a word, not in a score.
 
-The folder of a container that only alpha uses is copied; in the copy beta exists, too, with the same keys, overlapping
-texts and words of its own. Every answer to alpha is then the same, byte for byte, but for the moment and the request.
+The folder of a container that only alpha uses is copied. In the copy, beta is added, with the same keys, overlapping texts and
+words of its own. Every response to alpha is then identical, byte for byte, except time and request id.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ async def test_answers_are_the_same_with_and_without_another_tenant(
 
 
 async def _told(client: Client) -> dict[str, str]:
-    """Return everything that the tenant can be told, by what was asked."""
+    """Return all responses that the tenant can get, by request."""
     told = {f"GET {path}": await client.get(path) for path in GETS}
     for question in QUESTIONS:
         told[f"dual {question}"] = await client.post("/search/dual-level", {"query": question, "low_limit": 100})

@@ -1,4 +1,4 @@
-"""Originals that are not kept: the bytes go once a document is visible, and what comes later is made from its text."""
+"""Originals that are not kept: the bytes are removed once a document is visible, and later versions use its text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-# Behind its front matter the text begins with what would be front matter, had it not been read already.
+# After its front matter, the text begins with text that would be front matter if it were parsed again.
 TEXT = """---
 owner: nobody
 ---
@@ -54,7 +54,7 @@ def originals(container: Container) -> list[Path]:
 
 
 async def none_is_left(container: Container, tenant_id: str) -> None:
-    """Wait until the outbox is empty, and see that the folder is."""
+    """Wait until the outbox is empty, and check that the folder is empty."""
     async with asyncio.timeout(60):
         while await container.catalogue.outbox.pending(TenantId(tenant_id), limit=1):
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The tree over passages, through HTTP: built on request, listed, searched, answered from, and nobody else's."""
+"""The tree over passages over HTTP: built on request, listed, searched, used for answers, and isolated between tenants."""
 
 from __future__ import annotations
 

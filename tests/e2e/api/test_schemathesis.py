@@ -1,6 +1,6 @@
-"""Requests made from the OpenAPI document: whatever holds to it, or breaks it, is answered as the document says.
+"""Requests generated from the OpenAPI document, valid and invalid, get the documented responses.
 
-The gate tries a few requests of each operation; `make test-deep` tries many.
+The gate tries a few requests per operation, `make test-deep` many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TIMEOUT = "urn:agentic-rag:problem:timeout"
 
 
 def only_its_own_timeout(context: Any, response: schemathesis.Response, case: schemathesis.Case) -> bool | None:  # type: ignore[type-arg]
-    """Fail on a server error, other than the 504 of a request that allows itself few milliseconds (``timeout_ms``)."""
+    """Fail on a server error, except the 504 of a request with a very short time limit (``timeout_ms``)."""
     asked = case.body.get("timeout_ms") if isinstance(case.body, dict) else None
     if response.status_code == 504 and asked is not None and response.json()["type"] == TIMEOUT:
         return None
@@ -90,12 +90,12 @@ def _filled(client: httpx.Client, key: str) -> dict[str, str]:
 
 
 def _ask(case: schemathesis.Case, target: Target) -> None:  # type: ignore[type-arg]
-    # Half of the requests are about what is there.
+    # Half of the requests use existing ids.
     for name, known in target.ids.items():
         given = case.path_parameters.get(name)
         if given is not None and case.method == "GET" and len(str(given)) % 2:
             case.path_parameters[name] = known
-    # Which only the operator may send: it would make every other request the same 403.
+    # Only the operator may send it. All other requests would get the same 403.
     for name in [name for name in case.headers or {} if name.lower() == "x-tenant-id"]:
         del case.headers[name]
     own = case.path == f"{OPERATORS}/me" or not case.path.startswith(OPERATORS)

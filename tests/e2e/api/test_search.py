@@ -1,4 +1,4 @@
-"""Searches and answers: every strategy, its limits and options, and citations that are verbatim."""
+"""Searches and answers: every strategy, its limits and options, and verbatim citations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def _switch(client: Client, on: bool | None) -> None:
 
 @pytest.fixture
 async def dual_level(world: World) -> Any:
-    """Dual-level retrieval switched on for alpha during a test."""
+    """Switch dual-level retrieval on for alpha during a test."""
     await _switch(world.alpha, True)
     yield world
     await _switch(world.alpha, None)
@@ -46,7 +46,7 @@ async def test_each_strategy_answers_by_name_and_alias(world: World, name: str) 
     canonical = next(key for key, strategy in STRATEGIES.items() if name in (key, *strategy.aliases))
     assert meta["strategy"] == data["trace"]["strategy"]
     assert meta["strategy"] == canonical
-    # The question wants an account: `auto` finds its passages by their words and meaning.
+    # The question asks for an account, so `auto` finds its passages with `hybrid`.
     assert meta["methods_used"][0] == "hybrid" if canonical == "auto" else meta["methods_used"]
     assert meta.keys() >= {"methods_used", "fusion", "fallback_used", "fallback_reason", "processing_time_ms", "warnings"}
     if canonical in {"community", "global"}:
@@ -102,7 +102,7 @@ async def test_facts_and_entities_name_chunks_that_can_be_read(world: World) -> 
 
 
 async def _verbatim(client: Client, citations: list[dict[str, Any]]) -> None:
-    """Check quotes against the chunks that the API shows for the cited documents."""
+    """Check quotes against the chunks of the cited documents."""
     for citation in citations:
         chunks = await client.data("GET", f"/documents/{citation['document_id']}/chunks", params={"limit": 100})
         chunk = next(item for item in chunks if item["id"] == citation["chunk_id"])

@@ -1,4 +1,4 @@
-"""The API as a process of its own: started by the command line, asked over a socket, stopped by a signal."""
+"""The API as a separate process: started by the command line, used over a socket, stopped by a signal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from http_server import issue_key, running_server
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A server that is ready; afterwards it must end by SIGTERM without complaint."""
+    """A server that is ready. Afterwards, SIGTERM must end it without errors."""
     with running_server(tmp_path_factory.mktemp("server")) as client:
         yield client
 
@@ -29,7 +29,7 @@ def _data(client: httpx.Client, method: str, path: str, secret: str, **body: Any
 
 
 def _ended(client: httpx.Client, key: str, job_id: str) -> str:
-    """Follow the job's events to the end and return its state."""
+    """Follow the job's events to the end and return its final state."""
     states = []
     with client.stream("GET", f"/api/v1/jobs/{job_id}/events", headers={"X-API-Key": key}) as events:
         states = [line for line in events.iter_lines() if line.startswith("data:") and '"state"' in line]
@@ -103,7 +103,7 @@ def test_what_is_no_proper_request_gets_a_4xx_or_nothing(server: httpx.Client, s
             connection.shutdown(socket.SHUT_WR)
             line = connection.recv(64)
         except OSError:
-            line = b""  # hung up on while it was still talking
+            line = b""  # the server closed the connection during the request
     assert not line or line.split()[1].startswith(b"4"), line
     assert server.get("/health/live").status_code == 200
 
@@ -116,7 +116,7 @@ def test_head_over_a_socket_has_no_body_and_leaves_the_connection_usable(server:
 
 
 def test_half_sent_requests_are_closed_and_others_are_served_meanwhile(tmp_path: Path) -> None:
-    """Through the command and its settings; what the connections do is tried in tests/unit/api/test_connections.py."""
+    """Uses the command and its settings. tests/unit/api/test_connections.py tests the connections themselves."""
     begun = (b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\n", b"POST /api/v1/search HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n")
     limits = {"HEADER_TIMEOUT_S": 1, "BODY_TIMEOUT_S": 1, "MAX_CONNECTIONS_PER_CLIENT": 400}
     with running_server(tmp_path, **limits) as client:

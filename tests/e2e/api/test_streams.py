@@ -1,4 +1,4 @@
-"""Open streams end with the key that opened them, and requests at the time that they name."""
+"""Open streams end when their key is revoked, and requests end at their own time limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def looked_at_often(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def endless(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Make every streamed answer begin and never end; the event is set when it is stopped."""
+    """Make every streamed answer start and never end. The event is set when it is stopped."""
     stopped = asyncio.Event()
 
     async def stream(self: AnswerService, *_: Any, **__: Any) -> AsyncGenerator[TokenEvent, None]:
@@ -51,7 +51,7 @@ def endless(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
 
 
 async def waiting_job(world: World, tenant_id: str) -> str:
-    """Return a job that no worker knows of, so that it is queued for good."""
+    """Return a job that no worker runs, so that it stays queued."""
     job = await world.container.catalogue.jobs.create(TenantId(tenant_id), JobKind.REBUILD, {}, lambda *_: None)
     return job.id
 
@@ -73,7 +73,7 @@ async def test_a_revoked_key_ends_the_events_of_a_job(world: World, sse: Sse) ->
     job_id = await waiting_job(world, client.caller.tenant_id)
     following = asyncio.create_task(client.get(f"/jobs/{job_id}/events"))
     await asyncio.sleep(0.3)
-    assert not following.done()  # with a good key it goes on
+    assert not following.done()  # with a valid key it continues
     await revoke(world, client)
     async with asyncio.timeout(ENDS_WITHIN_S):
         events = sse(await following)
@@ -110,7 +110,7 @@ async def test_a_revoked_key_ends_a_streamed_answer_and_stops_the_model(world: W
 async def test_a_key_that_cannot_be_looked_at_is_looked_at_again(
     world: World, sse: Sse, endless: asyncio.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An outage of the catalogue ends no stream; the key is judged when it is back."""
+    """An outage of the catalogue ends no stream. The key is checked again after the outage."""
     client = await world.tenant("outage-answer")
     following = asyncio.create_task(client.post("/answers", {"query": "Who?", "stream": True}))
     await asyncio.sleep(0.3)
@@ -133,7 +133,7 @@ async def test_a_key_that_cannot_be_looked_at_is_looked_at_again(
 
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Make every retrieval endless; the event is set when it is stopped."""
+    """Make every retrieval endless. The event is set when it is stopped."""
     stopped = asyncio.Event()
 
     class Slow:

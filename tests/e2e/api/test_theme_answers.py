@@ -1,4 +1,4 @@
-"""Corpus-wide answers and drift over HTTP with a scripted model: calls counted, failures flagged, tenants apart."""
+"""Corpus-wide answers and drift over HTTP with a scripted model: calls counted, failures reported, tenants isolated."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def _point(prompt: str) -> str:
 
 @dataclass(slots=True)
 class Models:
-    """The scripted server, and what was asked of it since `reset`."""
+    """The scripted server, and its calls since `reset`."""
 
     server: ModelServer
 
     def reset(self) -> None:
-        """Forget all calls, and have partial answers repeat the first sentence that the prompt shows."""
+        """Reset the counts. Partial answers then repeat the first sentence of the prompt."""
         self.server.reset()
         self.server.matchers[:] = [(lambda prompt: ASKS_FOR_POINTS in prompt, _point)]
 
@@ -73,7 +73,7 @@ class Site:
 async def site(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any
 ) -> AsyncIterator[Site]:
-    """Two tenants with documents and communities, whose summaries no model wrote."""
+    """Two tenants with documents, and communities with extractive summaries."""
     folder = tmp_path_factory.mktemp("themes")
     with ModelServer() as server:
         made = Site(folder, Models(server), open_world, {})
@@ -106,7 +106,7 @@ def client_of(site: Site, http: httpx.AsyncClient, name: str) -> Client:
 
 
 async def ask(client: Client, strategy: str, question: str = QUESTION, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return data and meta of an answer, with every citation looked up."""
+    """Return data and meta of an answer, and check every citation."""
     response = await client.post("/answers", {"query": question, "strategy": strategy, "options": options})
     assert response.status_code == 200, response.text
     data, meta = response.json()["data"], response.json()["meta"]
@@ -208,7 +208,7 @@ async def test_a_deleted_document_is_not_cited_again(site: Site, served: httpx.A
     prompts: list[str] = []
     models.server.matchers.insert(0, (lambda prompt: bool(prompts.append(prompt)), ""))  # type: ignore[func-returns-value]
     again, _ = await ask(client, "global")
-    # Asked once more it is cited once more, and its words are read for it: what changes below, the deletion changes.
+    # Asking again gives the same citations and reads the same words, so the differences below come from the deletion.
     assert gone in {citation["document_id"] for citation in again["citations"]}
     assert [prompt for prompt in prompts if any(quote in prompt for quote in quotes)]
     deleted = await client.data("DELETE", f"/documents/{gone}", status=202)

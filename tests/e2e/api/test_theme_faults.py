@@ -1,4 +1,4 @@
-"""What answers from themes do while a model fails, is slow or writes nonsense: they come, and say what was done without."""
+"""Answers from themes while a model fails, is slow or writes nonsense: they are given, with the missing parts reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture(scope="module")
 def filled() -> dict[str, Client]:
-    """Return the tenant of `folder`, once there is one."""
+    """Return the tenant of `folder`, creating it if necessary."""
     return {}
 
 
@@ -37,7 +37,7 @@ def filled() -> dict[str, Client]:
 async def folder(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, filled: dict[str, Any]
 ) -> Path:
-    """A folder with a tenant's documents and communities, whose summaries no model wrote; closed again."""
+    """A closed folder with a tenant's documents, and communities with extractive summaries."""
     if not filled:
         filled["folder"] = tmp_path_factory.mktemp("themes")
         async with open_world(filled["folder"]) as (_, http):
@@ -55,13 +55,13 @@ def first_point(prompt: str) -> str:
 
 
 def settings_for(server: ModelServer, **more: Any) -> dict[str, Any]:
-    """Return settings under which a scripted model is asked."""
+    """Return settings that use a scripted model."""
     chosen = {"llm_model": FINAL, "llm_fast_model": FINAL, "dual_level_synthesis_model": FINAL}
     return {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, **chosen, **more}
 
 
 async def ask(client: Client, strategy: str, **options: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return data and meta of an answer; the client fails on a 5xx."""
+    """Return data and meta of an answer. The client fails on a 5xx."""
     response = await client.post("/answers", {"query": QUESTION, "strategy": strategy, "options": options})
     assert response.status_code == 200, response.text
     data, meta = response.json()["data"], response.json()["meta"]
@@ -79,7 +79,7 @@ def client_of(filled: dict[str, Any], http: Any) -> Client:
 
 
 FAULTS = {
-    # Tried again while there is time.
+    # It is retried while there is time.
     "status-500": "model_(unavailable|timeout)",
     "broken-json": "model_reply_invalid",
     "wrong-schema": "model_reply_invalid",
@@ -101,7 +101,7 @@ async def test_a_cheap_model_that_fails_is_done_without_and_said(
         assert re.match(f"1 of 1 partial answers failed: {FAULTS[fault]}; ", meta["fallback_reason"])
         assert data["trace"]["details"]["partial_answers"]["written_by"] == "extractive"
         assert FINAL not in server.stats().models
-        # The answer's own model works.
+        # The model of the final answer works.
         data, meta = await ask(client, "drift")
         assert re.fullmatch(f"follow-up questions failed: {FAULTS[fault]}", meta["fallback_reason"])
         assert data["trace"]["details"]["follow_ups"]

@@ -1,4 +1,4 @@
-"""The command line as a person has it: a process of its own, in a folder of its own."""
+"""The command line as a separate process, in its own folder."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVIL = "# [bold]Quarrel[/bold]\n\nQuarrel Limited was founded by Mara Venn in 20
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How an invocation ended."""
+    """The result of an invocation."""
 
     code: int
     out: str
@@ -44,7 +44,7 @@ class Done:
 
     @property
     def json(self) -> Any:
-        """Stdout, which must be JSON and nothing else."""
+        """Stdout, which must be a single JSON value."""
         return json.loads(self.out)
 
 
@@ -56,13 +56,13 @@ class CommandLine:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, *arguments: str) -> Done:
-        """Run one command to its end; whatever it is, a traceback is never shown."""
+        """Run one command to its end. It must never print a traceback."""
         done = run(arguments, cwd=self.folder, env=self._environment(), timeout=120)
         assert "Traceback" not in done.stderr + done.stdout, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
     def start(self, *arguments: str) -> Program:
-        """Start a command that goes on."""
+        """Start a command that keeps running."""
         with (self.folder / "stderr.txt").open("a") as log:
             return Program(arguments, cwd=self.folder, env=self._environment(), stdout=subprocess.PIPE, stderr=log, text=True)
 
@@ -78,7 +78,7 @@ class CommandLine:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A server, and the command line beside it."""
+    """A server, and the command line that uses it."""
 
     cli: CommandLine
     process: Program
@@ -96,7 +96,7 @@ def make_notes(folder: Path) -> Path:
 
 
 def wait_for_address(cli: CommandLine, process: Program) -> str:
-    """Return where a server that was just started listens."""
+    """Return the address of a server that was just started."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and process.poll() is None:
         if (cli.data / "server.json").exists():
@@ -106,7 +106,7 @@ def wait_for_address(cli: CommandLine, process: Program) -> str:
 
 
 def stop(process: Program) -> int:
-    """Ask a server to stop and return its exit code."""
+    """Stop a server with a signal and return its exit code."""
     process.send_signal(signal.SIGTERM)
     try:
         return process.wait(timeout=30)

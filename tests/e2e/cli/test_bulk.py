@@ -1,4 +1,4 @@
-"""Many documents: rows of tables, folders of small files, what is told of failures and of documents that say the same."""
+"""Many documents: rows of tables, folders of small files, reports of failures and of duplicate documents."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def test_a_folder_goes_on_when_the_server_is_killed_and_started_again(cli: Any) 
         told, _ = taking.communicate(timeout=120)
         assert taking.returncode == 0, told
         counts = json.loads(told)["summary"]
-        # Handed in by the killed process, which said nothing any more, it is there already.
+        # The killed process submitted it without reporting it, so it already exists.
         assert counts["documents"] == counts["ready"] + counts.get("unchanged", 0) == FILES
         assert ready(cli) == FILES
     finally:
@@ -170,7 +170,7 @@ def test_a_folder_goes_on_when_the_server_is_killed_and_started_again(cli: Any) 
 
 
 def ready(cli: Any) -> int:
-    """Return how many documents the catalogue shows."""
+    """Return the number of visible documents."""
     with closing(sqlite3.connect(f"file:{cli.data / 'catalogue.db'}?mode=ro", uri=True)) as catalogue:
         return int(catalogue.execute("SELECT count(*) FROM documents WHERE state = 'ready'").fetchone()[0])
 

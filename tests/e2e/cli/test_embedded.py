@@ -1,4 +1,4 @@
-"""The product inside a Python program."""
+"""The product as a library in a Python program."""
 
 from __future__ import annotations
 

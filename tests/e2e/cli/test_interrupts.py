@@ -1,4 +1,4 @@
-"""Ctrl-C in processes of their own, while a model that never answers keeps each command waiting."""
+"""Ctrl-C in separate processes, while each command waits for a model that never answers."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Start = Callable[..., Program]
 
 @dataclass
 class Silence:
-    """A server that takes connections and never answers."""
+    """A server that accepts connections and never answers."""
 
     listening: socket.socket
     taken: list[socket.socket] = field(default_factory=list)
 
     def take(self) -> None:
-        """Take connections until closed."""
+        """Accept connections until closed."""
         while True:
             try:
                 self.taken.append(self.listening.accept()[0])
@@ -36,7 +36,7 @@ class Silence:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Settings that make it the model."""
+        """Settings that use it as the model."""
         url = f"http://127.0.0.1:{self.listening.getsockname()[1]}/v1"
         return {"OPENAI_BASE_URL": url, "OPENAI_API_KEY": "none", "LLM_TIMEOUT_S": "600", "REQUEST_TIMEOUT_S": "600"}
 
@@ -56,7 +56,7 @@ def silence() -> Iterator[Silence]:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start commands, and leave none behind."""
+    """Start commands, and end all of them."""
     started: list[Program] = []
 
     def starting(cli: Any, *arguments: str) -> Program:
@@ -80,7 +80,7 @@ def _until(condition: Callable[[], bool], process: Program) -> None:
 
 
 def _interrupted(cli: Any, process: Program) -> tuple[int, str]:
-    """Press Ctrl-C; return the exit code and what was said last of it. The limit is no measure: it only ends the test."""
+    """Press Ctrl-C. Return the exit code and the last output. The time limit only ends a hanging test."""
     process.send_signal(signal.SIGINT)
     code = process.wait(timeout=60)
     assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""Without a server: each command opens the stores itself, works, and closes them."""
+"""Without a server: each command opens the stores itself, runs, and closes them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_from_a_folder_to_a_cited_answer_to_nothing_left(cli: Any, notes: Path) 
     assert answer["grounded"]
     assert "Agnes Thorley" in answer["answer"]
     for citation in answer["citations"]:
-        # A file without front matter is its own text: the offsets point into it.
+        # A file without front matter equals its text, so offsets refer to the file.
         source = (notes / "town" / "bank.md").read_text()
         assert source[citation["start_char"] : citation["end_char"]] == citation["quote"]
 
@@ -102,7 +102,7 @@ def test_the_demo_ends_with_cited_answers_and_timings(cli: Any, notes: Path) -> 
 
 @pytest.mark.slow
 def test_the_demo_leaves_nothing_on_a_shared_server(cli: Any, notes: Path, tmp_path: Path) -> None:
-    """With a catalogue of its own it uses no server at all; in a given one its tenant is removed."""
+    """With its own catalogue, the demo uses no server. In a given catalogue, its tenant is removed."""
     asked = ("demo", "--corpus", "notes", "--question", "Who founded the Kettle Bank?", "--json")
     with qdrant_process() as url, closing(QdrantClient(url=url, check_compatibility=False)) as client:
         server = {**cli.environment, "VECTOR_STORE": "qdrant", "QDRANT_URL": url}

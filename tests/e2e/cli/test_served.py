@@ -1,4 +1,4 @@
-"""Beside a server: the command line finds it and says the same; the server starts, refuses and stops as it should."""
+"""With a running server, the command line finds it and gives the same results. Also the server's start, refusals and stop."""
 
 from __future__ import annotations
 
@@ -274,14 +274,14 @@ def _stopped(process: Any, number: signal.Signals) -> int:
 
 
 def _first_lines(cli: Any, process: Any) -> tuple[str, str]:
-    """Return what a starting server prints, and the key it keeps."""
+    """Return the first output of a starting server, and its stored key."""
     deadline = time.monotonic() + 60
     while not (cli.data / "server.json").exists():
         assert time.monotonic() < deadline
         assert process.poll() is None, (cli.folder / "stderr.txt").read_text()
         time.sleep(0.05)
     key = str(json.loads((cli.data / "credentials.json").read_text())["key"])
-    # Where it serves and which models it uses, over as many lines as that takes; at the first start the key too.
+    # Its address and models, over several lines. At the first start, also the key.
     last = "EMBEDDER" if (cli.folder / "started").exists() else "key of tenant"
     (cli.folder / "started").touch()
     shown = ""
@@ -312,7 +312,7 @@ def test_documents_are_named_by_key_as_well_as_by_id(served: Any) -> None:
 
 
 def _ids(value: Any) -> set[str]:
-    """Return the ids of what a command lists or shows with ``--json``."""
+    """Return the ids that a command lists or shows with ``--json``."""
     listed = value if isinstance(value, list) else value.get("documents", [value])
     return {str(each.get("id") or each["document_id"]) for each in listed}
 

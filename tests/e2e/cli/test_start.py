@@ -1,4 +1,4 @@
-"""What the start of a server on embedded stores brings into memory; held without a clock, since time depends on load."""
+"""Memory and imports after the start of a server on embedded stores. Times are not checked, because they depend on load."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ NEEDED_LATER = {
 }
 MAIN = "from agentic_rag_backend.cli.app import main; main()"
 MOST_MB = 350
-"""Resident memory, that of the files it maps included, when nothing was asked yet: 340 on two cores, 55 less on one."""
+"""Resident memory before the first request, including mapped files: 340 on two cores, 55 less on one."""
 
 
 @pytest.fixture(scope="module")
 def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server that was started on stores with documents, and its log with each module that it imported."""
+    """A server started on stores with documents, and its log with each imported module."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("COVERAGE_PROCESS_START", raising=False)  # whose own memory is not the server's
+        patch.delenv("COVERAGE_PROCESS_START", raising=False)  # its memory does not belong to the server
         cli = CommandLine(tmp_path_factory.mktemp("started"))
         make_notes(cli.folder)
         assert cli("ingest", "notes").code == 0
         watched = dataclasses.replace(cli, environment={"PYTHONPROFILEIMPORTTIME": "1"})
         with (cli.folder / "stderr.txt").open("a") as log:
-            # An interpreter of its own: the imports are what is looked at.
+            # A new interpreter, because imports are measured.
             process = subprocess.Popen(
                 [sys.executable, "-c", MAIN, "serve", "--port", "0", "--json"],
                 cwd=cli.folder,

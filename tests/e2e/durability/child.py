@@ -1,11 +1,13 @@
-"""Processes that can be killed: one that has imported everything, and its children, each of which runs one scenario.
+"""Processes that can be killed: a process that has imported everything, and its children, which run one scenario each.
 
-The first process reads scenarios as lines of JSON and forks for each of them, so that a child costs no imports. A scenario is
-``{folder, steps, settings?, kill?, kill_after_s?, result?}``: its steps ask for what is not there yet, so the same ones finish
-what a killed child began; one with ``index`` builds and swaps the vectors' indexes meanwhile, and of one with ``watched`` the
-trees are recorded that a reader was shown. ``kill {target, call, when, containing?}`` ends the child by SIGKILL before or after
-the n-th call (of those whose arguments contain a text) of a store's method; no product code knows of it. With ``result`` the
-child waits for every job, closes, and writes there what the stores hold and when it had come how far.
+The first process reads scenarios as lines of JSON and forks for each, so that a child needs no imports. A scenario is
+``{folder, steps, settings?, kill?, kill_after_s?, result?}``. Its steps request only work that is not done yet, so the same steps
+finish the work of a killed child. With ``index``, it builds and swaps the vectors' indexes meanwhile; with ``watched``, it
+records
+the trees that a reader sees. ``kill {target, call, when, containing?}`` ends the child by SIGKILL before or after the n-th call
+(of
+those whose arguments contain a text) of a store's method; no product code is involved. With ``result``, the child waits for all
+jobs, closes, and writes the contents of the stores and the times of its progress to that path.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ def die() -> None:
 
 
 def arm(kill: Mapping[str, Any]) -> None:
-    """Let the process die at a call of a store's method, or inside the transaction that records and enqueues a job."""
+    """Make the process die at a call of a store's method, or inside the transaction that records and enqueues a job."""
     store, method = kill["target"].split(".")
     calls = 0
 
@@ -102,11 +104,11 @@ def arm(kill: Mapping[str, Any]) -> None:
 
 
 Shown = set[tuple[int, tuple[str, ...]]]
-"""Generation, and nodes with their children, of each tree that a reader was shown."""
+"""Generation, and nodes with their children, of each tree that a reader has seen."""
 
 
 async def run(scenario: Mapping[str, Any], shown: Shown) -> dict[str, float]:
-    """Take the scenario's steps, and wait for every job; return the seconds until the stores were open, and until the end."""
+    """Run the scenario's steps, and wait for all jobs. Return the seconds until the stores were open, and until the end."""
     began = time.perf_counter()
     settings = Settings(
         data_dir=Path(scenario["folder"]),
@@ -135,7 +137,7 @@ async def carry_out(container: Container, step: Mapping[str, Any]) -> None:
 
 
 async def watched(container: Container, work: Coroutine[Any, Any, None], shown: Shown) -> None:
-    """Do ``work``, and list and search the tree all the while; a search that finds no summary is a gap."""
+    """Do ``work``, and list and search the tree continuously. A search that finds no summary is a gap."""
     tenant = await container.tenants.get(TENANT)
     question = Query(tenant=tenant, text="Who works for the Harbour Office?", limit=5)
     task = asyncio.ensure_future(work)
@@ -163,7 +165,7 @@ async def index(container: Container) -> None:
 
 
 async def take(container: Container, step: Mapping[str, Any]) -> None:
-    """Ask for what is not there yet."""
+    """Request all work that is not done yet."""
     if "rebuild" in step or "tree" in step:
         jobs = await container.catalogue.jobs.jobs(TENANT, limit=100)
         if sum(job.kind == "rebuild" for job in jobs.items) < step.get("rebuild", 0):
@@ -204,7 +206,7 @@ async def documents(container: Container) -> list[Document]:
 
 
 async def everything_ended(container: Container) -> None:
-    # Workflows, too: jobs that were committed together with another one have one yet, which finds nothing to do.
+    # Wait for workflows, too: jobs that were committed together with another one still have a workflow, which does nothing.
     open_ones = """
         SELECT count(*) FROM jobs WHERE state IN ('queued', 'running')
         UNION ALL SELECT count(*) FROM outbox
@@ -221,7 +223,7 @@ def main() -> None:
         scenario = json.loads(line)
         child = os.fork()
         if child == 0:
-            os.dup2(2, 1)  # what is logged is no answer
+            os.dup2(2, 1)  # log output must not be read as an answer
             if "kill" in scenario:
                 arm(scenario["kill"])
             if "kill_after_s" in scenario:

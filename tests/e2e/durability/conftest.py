@@ -18,7 +18,7 @@ import pytest
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long runs out unless they are asked for (`-m slow`)."""
+    """Skip the long runs unless they are requested (`-m slow`)."""
     if "slow" in config.getoption("markexpr"):
         return
     for item in items:
@@ -31,7 +31,7 @@ PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
 
 
 def small_text(number: int, *, year: int = 2019) -> str:
-    """Return a text of four or five short chunks, which shares its people and places with its neighbours."""
+    """Return a text of four or five short chunks that shares its people and places with its neighbours."""
     person, friend = PEOPLE[number % 4], PEOPLE[(number + 1) % 4]
     place, other = PLACES[number % 4], PLACES[(number + 2) % 4]
     return "\n\n".join(
@@ -51,7 +51,7 @@ INGEST: Sequence[Mapping[str, Any]] = ({"put": SMALL, "chunk_size": 48},)
 CHANGED = {"report-2": SMALL["report-2"].replace("Works", "Deeds"), "report-5": small_text(7, year=2031)}
 LABELLED = {"report-0": {"shelf": 3}, "report-2": {"shelf": 7, "checked": True}, "report-6": {"shelf": 3}}
 BEFORE: Mapping[str, Sequence[Mapping[str, Any]]] = {"rebuild": ({"rebuild": 1}, {"delete": ["report-1"]})}
-"""What a scenario needs in addition to the ingested corpus."""
+"""Additional content of a scenario, after the ingested corpus."""
 STEPS: Mapping[str, Sequence[Mapping[str, Any]]] = {
     "ingest": INGEST,
     "update": ({"put": CHANGED, "chunk_size": 48},),
@@ -76,20 +76,20 @@ MIXED: Sequence[Mapping[str, Any]] = (
     {"tree": 2},
     {"rebuild": 2},
 )
-"""A little of everything."""
-# Any tenant with so few vectors is given an index.
+"""A small amount of each kind of data."""
+# A tenant with so few vectors gets an index.
 INDEXING = {"vector_index_min_points": 4}
 
 
 @dataclass
 class Processes:
-    """The process that forks scenarios; started once a session."""
+    """The process that forks scenarios. It is started once per session."""
 
     process: subprocess.Popen[str]
     log: Path
 
     def run(self, **scenario: Any) -> int:
-        """Run one scenario and return how its process ended: 0, or minus the signal that killed it."""
+        """Run one scenario. Return 0, or minus the signal that killed its process."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         self.process.stdin.write(json.dumps(scenario) + "\n")
@@ -101,7 +101,7 @@ class Processes:
 
 @dataclass
 class Folder:
-    """A data folder and what happened in it."""
+    """A data folder, and its history."""
 
     path: Path
     processes: Processes
@@ -110,11 +110,11 @@ class Folder:
     _results: int = field(default=0)
 
     def killed(self, steps: Sequence[Mapping[str, Any]], target: str, call: int, when: str) -> None:
-        """Take ``steps`` until the process dies at the call; it is a fault of the test if it never comes there."""
+        """Run ``steps`` until the process dies at the call. The test fails if the call is never made."""
         assert self.comes_to(steps, target, call, when), f"{target}, call {call}: the process was not killed there"
 
     def comes_to(self, steps: Sequence[Mapping[str, Any]], target: str, call: int, when: str, containing: str = "") -> bool:
-        """Take ``steps``, and tell whether the process died at the call (of those with ``containing`` in an argument)."""
+        """Run ``steps``. Return whether the process died at the call (of those with ``containing`` in an argument)."""
         kill = {"target": target, "call": call, "when": when, "containing": containing}
         ended = self._run(steps, kill=kill)
         assert ended in (0, -signal.SIGKILL), f"the process ended with {ended}: {self.processes.log.read_text()[-4000:]}"
@@ -122,14 +122,14 @@ class Folder:
         return ended != 0
 
     def killed_after(self, steps: Sequence[Mapping[str, Any]], seconds: float) -> bool:
-        """Take ``steps`` until ``seconds`` have passed; tell whether that was before they were done."""
+        """Run ``steps`` for ``seconds``. Return whether they were unfinished then."""
         ended = self._run(steps, kill_after_s=seconds)
         assert ended in (0, -signal.SIGKILL), f"the process ended with {ended}: {self.processes.log.read_text()[-4000:]}"
         self.kills += ended != 0
         return ended != 0
 
     def finished(self, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Take ``steps`` in a process that lives, and return what the folder then holds."""
+        """Run ``steps`` in a process that is not killed. Return the contents of the folder."""
         self._results += 1
         result = self.path.with_name(f"{self.path.name}.{self._results}.json")
         ended = self._run(steps, result=str(result))
@@ -138,7 +138,7 @@ class Folder:
         return held
 
     def copied(self, to: Path) -> Folder:
-        """Return a copy; most of the files are holes, which stay holes."""
+        """Return a copy. Most of the files are sparse, and stay sparse."""
         subprocess.run(["cp", "-a", "--sparse=always", str(self.path), str(to)], check=True)
         return Folder(to, self.processes, settings=self.settings)
 
@@ -176,7 +176,7 @@ def folder(tmp_path: Path, processes: Processes) -> Iterator[Folder]:
 
 @pytest.fixture(scope="session")
 def ingested(tmp_path_factory: pytest.TempPathFactory, processes: Processes) -> tuple[Folder, dict[str, Any]]:
-    """The small corpus, ingested by a process that nobody disturbed: its folder (to be copied) and what it holds."""
+    """The small corpus, ingested without a kill: its folder (to be copied) and its contents."""
     undisturbed = Folder(tmp_path_factory.mktemp("undisturbed") / "data", processes)
     return undisturbed, undisturbed.finished(INGEST)
 
@@ -188,7 +188,7 @@ def ingest() -> Sequence[Mapping[str, Any]]:
 
 @pytest.fixture(scope="session")
 def update() -> Sequence[Mapping[str, Any]]:
-    """New content for two documents: one mostly the old one, one wholly another."""
+    """New content for two documents: a small change of one, a new text for the other."""
     edited = SMALL["report-2"].replace("Works", "Deeds").replace("moved to", "left for")
     return ({"put": {"report-2": edited, "report-5": small_text(7, year=2031)}, "chunk_size": 48},)
 
@@ -205,7 +205,7 @@ def mixed() -> Sequence[Mapping[str, Any]]:
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """A scenario: what it begins with, its steps, and what they come to where nobody disturbs them."""
+    """A scenario: its initial folder, its steps, and its result without a kill."""
 
     before: Folder
     steps: Sequence[Mapping[str, Any]]
@@ -216,7 +216,7 @@ class Undisturbed:
 def undisturbed(
     tmp_path_factory: pytest.TempPathFactory, processes: Processes, ingested: tuple[Folder, dict[str, Any]]
 ) -> Callable[[str], Undisturbed]:
-    """Return what runs a scenario of `STEPS` by its name; each is run once a session."""
+    """Return a function that runs a scenario of `STEPS` by name, once per session."""
 
     @functools.cache
     def run(scenario: str) -> Undisturbed:
@@ -235,7 +235,7 @@ def undisturbed(
 
 @pytest.fixture(scope="session")
 def priced(processes: Processes) -> Callable[[Path, str], Folder]:
-    """Return what makes a folder whose texts are embedded by an endpoint, given path and address."""
+    """Return a function that creates a folder whose texts an endpoint embeds, given path and address."""
 
     def make(path: Path, base_url: str) -> Folder:
         endpoint = {"embedder": "openai", "embedding_model": "hashed+latency-200ms", "embedding_dimensions": 64}

@@ -1,4 +1,4 @@
-"""What a folder holds, read from its files: comparable between folders, and everything that should not be there."""
+"""Contents of a folder, read from its files in a form that can be compared between folders, and data that should not exist."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ORPHANS = {
 
 
 def inspected(folder: Path, tenant: str) -> dict[str, Any]:
-    """Return ``{state, orphans, counts}`` of a closed folder; ``state`` names everything by words, never by random ids."""
+    """Return ``{state, orphans, counts}`` of a closed folder. ``state`` identifies all data by words, never by random ids."""
     catalogue, graph = _open(folder / "catalogue.db"), _open(folder / "graph.db")
     names = dict(_rows(graph, "SELECT id, name FROM entities"))  # type: ignore[var-annotated]
     relationships = _rows(graph, "SELECT id, source_id, relation, target_id FROM relationships")
@@ -85,7 +85,7 @@ def inspected(folder: Path, tenant: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """The stores of a folder: databases, points, and the words for the graph's ids."""
+    """The stores of a folder: databases, points, and words for the graph's ids."""
 
     catalogue: sqlite3.Connection
     graph: sqlite3.Connection
@@ -94,7 +94,7 @@ class Held:
     facts: Mapping[str, str]
 
     def plain_nodes(self) -> list[dict[str, Any]]:
-        """Return the points of nodes that are neither communities' nor the tree's."""
+        """Return the points of nodes that belong neither to communities nor to the tree."""
         return [each for each in self.points[Collection.NODES] if not each["generation"] and each["kind"] != NodeKind.RAPTOR]
 
     def tree_nodes(self) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def _knowledge(held: Held) -> dict[str, Any]:
 
 
 def _tree(held: Held) -> list[Any]:
-    """Return each node's level, the texts of all passages below it, and its summary with who wrote it."""
+    """Return each node's level, the texts of all passages below it, and its summary with its writer."""
     texts = held.texts()
     children: dict[str, list[str]] = {}
     for node, child in _rows(held.catalogue, "SELECT node_id, child_id FROM raptor_links"):
@@ -214,7 +214,7 @@ def _vector_orphans(held: Held) -> dict[str, list[Any]]:
 
 
 def _strange_labels(held: Held) -> list[Any]:
-    """Return the points of visible documents whose filterable fields are not those that the catalogue has."""
+    """Return the points of visible documents whose filterable fields differ from the catalogue."""
     rows = _rows(held.catalogue, "SELECT id, key, title, metadata FROM documents WHERE deleted_at IS NULL")
     wanted = {
         id: set(tags_of(filterable(json.loads(told), document_id=id, key=key, title=title))) for id, key, title, told in rows
@@ -270,7 +270,7 @@ def _communities(graph: sqlite3.Connection, catalogue: sqlite3.Connection, names
 def _points(folder: Path, collection: Collection) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for home in [record.parent for record in (folder / "vectors").glob("*/fingerprint.json")]:
-        # Index upkeep may have put another shard in the place of the first.
+        # Index upkeep may have replaced the first shard.
         shard = EdgeShard.load(str(home / read_pointer(home)[collection].name))
         offset = None
         while True:

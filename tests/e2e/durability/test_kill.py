@@ -1,4 +1,4 @@
-"""A process killed at any moment costs nothing: the next one ends with what an undisturbed one would have."""
+"""A process may be killed at any moment: the next process reaches the same state as an undisturbed one."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ SLOW = pytest.mark.slow
 
 
 def points(always: Sequence[Point], more: Sequence[Point]) -> list[Any]:
-    """Return parameters: ``always``, and ``more`` that only `-m slow` runs."""
+    """Return parameters: ``always``, and ``more`` that only run with `-m slow`."""
     return [pytest.param(point, id=name(point)) for point in always] + [
         pytest.param(point, id=name(point), marks=SLOW) for point in more
     ]
@@ -101,7 +101,7 @@ def name(point: Point) -> str:
 
 
 def equal(held: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
-    """Compare part by part, so that a failure names the part and shows what differs."""
+    """Compare part by part, so that a failure names the part and shows the difference."""
     assert held["orphans"] == {}
     for part, value in expected["state"].items():
         if held["state"][part] != value:
@@ -111,7 +111,7 @@ def equal(held: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
 
 
 def visible_texts(folder: Folder, key: str) -> set[str]:
-    """Return what a reader would be shown of a document, without waking the killed process's work."""
+    """Return the texts that a reader would see of a document, without resuming the killed process's work."""
     found = rows(
         folder,
         """SELECT t.text FROM documents d JOIN chunks c ON c.document_id = d.id AND c.version = d.current_version
@@ -165,7 +165,7 @@ def test_a_document_that_kills_its_process_fails_alone(
     for part in ("chunks", "chunk vectors", "mentions", "supports"):
         innocent = [row for row in ingested[1]["state"][part] if row[0] != killer]
         assert held["state"][part] == innocent, part
-    # What failed can be tried again; nothing else is left of it.
+    # Failed jobs can be retried. Nothing else remains.
     assert set(held["orphans"]) == {"documents not ready", "versions that nobody sees"}
     ((error,),) = rows(folder, "SELECT error FROM jobs WHERE state = 'failed'")
     assert '"code":"resource_limit"' in str(error)
@@ -245,7 +245,7 @@ def test_rebuilding(tmp_path: Path, rebuilt: Folder, rebuilt_twice: dict[str, An
 
 @pytest.mark.parametrize("point", points(WHILE_LABELLING, MORE_WHILE_LABELLING))
 def test_labelling(tmp_path: Path, undisturbed: Callable[[str], Undisturbed], point: Point) -> None:
-    """What the catalogue was told search is told as well, by the next process and without a comparison of the stores."""
+    """Search receives a metadata change from the next process, without a comparison of the stores."""
     known = undisturbed("label")
     folder = known.before.copied(tmp_path / "data")
     folder.killed(known.steps, *point)
@@ -254,7 +254,7 @@ def test_labelling(tmp_path: Path, undisturbed: Callable[[str], Undisturbed], po
 
 
 SHARE = 6
-"""Kills of each scenario; each falls into its own sixth of the time."""
+"""Kills per scenario. Each falls into its own sixth of the duration."""
 ALWAYS = {("chunk again", 2), ("index swap", 1), ("index swap", 3)}
 MOMENTS = [
     pytest.param(scenario, part, id=f"{scenario} {part + 1} of {SHARE}", marks=[] if (scenario, part) in ALWAYS else SLOW)
@@ -266,7 +266,7 @@ MOMENTS = [
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("scenario", "part"), MOMENTS)
 def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undisturbed], scenario: str, part: int) -> None:
-    """The moment is drawn with a fixed seed from the time that an undisturbed run took here, opening included."""
+    """The moment is drawn with a fixed seed from the duration of an undisturbed run here, including opening."""
     known = undisturbed(scenario)
     moment = known.held["took"]["done_s"] * (part + random.Random(f"{scenario} {part}").random()) / SHARE
     folder = known.before.copied(tmp_path / "data")
@@ -275,7 +275,7 @@ def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undistu
     for attempt in range(8):
         if folder.killed_after(known.steps, moment):
             break
-        moment *= 0.7  # it was done before: this process was quicker than the one that was measured
+        moment *= 0.7  # it was done before: this process was faster than the measured one
         folder = known.before.copied(tmp_path / f"data-{attempt}")
     assert folder.kills == 1
     for key, before in old.items():
@@ -288,7 +288,7 @@ def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undistu
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("seed", range(10))
 def test_everything_at_random_moments(folder: Folder, mixed: Steps, seed: int) -> None:
-    """After any number of kills search and catalogue agree, filters included, before their stores are compared."""
+    """After any number of kills, search and catalogue agree, including filters, before the stores are compared."""
     moments = random.Random(seed)
     while folder.kills < GIVEN_UP_AFTER - 1 and folder.killed_after(mixed, moments.uniform(0.4, 6.0)):
         pass
@@ -310,7 +310,7 @@ def test_the_examples_at_random_moments(
     assert held["orphans"] == {}
     for part in ("documents", "chunks", "chunk vectors", "jobs"):
         assert held["state"][part] == examples["state"][part]
-    # Which of two spellings names an entity depends on the order of commits, which differs between undisturbed runs, too.
+    # Which of two spellings names an entity depends on the order of commits, which also differs between undisturbed runs.
     for part in ("entities", "mentions", "supports", "node vectors"):
         assert held["counts"][part] == pytest.approx(examples["counts"][part], rel=0.01), part
 

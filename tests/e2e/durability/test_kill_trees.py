@@ -1,4 +1,4 @@
-"""A tree over passages whose build is killed: the old one stands until the new one is whole, and nothing is paid twice."""
+"""Killed builds of a tree over passages: the old tree stays until the new one is complete, and no work is paid twice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Point = tuple[str, int, str]
 BUILDS: Mapping[str, Mapping[str, Any]] = {
     "full": {"mode": "full"},
     "incremental": {},
-    # Asked for what has another shape, an incremental build writes a whole tree.
+    # If another shape is requested, an incremental build writes a whole tree.
     "reshaped": {"cluster_size": 5},
 }
 MOMENTS: Sequence[tuple[str, Point]] = [
@@ -45,9 +45,9 @@ MOMENTS: Sequence[tuple[str, Point]] = [
     ("incremental", ("trees.change", 1, "before")),
     ("incremental", ("vectors.delete", 1, "after")),
 ]
-"""When a build is killed."""
+"""Moments at which a build is killed."""
 ALWAYS = range(2, 4)
-"""Those of `MOMENTS` that are not left to slow runs: right after a new tree is current, of either kind of build."""
+"""Members of `MOMENTS` outside the slow runs: right after a new tree becomes current, for both kinds of builds."""
 FLIPPED = {
     ("trees.publish", 1, "after"),
     ("trees.change", 1, "after"),
@@ -59,7 +59,7 @@ FLIPPED = {
 
 @dataclass(frozen=True)
 class Build:
-    """What a build that nobody disturbs comes to: the folder, what it holds, and the calls of the model."""
+    """The result of an undisturbed build: the folder, its contents, and the model calls."""
 
     folder: Folder
     held: Mapping[str, Any]
@@ -76,7 +76,7 @@ def server() -> Iterator[ModelProcess]:
 def changed(
     tmp_path_factory: pytest.TempPathFactory, server: ModelProcess, ingested: tuple[Folder, Any], update: Steps
 ) -> Folder:
-    """A folder with a tree that a model wrote, and documents that changed since."""
+    """A folder with a tree that a model summarised, and documents that changed since."""
     folder = ingested[0].copied(tmp_path_factory.mktemp("grown") / "data")
     folder.settings = {
         "llm": "openai",
@@ -85,7 +85,7 @@ def changed(
         "openai_api_key": "any",
         "raptor_cluster_size": 4,
     }
-    # One document of eight: of more, the tree would be built anew.
+    # One document of eight: after more changes, the tree would be built from nothing.
     edited = {**update[0], "put": {"report-2": update[0]["put"]["report-2"]}}
     held = folder.finished([{"tree": 1}, edited])
     assert held["orphans"] == {}
@@ -94,7 +94,7 @@ def changed(
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, server: ModelProcess, changed: Folder) -> Callable[[str], Build]:
-    """Return what runs a build by its name, once each."""
+    """Return a function that runs a build by name, once each."""
 
     @functools.cache
     def run(build: str) -> Build:
@@ -112,12 +112,12 @@ def steps(build: str) -> Steps:
 
 
 def calls(server: ModelProcess) -> int:
-    """Return how many calls were answered."""
+    """Return the number of answered calls."""
     return sum(prompt.calls for prompt in server.stats().prompts.values())
 
 
 def settled(server: ModelProcess) -> int:
-    """Return how many calls were answered, once none is under way: what a killed process asked may still be answered."""
+    """Return the number of answered calls once none is pending. Calls of a killed process may still be answered."""
     until = time.monotonic() + 60
     while (stats := server.stats()).in_flight:
         assert time.monotonic() < until, f"{stats.in_flight} requests are never answered"
@@ -126,7 +126,7 @@ def settled(server: ModelProcess) -> int:
 
 
 def tree(folder: Folder) -> tuple[int, tuple[str, ...]]:
-    """Return the generation, and nodes with their children, that a reader would see, without waking the killed one's work."""
+    """Return the generation, and nodes with their children, as readers would see them, without resuming the killed work."""
     (generation,) = column(folder, "SELECT generation FROM raptor_pointers")
     query = f"SELECT node_id || ' ' || child_id FROM raptor_links WHERE generation = {generation} ORDER BY node_id, ordinal"
     children: dict[str, list[str]] = {}

@@ -1,7 +1,7 @@
-"""What a process paid a model for and put on record is never paid again, whenever the process is killed.
+"""Model output that a process recorded is never paid again, whenever the process is killed.
 
-A document's chunks are embedded in groups of `GROUP`, one group after the other, and a group is put on record at once. So a
-kill may cost, again, no more than the one group of each document under way then, of which there are at most `UNDER_WAY`.
+A document's chunks are embedded in groups of `GROUP`, one group after another, and each group is recorded at once. So a kill can
+cost at most one group of each document in processing, of which there are at most `UNDER_WAY`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ RESULTS = """
 
 
 def volume(key: str, *, edited: int = 0) -> str:
-    """Return a text of `SECTIONS` chunks, no two of them alike; every ``edited``-th one differs from the unedited text's."""
+    """Return a text of `SECTIONS` distinct chunks. Every ``edited``-th one differs from the unedited text's."""
     sections = [f"# Tables of {key}"]
     for number in range(SECTIONS):
         word = "corrected" if edited and number % edited == 0 else "measured"
@@ -61,7 +61,7 @@ UPDATE: Steps = ({"put": {key: volume(key, edited=3) for key in KEYS[:3]}, "chun
 
 
 def recorded(folder: Folder) -> dict[str, set[Place]]:
-    """Return where each text stands whose results are on record, by the hash that the model server counts it under."""
+    """Return the positions of each text with recorded results, by the hash that the model server uses."""
     database = folder.path / "catalogue.db"
     found: dict[str, set[Place]] = {}
     if not database.exists():
@@ -90,18 +90,18 @@ def recorded(folder: Folder) -> dict[str, set[Place]]:
 
 @dataclass
 class Books:
-    """What was paid, checked after the end of each process."""
+    """The paid texts, checked after the end of each process."""
 
     server: ModelProcess
     folder: Folder
     counts: Counter[str] = field(default_factory=Counter)
     held: dict[str, set[Place]] = field(default_factory=dict)
     lost: list[set[str]] = field(default_factory=list)
-    """Paid, and not on record when the process was killed; an entry a kill."""
+    """Texts that were paid and not recorded when the process was killed, one entry per kill."""
     places: dict[str, set[Place]] = field(default_factory=dict)
 
     def close_period(self) -> None:
-        """Check what the process paid that just ended."""
+        """Check the texts that the ended process paid."""
         counts = self._settled()
         bought = counts - self.counts
         again = {text: self.held[text] for text in bought if text in self.held}
@@ -113,7 +113,7 @@ class Books:
             self.places.setdefault(text, set()).update(places)
 
     def _settled(self) -> Counter[str]:
-        # A request that the killed process left may still be answered, and is paid then.
+        # A request of the killed process may still be answered, and is then paid.
         until = time.monotonic() + 60
         while (stats := self.server.stats()).in_flight:
             assert time.monotonic() < until, f"{stats.in_flight} requests are never answered"
@@ -121,7 +121,7 @@ class Books:
         return Counter(stats.texts)
 
     def check_losses(self) -> None:
-        """Check what was paid again, once every text has been on record and its place is known."""
+        """Check the texts that were paid again, once every text is recorded and its position is known."""
         for lost in self.lost:
             groups: dict[str, set[tuple[int, int]]] = {}
             for text in lost:
@@ -135,14 +135,14 @@ class Books:
 
 
 def at_random(folder: Folder, books: Books, steps: Steps, took: Mapping[str, float], draw: random.Random, kills: int) -> None:
-    """Kill processes that take ``steps``, at moments between the opening and the end, and let the last one finish."""
+    """Kill processes that run ``steps`` at random moments, and let the last one finish."""
     killed = folder.kills
     longest = took["done_s"]
     for _ in range(4 * kills):
         if folder.kills - killed == kills:
             break
         if not folder.killed_after(steps, draw.uniform(0.8 * took["opened_s"], longest)):
-            break  # what was left took less than that
+            break  # the remaining work was done sooner
         books.close_period()
         longest = max(took["opened_s"], 0.8 * longest)
     held = folder.finished(steps)
@@ -154,7 +154,7 @@ def at_random(folder: Folder, books: Books, steps: Steps, took: Mapping[str, flo
 
 @pytest.fixture(scope="module")
 def durations(tmp_path_factory: pytest.TempPathFactory, priced: Callable[[Path, str], Folder]) -> tuple[Any, Any]:
-    """Return what ingesting and updating came to, and how long they took, where nobody disturbed them."""
+    """Return the results and durations of an undisturbed ingestion and update."""
     with ModelProcess() as server:
         folder = priced(tmp_path_factory.mktemp("paid") / "data", server.base_url)
         ingested = folder.finished(INGEST)
@@ -173,12 +173,12 @@ def test_nothing_on_record_is_paid_again(
     with ModelProcess() as server:
         folder = priced(tmp_path / "data", server.base_url)
         books = Books(server, folder)
-        # Between the answer and the record; random moments seldom fall there.
+        # Between the reply and the record. Random moments rarely fall there.
         folder.killed(INGEST, "documents.save_prepared", draw.randint(2, 2 * len(KEYS)), "before")
         books.close_period()
         assert books.lost[0]
         at_random(folder, books, INGEST, durations[0]["took"], draw, 2)
-        # How many of the random moments come in time depends on how fast the machine is by then; this one does.
+        # Whether random moments fall into the work depends on the speed of the machine. This moment always does.
         folder.killed(UPDATE, "documents.save_prepared", draw.randint(1, 3), "before")
         books.close_period()
         at_random(folder, books, UPDATE, durations[1]["took"], draw, 2)

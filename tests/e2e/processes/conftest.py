@@ -1,4 +1,4 @@
-"""What the tests of several processes ask for."""
+"""Fixtures of the tests with several processes."""
 
 from __future__ import annotations
 

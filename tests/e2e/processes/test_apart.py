@@ -1,4 +1,4 @@
-"""Two API and two worker processes: fair to small tenants, through a killed worker and a stopped one, as if they were one."""
+"""Two API and two worker processes act as one: fair to small tenants, also with a killed and a stopped worker."""
 
 from __future__ import annotations
 
@@ -42,26 +42,26 @@ def apis(site: Site) -> list[Running]:
 
 @pytest.fixture(scope="module")
 def tenants(apis: list[Running]) -> list[Tenant]:
-    """Ten tenants, the first of them big."""
+    """Ten tenants. The first one is large."""
     return [make_tenant(apis[number % 2].url, f"tenant {number}") for number in range(10)]
 
 
 def put(apis: list[Running], tenant: Tenant, number: int) -> dict[str, Any]:
-    """Hand in a document, at one server or the other."""
+    """Submit a document at one of the servers."""
     body = {"text": text(number), "key": f"report {number}"}
     found: dict[str, Any] = call(apis[number % 2].url, "POST", "/documents", tenant.headers, body)
     return found
 
 
 def put_many(apis: list[Running], wanted: list[tuple[Tenant, int]]) -> None:
-    """Hand in documents, several at once."""
+    """Submit documents, several concurrently."""
     with ThreadPoolExecutor(8) as pool:
         for _ in pool.map(lambda each: put(apis, *each), wanted):
             pass
 
 
 def open_jobs(site: Site) -> dict[str, int]:
-    """Count the jobs that have not ended, by tenant."""
+    """Return the number of unfinished jobs by tenant."""
     return dict(site.sql("SELECT tenant_id, count(*) FROM jobs WHERE state IN ('queued', 'running') GROUP BY tenant_id"))
 
 
@@ -103,7 +103,7 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
     site.until(lambda: not open_jobs(site), "what was waiting for a worker")
     assert call(apis[0].url, "GET", "/status", OPERATOR | {"X-Tenant-Id": small.id})["workers"]["alive"] == 2
 
-    # Fairness: one document of a small tenant while a hundred of a big one wait.
+    # Fairness: one document of a small tenant while a hundred of a large one wait.
     alone = []
     for number in range(1, 4):
         begun = time.monotonic()
@@ -111,7 +111,7 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
         site.until(lambda job_id=job_id: ended(site, job_id), "a document alone")  # type: ignore[misc]
         alone.append(time.monotonic() - begun)
     site.until(lambda: figures_of(apis[0])["agentic_rag_workers"] == 2, "two workers in the figures")
-    for worker in workers:  # so that all are waiting when it begins
+    for worker in workers:  # so that all are queued when it begins
         worker.process.send_signal(signal.SIGSTOP)
     put_many(apis, [(big, number) for number in range(BIG)])
     waiting = open_jobs(site)[big.id]
@@ -128,7 +128,7 @@ def test_everything_is_ready_once_though_a_worker_is_killed(site: Site, apis: li
     assert figures["agentic_rag_jobs"] == BIG
     assert left > waiting // 2, "the small tenant's document came after most of what was waiting before it"
 
-    # And a worker killed in the middle of the rest.
+    # Then kill a worker in the middle of the remaining work.
     rest = [(tenant, number) for tenant in tenants[1:] for number in range(5, 5 + SMALL)]
     put_many(apis, [*rest, *((big, BIG + number) for number in range(10 - 5))])
     victim = workers[0]
@@ -151,7 +151,7 @@ def figures_of(api: Running) -> dict[str, float]:
 
 
 def everything_is_there_once(site: Site, apis: list[Running], tenants: list[Tenant]) -> None:
-    """Compare documents, chunks, vectors and graph with what was handed in, and let the reconciler look."""
+    """Compare documents, chunks, vectors and graph with the submitted documents, and run the reconciler."""
     counts = Counter(dict(site.sql("SELECT tenant_id, count(*) FROM documents GROUP BY tenant_id")))
     assert counts.total() == DOCUMENTS
     states = site.sql("SELECT DISTINCT state, current_version FROM documents")

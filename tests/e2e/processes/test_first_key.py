@@ -1,4 +1,4 @@
-"""Several API processes that start at once on a catalogue in which there is nobody yet."""
+"""Several API processes that start concurrently on an empty catalogue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small world on the real embedded stores: documents go through rules, resolution, graph and catalogue."""
+"""A small world on the real embedded stores: documents pass through rules, resolution, graph and catalogue."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class World:
         return (await self.catalogue.tenants.create(name)).id
 
     async def add(self, tenant: TenantId, title: str, paragraphs: Sequence[str]) -> str:
-        """Make a document of one chunk a paragraph visible, as ingestion does."""
+        """Make a document visible with one chunk per paragraph, as ingestion does."""
         chunks = await hand_in(self.catalogue, tenant, title, paragraphs)
         document_id, version = chunks[0].document_id, chunks[0].version
         extractions = await self.extractor.extract(title, chunks)
@@ -63,7 +63,7 @@ class World:
         return document_id
 
     async def hide(self, tenant: TenantId, document_id: str) -> None:
-        """Tombstone a document: its purge has not run yet."""
+        """Tombstone a document. Its purge has not run yet."""
         await self.catalogue.documents.tombstone(tenant, document_id, self.queue.enqueuer("delete_v1"))
 
 
@@ -92,13 +92,13 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 
 @pytest.fixture(scope="session")
 def open_world() -> Callable[[Path], AbstractAsyncContextManager[World]]:
-    """Return what opens a world in a folder, for tests that make one an example."""
+    """Return a function that opens a world in a folder, for tests that need one per example."""
     return opened
 
 
 @pytest.fixture
 def story() -> Callable[[str], dict[str, list[str]]]:
-    """Two themes, so that a graph of them has at least two communities: a tidal project and a museum."""
+    """Two themes, a tidal project and a museum, so that the graph has at least two communities."""
 
     def documents(mark: str = "") -> dict[str, list[str]]:
         return {

@@ -1,4 +1,4 @@
-"""What communities say is taken out of the stores with the document that said it, before they are built again."""
+"""Statements of a deleted document are removed from communities in the stores before the next build."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def built(world: Any, story: Story, name: str) -> tuple[TenantId, Any, dic
 
 
 async def on_record(world: Any, tenant: TenantId) -> str:
-    """Return all that the catalogue has of what communities say."""
+    """Return all summaries of communities in the catalogue."""
     generation = (await world.catalogue.communities.pointer(tenant)).generation
     held = await world.graph.communities(tenant, generation)
     summaries = await world.catalogue.communities.summaries(tenant, [each.fingerprint for each in held])
@@ -37,7 +37,7 @@ async def on_record(world: Any, tenant: TenantId) -> str:
 
 
 async def found_by(world: Any, tenant: TenantId, words: str) -> dict[str, float]:
-    """Return the points of communities that hold any of the words, with their scores."""
+    """Return the points of communities that contain any of the words, with their scores."""
     generation = (await world.catalogue.communities.pointer(tenant)).generation
     search = VectorSearch(kind=NodeKind.COMMUNITY, text=words, limit=100, generation=generation)
     legs = (await world.vectors.search(tenant, Collection.NODES, [search]))[0]
@@ -69,7 +69,7 @@ async def test_what_a_deleted_document_said_is_in_no_store(world: Any, story: St
         assert gone not in left
         assert not [each for each in statements if json.dumps(each)[1:-1] in left]
         assert not await found_by(world, tenant, ONLY_THERE)
-        # To readers nothing changes: all of it was withheld from them.
+        # Readers see no difference: the statements were already withheld.
         told = [(view.id, view.name, view.findings) for view in (await service.list(tenant, limit=1000)).items]
         assert told == [(view.id, view.name, view.findings) for view in shown]
     assert await on_record(world, other) == untouched

@@ -1,4 +1,4 @@
-"""What readers see while communities are rebuilt and a store is away: the old generation, then the new one, nothing between."""
+"""Readers during a rebuild with a store outage see the old generation, then the new one, and nothing in between."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorS
 
 Story = Callable[[str], dict[str, list[str]]]
 Seen = tuple[int, frozenset[str], frozenset[str]]
-"""A generation, the ids that are listed, and those of them that a search finds."""
+"""A generation, the listed ids, and those of them that a search finds."""
 
 
 async def look(world: Any, service: CommunityService, tenant: TenantId) -> Seen | None:
-    """Return what a reader is shown now; None where the generation changed between its two questions."""
+    """Return what a reader sees now. None if the generation changed between the two reads."""
     listed = (await service.list(tenant, limit=1000)).items
     generation = (await service.status(tenant))["generation"]
     search = VectorSearch(kind=NodeKind.COMMUNITY, text="Tidal Array Lantern Museum", limit=100, generation=generation)
@@ -36,7 +36,7 @@ async def look(world: Any, service: CommunityService, tenant: TenantId) -> Seen 
 
 @asynccontextmanager
 async def reading(world: Any, service: CommunityService, tenant: TenantId) -> AsyncIterator[list[Seen]]:
-    """Read again and again meanwhile; an error of a reader fails the test."""
+    """Read continuously meanwhile. An error of a reader fails the test."""
     seen: list[Seen] = []
     over = asyncio.Event()
 

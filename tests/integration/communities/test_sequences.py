@@ -1,4 +1,4 @@
-"""After any sequence of changes a rebuild leaves what one from scratch would, whatever of it was skipped."""
+"""After any sequence of changes, a rebuild gives the same result as a rebuild from nothing, even if steps were skipped."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TEXTS = (
     ["Petra Okafor directs the Lantern Museum in Westerhall.", "The Lantern Museum bought the Glass Atlas from Tomas Rehn."],
     ["Osric Lindqvist praised the Carrow-Bay Report.", "Tomas Rehn and Petra Okafor met Mira Voss in Westerhall."],
 )
-"""Whole stories; the last spells a name otherwise than the second."""
+"""Complete texts. The last one spells a name differently from the second."""
 
 changes = st.lists(
     st.tuples(st.sampled_from(["write", "write", "write", "hide", "forget", "rename"]), st.integers(0, 3)), min_size=0, max_size=3
@@ -40,7 +40,7 @@ rounds = st.lists(st.tuples(changes, st.sampled_from(["incremental", "incrementa
 
 
 class Player:
-    """Plays changes in a world, and compares after each rebuild."""
+    """Applies changes in a world, and compares after each rebuild."""
 
     def __init__(self, world: Any, tenant: TenantId) -> None:
         self.world, self.tenant = world, tenant
@@ -49,7 +49,7 @@ class Player:
         self.written = 0
 
     async def change(self, kind: str, number: int) -> bool:
-        """Make a change; tell whether there was anything to change."""
+        """Make a change. Return whether there was anything to change."""
         held = self.documents.get(number)
         if kind in ("write", "rename"):
             self.written += 1
@@ -59,7 +59,7 @@ class Player:
             return True
         if held is None:
             return False
-        if kind == "forget":  # what only older versions say leaves the graph, some time after the new one is visible
+        if kind == "forget":  # knowledge of old versions leaves the graph some time after the new version is visible
             version = (await self.world.catalogue.documents.visible_versions(self.tenant))[held]
             await self.world.graph.delete_document(self.tenant, held, up_to_version=version - 1)
             return True
@@ -75,13 +75,13 @@ class Player:
         return result
 
     async def held(self) -> set[tuple[object, ...]]:
-        """Return the current generation but for its number."""
+        """Return the current generation without its number."""
         pointer = await self.world.catalogue.communities.pointer(self.tenant)
         communities = await self.world.graph.communities(self.tenant, pointer.generation)
         return {(each.id, each.level, each.parent_id, frozenset(each.entity_ids), each.fingerprint) for each in communities}
 
     async def compare(self, *, from_nothing: bool) -> None:
-        """Compare the current generation with the graph as it is now."""
+        """Compare the current generation with the current graph."""
         catalogue = self.world.catalogue
         pointer = await catalogue.communities.pointer(self.tenant)
         assert not pointer.stale

@@ -1,4 +1,4 @@
-"""Two deployments on the same servers: neither sees, changes or removes what the other one has."""
+"""Two deployments on the same servers: neither sees, changes or removes the other's data."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Site:
             return tenants
 
     async def compared(self) -> tuple[list[TenantId], ...]:
-        """Return the tenants of each store, after a comparison that mends."""
+        """Run a comparison with repair. Return the tenants of each store."""
         async with self.open() as container:
             await container.reconciler.run_tenants(repair=True)
             return tuple([await store.tenants() for store in (container.vectors, container.graph, container.blobs)])
@@ -143,7 +143,7 @@ async def test_another_name_needs_a_reindexing(tmp_path: Path, qdrant: dict[str,
     async with site.open(deployment="renamed"):
         pass
     assert "DEPLOYMENT=renamed" in await refusal(site)
-    # Without a server the name is of no consequence.
+    # Without a server, the name has no effect.
     async with Site(tmp_path / "embedded", {}).open():
         pass
     async with Site(tmp_path / "embedded", {"deployment": "renamed"}).open():
@@ -151,7 +151,7 @@ async def test_another_name_needs_a_reindexing(tmp_path: Path, qdrant: dict[str,
 
 
 async def unmarked(qdrant: dict[str, Any], *tenants: TenantId) -> QdrantVectorStore:
-    """Make collections as an earlier release did."""
+    """Create collections in the form of an earlier release."""
     embedder = BundledEmbedder(model_path=None, threads=1)
     about = {"dimensions": embedder.dimensions, "embedder_fingerprint": embedder.fingerprint}
     store = await QdrantVectorStore.open(connect(qdrant["qdrant_url"]), **about)
@@ -173,7 +173,7 @@ async def test_collections_of_an_earlier_release_are_adopted_by_whose_tenants_th
     assert "none of which is in the catalogue" in told
     assert second.id in told
 
-    # B may be another deployment's, which used the same collections: it is left alone.
+    # B may belong to another deployment that used the same collections, so it is not changed.
     assert (await first.compared())[0] == [A, B]
     assert [await store.count(each, Collection.CHUNKS) for each in (A, B)] == [3, 3]
     assert first.id in await refusal(second)
@@ -188,7 +188,7 @@ async def test_empty_collections_of_an_earlier_release_go_to_the_first_that_come
 
 
 async def test_a_mark_that_was_overwritten_stops_the_listing_of_tenants(tmp_path: Path, qdrant: dict[str, Any]) -> None:
-    """What a deployment lists it may remove: it lists nothing on a server that has become another's."""
+    """A deployment may remove the tenants it lists. It lists none on a server that now belongs to another deployment."""
     site, _ = sites(tmp_path, qdrant)
     client = AsyncQdrantClient(url=qdrant["qdrant_url"], check_compatibility=False)
     async with site.open() as container:
@@ -223,7 +223,7 @@ async def test_originals_of_an_earlier_release_are_adopted_by_whose_tenants_they
     told = await refusal(second)
     assert "none of which is in the catalogue" in told
     assert (await first.compared())[2] == [A, B]
-    # As it says: whoever takes over from a deployment that is gone writes its own mark.
+    # As the message says: an operator who replaces a removed deployment writes its own mark.
     mark = json.loads(told[told.index("{") : told.index("}") + 1])
     (tmp_path / "originals" / ".deployment.json").write_text(json.dumps(mark))
     assert (await second.compared())[2] == [A, B]
@@ -254,7 +254,7 @@ async def test_two_deployments_share_a_neo4j(empty_neo4j: Neo4jAddress) -> None:
     with pytest.raises(ConfigurationError) as refused:
         await Neo4jGraphStore.open(empty_neo4j, owner=owner("one", 3))
     assert all(part in refused.value.message for part in ("host-1", "host-3", "DEPLOYMENT", f"d_{3:032}"))
-    # Communities are written before any knowledge where a tenant is imported.
+    # An import writes communities before any knowledge.
     await second.write_communities(B, 1, [])
     again = await Neo4jGraphStore.open(empty_neo4j, owner=owner("two", 2, B))
     assert await again.tenants() == [B, C]

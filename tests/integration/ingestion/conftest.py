@@ -1,4 +1,4 @@
-"""The whole embedded profile below the API: real stores, a real durable queue, the bundled embedder."""
+"""The embedded profile below the API: real stores, a real durable queue, the bundled embedder."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 @dataclass
 class World:
-    """Everything an ingestion touches, and shorthands for tests."""
+    """All parts of an ingestion, and shortcuts for tests."""
 
     catalogue: SqlCatalogue
     vectors: EdgeVectorStore
@@ -67,7 +67,7 @@ POLLING_S = 0.02
 
 
 class Builder:
-    """Makes worlds in one folder: the second one finds what the first left."""
+    """Creates worlds in one folder. The second one continues with the data of the first."""
 
     def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
         self.folder = folder

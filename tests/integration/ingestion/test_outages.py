@@ -1,4 +1,4 @@
-"""Models that refuse, falter and stay away, behind real HTTP: what is waited for, what is paid, what is cut off."""
+"""Models that refuse, fail or do not answer, over real HTTP: waiting, costs, and cancelled calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one request writes to the catalogue reaches the other stores, whatever happens in between."""
+"""A change that a request writes to the catalogue reaches the other stores, despite faults in between."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TEXT = "# Harbour\n\nThe harbour authority began dredging in May."
 
 
 async def found_on_shelf(world: World, shelf: int) -> int:
-    """Return how many passages the vector store finds under a filter on metadata."""
+    """Return the number of passages that the vector store finds with a filter on metadata."""
     wanted = VectorSearch(kind=NodeKind.CHUNK, text="dredging", filter=Comparison(field="shelf", operator="eq", value=shelf))
     (legs,) = await world.vectors.search(world.tenant, Collection.CHUNKS, [wanted])
     return len(legs.sparse)
@@ -31,7 +31,7 @@ async def ready(world: World, **fields: Any) -> str:
 
 
 class Outage:
-    """Lets the vector store refuse changes of metadata while it is on."""
+    """Makes the vector store refuse metadata changes while it is active."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         self.on = False

@@ -1,4 +1,4 @@
-"""What was computed at a price is computed once: by new versions, other chunkings, retries and cancelled jobs."""
+"""Expensive results are computed once, also for new versions, other chunking, retries and cancelled jobs."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ FILLER = "The tides were measured twice a day, in every season, and noted in a b
 
 
 def report(*, besides: dict[int, str] | None = None) -> str:
-    """Return a document of ten chunks, some of them with other text."""
+    """Return a document of ten chunks. Some of them have a different text."""
     said = {n: f"Mara Voss founded the Tidal Institute in {place}." for n, place in enumerate(PLACES)}
     return "\n\n".join(f"## Part {n}\n\n{text} {FILLER}" for n, text in {**said, **(besides or {})}.items())
 
 
 class Metered:
-    """Counts what is paid for, and refuses or breaks at what it is told to."""
+    """Counts paid calls, and refuses or fails for configured texts."""
 
     def __init__(self) -> None:
         self.embedded: list[str] = []
@@ -43,7 +43,7 @@ class Metered:
         self.extractor = _Extractor(self)
 
     def paid(self) -> tuple[int, int]:
-        """Return how many texts were embedded and chunks extracted since the last time."""
+        """Return the numbers of texts embedded and chunks extracted since the last call."""
         counts = len([text for text in self.embedded if text != "text"]), len(self.extracted)
         self.embedded.clear()
         self.extracted.clear()
@@ -127,7 +127,7 @@ async def test_an_update_pays_for_what_changed_only(metered: World, meter: Meter
     search = VectorSearch(kind=NodeKind.CHUNK, dense=dense, text="Carrow")
     assert (await metered.vectors.search(metered.tenant, Collection.CHUNKS, [search]))[0].sparse
     assert await metered.graph.find_entities(metered.tenant, ["ines carrow"])
-    # A paragraph put in front moves every chunk without changing any.
+    # A new first paragraph moves every chunk and changes none.
     third = await submitted(metered, f"## Preface\n\nLise Meitner wrote a preface. {FILLER}\n\n{edited}")
     assert third.result is not None
     assert (third.result["chunks"], third.result["reused"]) == (11, 10)
@@ -145,7 +145,7 @@ async def test_versions_on_their_way_at_once_compute_a_chunk_once(metered: World
     assert job is not None
     while not (await metered.catalogue.documents.version(metered.tenant, str(job.document_id), 3)).text:
         await asyncio.sleep(0.01)
-    await asyncio.sleep(0.2)  # time for the fault that is looked for, and for nothing else
+    await asyncio.sleep(0.2)  # enough time for the expected fault
     meter.embedder.gate.set()
     assert (await metered.ended(job)).state is JobState.SUCCEEDED
     assert len(meter.embedded) == len(set(meter.embedded)) >= 10
@@ -181,7 +181,7 @@ async def test_a_cancelled_job_is_not_paid_again(metered: World, meter: Metered)
     assert (await metered.ended(job)).state is JobState.CANCELLED
     assert meter.paid()[0] == 4, "one group was finished"
     meter.embedder.gate = None
-    # Another version takes up what the cancelled one left.
+    # Another version reuses the results of the cancelled one.
     second = await submitted(metered, report(besides={9: "Something else."}))
     assert second.state is JobState.SUCCEEDED
     assert meter.paid()[0] == 6
@@ -205,7 +205,7 @@ async def test_a_cancelled_job_tried_again_goes_on(metered: World, meter: Metere
 
 @pytest.mark.parametrize("word", ["poison", "riddle"])
 async def test_only_what_failed_is_tried_again(metered: World, meter: Metered, word: str) -> None:
-    """One chunk that the embedder refuses, or whose extraction breaks; readers see the old version until the swap."""
+    """A chunk that the embedder refuses, or whose extraction fails. Readers see the old version until the new one is ready."""
     meter.poison = "poison"
     bad = report(besides={5: f"Ada Lovelace wrote about a {word} in London."})
     job = await submitted(metered, bad)

@@ -1,4 +1,4 @@
-"""Documents from submission to answerable, and from deletion to gone, on real stores."""
+"""Documents from submission until they are searchable, and from deletion until they are removed, on real stores."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_deleting_leaves_nothing(world: World) -> None:
         await world.catalogue.documents.document(tenant, curie)
     with pytest.raises(NotFound):
         await world.blobs.get(tenant, version.blob_key)
-    # What the other document says, too, is still there.
+    # The statements that the other document shares are still there.
     assert await world.graph.find_entities(tenant, ["marie curie"])
     assert "polonium" not in await world.graph.find_entities(tenant, ["polonium"])
     await world.ended(await world.ingestion.delete(tenant, joliot))
@@ -133,7 +133,7 @@ async def test_deleting_leaves_nothing(world: World) -> None:
 
 @pytest.mark.parametrize("gone", [0, 1, 2])
 async def test_an_inventory_counts_what_is_removed(world: World, gone: int) -> None:
-    """Of a document with two versions on record, too; what others say as well is not among what goes."""
+    """Also for a document with two versions. Items that other documents support are not counted."""
     ids = [await ready(world, text, key=str(number)) for number, text in enumerate((CURIE, JOLIOT, f"{CURIE}\n\n{JOLIOT}"))]
     await ready(world, f"{CURIE} Marie Curie taught Ellen Gleditsch.", key="0")
     nodes = KnowledgeNodes(world.graph, world.vectors)
@@ -239,7 +239,7 @@ async def test_bad_input_is_refused_before_anything_is_written(
             await world.submit(content, **fields)
         assert world.originals() == []
         return
-    submitted = await world.submit(content, **fields)  # its beginning is fine, so only the job can tell
+    submitted = await world.submit(content, **fields)  # its beginning is valid, so only the job can find the error
     job = await world.ended(submitted.job)
     assert job.state is JobState.FAILED
     assert job.error is not None
@@ -250,7 +250,7 @@ async def test_bad_input_is_refused_before_anything_is_written(
 
 
 class SometimesBroken(RuleExtractor):
-    """Fails on chunks that say so, as a rule with a fault would."""
+    """Fails on chunks that contain a marker, like a rule with a fault."""
 
     async def extract(self, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
         if any("poison" in chunk.text for chunk in chunks):
@@ -276,7 +276,7 @@ async def test_a_chunk_whose_extraction_fails_makes_the_document_partial(builder
 
 
 class Unwell(BundledEmbedder):
-    """Does not answer for the first calls, then it does; or never."""
+    """Does not answer the first calls, or any call."""
 
     def __init__(self, failures: int) -> None:
         super().__init__()
@@ -314,7 +314,7 @@ async def test_a_model_that_stays_away_fails_the_job_which_can_be_tried_again(bu
 
 
 class Slow(BundledEmbedder):
-    """Holds every passage back until it is let go."""
+    """Holds every passage until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -383,7 +383,7 @@ async def test_an_interrupted_preparation_resumes_without_embedding_again(builde
         async def embed(self, texts: Sequence[str]):  # type: ignore[no-untyped-def]
             self.calls += 1
             if self.calls == 3:
-                raise asyncio.CancelledError  # what a shutdown does to a workflow
+                raise asyncio.CancelledError  # a shutdown cancels workflows in this way
             return await super().embed(texts)
 
     dies = Dies()
@@ -399,7 +399,7 @@ async def test_an_interrupted_preparation_resumes_without_embedding_again(builde
     await world.ingestion.ingest_v1(world.tenant, submitted.job.id, 1)
     chunks = len(await world.catalogue.documents.prepared(world.tenant, submitted.document.id, 1))
     assert dies.stats.texts - before == chunks - 8
-    for _ in range(2):  # a step that was in flight when the process ended runs again
+    for _ in range(2):  # a step that was running when the process ended runs again
         await world.ingestion.commit_v1(world.tenant, submitted.job.id, 1)
     document = await world.catalogue.documents.document(world.tenant, submitted.document.id)
     assert (document.state, document.chunk_count) == (DocumentState.READY, chunks)

@@ -1,4 +1,4 @@
-"""Documents are read in child processes: whatever one of them takes or breaks ends that document, and nothing else."""
+"""Documents are read in child processes. A document that exceeds limits or crashes a process affects nothing else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TENANT = TenantId("t_" + "1" * 32)
 OWNER = (str(TENANT), "document-1", 1)
 SMALL = b"# Ada\n\nAda Lovelace wrote to Charles Babbage in London.\n"
 LONG = b"A sentence about Ada Lovelace in London. " * 120_000
-"""Five megabytes: reading them takes seconds, and tens of megabytes."""
+"""Five megabytes: reading them takes seconds, and tens of megabytes of memory."""
 
 Opened = Callable[[Limits], Awaitable[Isolation]]
 
@@ -118,7 +118,7 @@ async def test_the_server_of_workers_heals(opened: Opened) -> None:
     await _busy(isolation)
     os.kill(_server(isolation), signal.SIGKILL)
     assert await title(isolation) == "Ada"
-    assert len(await reading) > 1000  # no fault of the document's
+    assert len(await reading) > 1000  # not the document's fault
 
 
 async def test_a_kept_child_that_died_is_no_documents_fault(opened: Opened) -> None:
@@ -155,7 +155,7 @@ async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opene
                 assert not [link for link in links if link.endswith(".py")]
         for pid in _children(server):
             if Path("/proc").exists():
-                assert len([*Path(f"/proc/{pid}/fd").iterdir()]) == 4  # three of nothing, and its own socket
+                assert len([*Path(f"/proc/{pid}/fd").iterdir()]) == 4  # three of /dev/null, and its own socket
                 assert os.getpgid(pid) == pid
     finally:
         os.close(held)
@@ -168,7 +168,7 @@ async def test_children_go_after_what_serves(opened: Opened) -> None:
     # Linux may compare niceness within one session only.
     assert os.getsid(pid) == os.getsid(_server(isolation)) == os.getsid(0)
     assert os.getpriority(os.PRIO_PROCESS, pid) >= BACKGROUND > os.getpriority(os.PRIO_PROCESS, 0)
-    while os.getpriority(os.PRIO_PROCESS, pid) < LONG_RUNNING:  # as soon as the call has taken long
+    while os.getpriority(os.PRIO_PROCESS, pid) < LONG_RUNNING:  # as soon as the call counts as long
         await asyncio.sleep(0.01)
     reading.cancel()
     await asyncio.gather(reading, return_exceptions=True)
@@ -255,11 +255,11 @@ def _children(pid: int) -> list[int]:
 
 
 async def _busy(isolation: Isolation) -> int:
-    """Return the worker that has worked for a while."""
+    """Return the worker that has used CPU time."""
     while True:
         for pid in _children(_server(isolation)):
             used = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            if int(used[11]) > 15:  # hundredths of a second of processor time
+            if int(used[11]) > 15:  # in hundredths of a second of CPU time
                 return pid
         await asyncio.sleep(0.01)
 

@@ -1,4 +1,4 @@
-"""Queue workers on a real PostgreSQL are woken by notifications of other processes, and poll only where none arrive."""
+"""On PostgreSQL, notifications of other processes wake queue workers. They poll only if no notifications arrive."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 TENANT = TenantId("t_" + "a" * 32)
 NEVER_S = 100_000.0
 SLACK = 2
-"""Looks that a busy machine may have put off; in the time of a test there would be forty by polling."""
+"""Maximum number of polls on a busy machine. With polling, there would be forty in the time of a test."""
 
 ENQUEUE = """
 import asyncio, sys
@@ -51,19 +51,19 @@ asyncio.run(main())
 
 
 async def enqueue_elsewhere(url: str, *job_ids: str) -> None:
-    """Enqueue jobs in a process of its own."""
+    """Enqueue jobs in a separate process."""
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", ENQUEUE, url, *job_ids], check=True)
 
 
 @pytest.fixture
 def logged() -> Iterator[list[EventDict]]:
-    """What is logged about notifications."""
+    """Return the log entries about notifications."""
     with captured_logs(notifications) as events:
         yield events
 
 
 class Worker:
-    """A process that runs jobs beside others; this one."""
+    """This process as one of several that run jobs."""
 
     def __init__(self, queue: DbosQueue, catalogue: SqlCatalogue) -> None:
         self.queue = queue
@@ -82,7 +82,7 @@ class Worker:
         return sum(poll_event.polls for poll_event in self.queue._workers.poll_events.values())
 
     async def settled_looks(self) -> int:
-        """Return how often the queues were looked at, once they are not any more."""
+        """Return the number of polls of the queues once they have stopped."""
         before = -1
         while before != (before := self.polls()):
             await asyncio.sleep(0.3)
@@ -127,7 +127,7 @@ async def worker_on(url: str) -> AsyncIterator[Worker]:
 
 @pytest.fixture(autouse=True)
 def _without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where notifications arrive, nothing is looked at but for them: a test cannot pass because of a poll."""
+    """With notifications there are no other polls, so a test cannot pass by polling."""
     monkeypatch.setattr(queue_workers, "IDLE_S", NEVER_S)
     monkeypatch.setattr(notifications, "FIRST_PAUSE_S", 0.05)
     monkeypatch.setattr(notifications, "LONGEST_PAUSE_S", 0.2)
@@ -147,12 +147,12 @@ async def test_a_job_of_another_process_is_claimed_by_its_notification(worker: W
     await enqueue_elsewhere(postgres_url, "one", "two")
     await worker.until(lambda: sorted(worker.ran) == ["one", "two"])
     assert worker.notifications.received == 2
-    # Each notification is a look at both queues, and so is the end of each job.
+    # Each notification causes a poll of both queues, and so does the end of each job.
     assert await worker.settled_looks() - idle <= 2 * (2 + 2) + SLACK
 
 
 async def test_what_is_queued_again_wakes_others(worker: Worker, postgres_url: str) -> None:
-    """Handed back from a process that is gone, or run again: DBOS does that in transactions of its own."""
+    """Workflows of a dead process and workflows that run again: DBOS enqueues these in its own transactions."""
     await worker.listening()
     async with another(postgres_url) as elsewhere:
         dbos_client = elsewhere._dbos_client
@@ -269,7 +269,7 @@ async def test_a_pooler_that_delivers_nothing_is_not_relied_on(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, logged: list[EventDict]
 ) -> None:
     async def elsewhere(engine: Any) -> psycopg.AsyncConnection[Any]:
-        # LISTEN succeeds there, and what is notified here never arrives: so it is behind a pooler of transactions.
+        # LISTEN succeeds there, and notifications never arrive, as behind a pooler in transaction mode.
         return await psycopg.AsyncConnection.connect(
             make_url(postgres_url).set(database="postgres").render_as_string(hide_password=False), autocommit=True
         )

@@ -28,7 +28,7 @@ WITHIN_S = 90
 
 
 class Site:
-    """A database with worker processes on it, and what their jobs noted."""
+    """A database with worker processes, and the records of their jobs."""
 
     def __init__(self, folder: Path, url: str, catalogue: SqlCatalogue, queue: DbosQueue) -> None:
         self.folder = folder
@@ -45,18 +45,18 @@ class Site:
         return process
 
     def effects(self) -> list[tuple[str, str, str]]:
-        """Return what was noted: job, what, and by which worker."""
+        """Return the records: job, event, and worker."""
         connection = sqlite3.connect(self.folder / "effects.db", timeout=30)
         found = connection.execute("SELECT job, what, worker FROM effects ORDER BY rowid").fetchall()
         connection.close()
         return found
 
     def count(self, what: str) -> Counter[str]:
-        """Count by job."""
+        """Return the counts by job."""
         return Counter(job for job, noted, _ in self.effects() if noted == what)
 
     def workers(self) -> list[str]:
-        """Return who is among the workers."""
+        """Return the current workers."""
         return [name for (name,) in self.rows("SELECT executor_id FROM workers")]
 
     def rows(self, statement: str) -> list[tuple[Any, ...]]:
@@ -65,7 +65,7 @@ class Site:
             return [tuple(row) for row in connection.execute(text(statement))]
 
     def until(self, condition: Callable[[], bool], expected: str) -> None:
-        """Wait for something to become true."""
+        """Wait until a condition is true."""
         deadline = time.monotonic() + WITHIN_S
         while not condition():
             if time.monotonic() > deadline:
@@ -73,7 +73,7 @@ class Site:
             time.sleep(0.05)
 
     def stop(self, process: subprocess.Popen[bytes]) -> None:
-        """Stop a process, but not in the middle of a transaction: it would hold locks that others wait for."""
+        """Stop a process outside of transactions: otherwise it would hold locks that others need."""
         os.kill(process.pid, signal.SIGSTOP)
         while not self.quiet():
             os.kill(process.pid, signal.SIGCONT)
@@ -81,7 +81,7 @@ class Site:
             os.kill(process.pid, signal.SIGSTOP)
 
     def quiet(self) -> bool:
-        """Tell whether no process is in the middle of a transaction."""
+        """Return whether no process is in a transaction."""
         files = [self.folder / "effects.db"]
         if self.engine.dialect.name == "postgresql":
             beside = "datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
@@ -182,7 +182,7 @@ async def test_a_stopped_worker_that_comes_back_has_no_effect(site: Site) -> Non
     site.until(lambda: len(site.workers()) == 2, "the second worker")
     site.stop(zombie)
     site.until(lambda: ("hold-1", "start", "second") in site.effects(), "a start in the second")
-    os.kill(zombie.pid, signal.SIGCONT)  # while the second is at it
+    os.kill(zombie.pid, signal.SIGCONT)  # while the second one runs it
     site.until(lambda: ("hold-1", "cancelled", "zombie") in site.effects(), "the zombie letting go")
     site.until(lambda: any(name.startswith("zombie") and name.endswith("-2") for name in site.workers()), "its coming back")
     (site.folder / "go-zombie").touch()
@@ -209,14 +209,14 @@ async def test_a_stopped_worker_has_lost_its_turn_before_it_writes(site: Site) -
     site.stop(zombie)
     site.until(lambda: any(worker == "second" for _, _, worker in site.effects()), "the second's turn")
     (site.folder / "go-zombie").touch()
-    os.kill(zombie.pid, signal.SIGCONT)  # which goes on where it was: right before it writes
+    os.kill(zombie.pid, signal.SIGCONT)  # it continues right before it writes
     site.until(lambda: ("hold-1", "cancelled", "zombie") in site.effects(), "the zombie letting go")
     (site.folder / "go-second").touch()
     site.until(lambda: set(site.statuses().values()) == {"SUCCESS"}, "two endings")
     effects = site.effects()
     assert [what for job, what, worker in effects if worker == "zombie" and job == "hold-1"][:2] == ["start", "cancelled"]
     assert site.count("end") == {"hold-1": 1, "behind-1": 1}
-    # One at a time: whoever began after the zombie ended, or lost its turn, before the next one began.
+    # One at a time: each other one began after the zombie ended or lost its turn.
     later = effects[effects.index(("hold-1", "cancelled", "zombie")) + 1 :]
     running: set[str] = set()
     for _, what, worker in later:
@@ -235,12 +235,12 @@ async def test_a_job_that_kills_its_worker_is_given_up_and_no_other(site: Site) 
 
     def over() -> bool:
         for number, process in enumerate(started):
-            if process.poll() is not None:  # as their supervisor would
+            if process.poll() is not None:  # as a supervisor would
                 started[number] = site.start("one" if number == 0 else "two")
         return any(what.startswith("failed") for _, what, _ in site.effects())
 
     site.until(over, "the poison given up")
-    # More than once, maybe: what had ended in a process that was killed before it could say so is run again.
+    # Possibly more than once: a job that ended in a killed process without a record runs again.
     done = {"plain-0": "SUCCESS", "plain-1": "SUCCESS", "poison-1": "CANCELLED"}
     site.until(lambda: site.statuses() == done, "the neighbours, and its end")
     (why,) = {what for _, what, _ in site.effects() if what.startswith("failed")}

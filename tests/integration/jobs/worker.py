@@ -1,7 +1,7 @@
-"""A worker process beside others on one database: ``worker.py URL FOLDER ID WORKFLOW…``, until FOLDER/stop exists.
+"""A worker process among others on one database: ``worker.py URL FOLDER ID WORKFLOW…``, until FOLDER/stop exists.
 
-Every job notes what happens to it in FOLDER/effects.db. What a job does is in its id: ``hold-…`` waits
-for FOLDER/go-ID, ``poison-…`` kills the process, the others end at once.
+Every job records its events in FOLDER/effects.db. The prefix of a job's id determines its work: ``hold-…`` waits for
+FOLDER/go-ID, ``poison-…`` kills the process, and other jobs end at once.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-# First, since whoever imports Graphiti past it gets its warnings.
+# First: a direct import of Graphiti would show its warnings.
 import agentic_rag_backend.stores.graph.graphiti.sdk  # noqa: F401
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore

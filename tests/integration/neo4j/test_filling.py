@@ -1,4 +1,4 @@
-"""What benchmarks write past the store is what the store writes."""
+"""The benchmarks' direct writer gives the same graph as the store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 
 TENANT = TenantId("t_" + "5" * 32)
 PASSING = {"created_at", "revision"}
-"""What differs between two writings of the same; ``valid_at`` of chunks, too."""
+"""Properties that differ between two writes of the same data. ``valid_at`` of chunks, too."""
 NODES = "MATCH (n) WHERE n.group_id IS NOT NULL RETURN labels(n) AS labels, properties(n) AS held"
 EDGES = """
 MATCH (a)-[r]->(b) WHERE a.group_id IS NOT NULL
@@ -50,7 +50,7 @@ async def test_a_filled_graph_is_a_written_one(
 
 
 async def _held(address: Neo4jAddress) -> Counter[str]:
-    """Return every node and relationship, with all it holds but times."""
+    """Return every node and relationship with all properties except times."""
     found = [*await ask(address, NODES), *await ask(address, EDGES)]
     return Counter(repr([row["labels"], _comparable(row), row.get("source"), row.get("target")]) for row in found)
 

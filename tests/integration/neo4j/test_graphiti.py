@@ -1,4 +1,4 @@
-"""Graphiti's search on a real Neo4j: it finds what we wrote, of one tenant, as of one moment, by index alone."""
+"""Graphiti's search on a real Neo4j finds our data, of one tenant, at one time, using indexes only."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fact(document: DocumentKnowledge, number: int = 0) -> str:
 
 
 async def test_a_search_without_a_filter_leaves_out_what_has_ended(held: World) -> None:
-    """What Graphiti hands on is one thing, what holds another."""
+    """The filter that Graphiti passes on may be empty. The time still applies."""
     ended = replace(contract.ONE.relationships[0], invalid_at=NOW - timedelta(days=9))
     await held.add(A, replace(contract.ONE, relationships=(ended, *contract.ONE.relationships[1:])))
 
@@ -80,7 +80,7 @@ async def test_what_a_graphiti_client_took_back_is_not_found(held: World) -> Non
 
 
 async def test_a_fact_ends_only_where_everything_that_states_it_says_so(held: World) -> None:
-    """One document knows of an end, the other of none: the fact still holds."""
+    """One document states an end, the other does not: the fact still holds."""
     ended = replace(contract.ONE.relationships[0], invalid_at=NOW - timedelta(days=9))
     await held.add(A, replace(contract.ONE, relationships=(ended, *contract.ONE.relationships[1:])))
     assert fact(contract.ONE) not in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
@@ -170,7 +170,7 @@ async def test_reads_by_uuid_stay_in_the_tenant(held: World) -> None:
 
 
 async def test_nothing_is_deleted_through_graphiti(held: World) -> None:
-    """Not of another tenant, and not of one's own: what a document says goes with the document."""
+    """Neither of another tenant nor of the same tenant: a document's knowledge is removed with the document."""
     await held.add(A, contract.ONE)
     before = await contract.snapshot(held.graph, A)
     own, other = (scoped(held, tenant) for tenant in (A, B))
@@ -265,7 +265,7 @@ async def test_a_store_that_does_not_answer_is_an_error_of_ours(held: World) -> 
 
 
 async def test_a_stock_graphiti_reads_what_we_wrote(held: World, empty_neo4j: Neo4jAddress) -> None:
-    """Any client of that release does, by its own statements and indexes, within the group it names."""
+    """Any client of that release can, with its own statements and indexes, within the requested group."""
     for tenant in (A, B):
         await held.add(tenant, contract.ONE)
     await held.graph.write_communities(A, 1, [contract.COMMUNITY])

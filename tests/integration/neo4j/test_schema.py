@@ -1,4 +1,4 @@
-"""The graph as Graphiti and others see it, and how its schema comes about."""
+"""The graph's schema for Graphiti and other clients, and its migration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GRAPHITI = [
     "CREATE INDEX has_member_uuid IF NOT EXISTS FOR ()-[e:HAS_MEMBER]-() ON (e.uuid)",
     "CREATE INDEX entity_group_id IF NOT EXISTS FOR (n:Entity) ON (n.group_id)",
 ]
-"""Indexes of graphiti-core 0.31.1, as `build_indices_and_constraints` makes them at its start."""
+"""Indexes of graphiti-core 0.31.1, as `build_indices_and_constraints` creates them at its start."""
 _FORGET = "MATCH (n:SchemaVersion) DETACH DELETE n"
 
 
@@ -41,10 +41,10 @@ async def _constraints(address: Neo4jAddress) -> set[str]:
 async def test_graphitis_indexes_may_come_before_or_after_and_an_interrupted_migration_goes_on(empty_neo4j: Neo4jAddress) -> None:
     await (await Neo4jGraphStore.open(empty_neo4j)).close()
     expected = await _constraints(empty_neo4j)
-    await _define(empty_neo4j, *_GRAPHITI)  # after: skipped, for the constraints answer
+    await _define(empty_neo4j, *_GRAPHITI)  # after ours: skipped, because the constraints exist
     indexes = await ask(empty_neo4j, "SHOW INDEXES YIELD name WHERE name = 'entity_uuid' RETURN name")
     assert indexes == []
-    # Before, and half of ours done: what is left of a run that was killed.
+    # # before ours, with half of ours: the rest of a killed run
     gone = ["unique_entity", "unique_episode", "unique_mention", "unique_statement"]
     await _define(empty_neo4j, _FORGET, *(f"DROP CONSTRAINT {name}" for name in gone), *_GRAPHITI)
 
@@ -105,7 +105,7 @@ async def test_nodes_and_edges_have_what_graphiti_reads(store: Neo4jGraphStore, 
 
 
 async def test_what_graphiti_saves_over_ours_leaves_ours(store: Neo4jGraphStore, empty_neo4j: Neo4jAddress) -> None:
-    """Its saves replace all properties of episodes and communities by its own."""
+    """Its saves replace all properties of episodes and communities."""
     await store.write_document(contract.A, contract.ONE)
     await store.write_communities(contract.A, 1, [contract.COMMUNITY])
     before = await contract.snapshot(store, contract.A)

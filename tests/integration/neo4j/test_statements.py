@@ -1,4 +1,4 @@
-"""What the statements cost: no scan, a fixed number of round trips, hubs that are not expanded."""
+"""The cost of statements: no scan, a fixed number of round trips, hubs that are not expanded."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentic_rag_backend.testing.stores import graph_store as contract
 
 Plan = Mapping[str, Any]
 _WHOLE_TENANT = re.compile(r"(?<!Tenant)\(group_id\) WHERE")
-"""A seek by the tenant alone, which is no better than a scan."""
+"""A seek by the tenant alone is no better than a scan."""
 _BY_GROUP = [
     "CREATE INDEX relation_group_id IF NOT EXISTS FOR ()-[e:RELATES_TO]-() ON (e.group_id)",
     "CREATE INDEX mention_group_id IF NOT EXISTS FOR ()-[e:MENTIONS]-() ON (e.group_id)",
 ]
-"""Indexes of Graphiti's that the planner takes for ours, unless it is told."""
+"""Indexes of Graphiti that the planner would use instead of ours without a hint."""
 _ROW = {"uuid": "x", "labels": ["Entity"], "leading": []}
 _VALUES = {
     **dict.fromkeys(("tenant", "document", "document_uuid", "version_uuid", "title", "prefix", "after", "from", "to"), "x"),
@@ -48,7 +48,7 @@ def _hits(plan: Plan) -> int:
 
 @pytest.mark.parametrize("written", [(), (contract.ONE, contract.TWO)], ids=["empty", "small"])
 async def test_no_statement_looks_at_more_than_it_needs(store: Neo4jGraphStore, written: tuple[DocumentKnowledge, ...]) -> None:
-    """Nor where the planner has nothing to count: plans made for a small graph are kept while it grows."""
+    """Also without statistics: plans made for a small graph are kept while it grows."""
     for index in _BY_GROUP:
         await store._connections.define(index)
     for document in written:
@@ -97,7 +97,7 @@ async def test_round_trips_do_not_depend_on_how_much_a_document_says(
 
 
 async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand edges of a hub cost nothing when a few ends are asked for; what the edges say is found all the same."""
+    """A thousand edges of a hub cost nothing if a few ends are requested. The facts on these edges are still found."""
     monkeypatch.setattr(neo4j, "_HUB_DEGREE", 50)
     around = [("Hub", "knows", f"N{number}") for number in range(1_000)]
     between = [("N1", "knows", "N2"), ("Hub", "knows", "Rim"), ("Rim", "knows", "Hub")]
@@ -129,7 +129,7 @@ async def test_a_stream_holds_no_transaction_between_batches(
     async for batch in store.all_mentions(contract.A):
         batches += 1
         async with store._connections._session(60) as session:
-            # The one that asks is the only one there is.
+            # The requested one is the only one.
             open_ones = await (await session.run("SHOW TRANSACTIONS YIELD currentQuery RETURN currentQuery")).data()
         assert len(open_ones) == 1
         assert len(batch) <= 2

@@ -1,4 +1,4 @@
-"""Writers side by side, errors that pass and errors that do not, servers that are away."""
+"""Concurrent writers, transient and permanent errors, unavailable servers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentic_rag_backend.testing.stores import graph_store as contract
 async def test_writers_of_one_tenant_leave_what_one_writer_would(
     store: Neo4jGraphStore, empty_neo4j: Neo4jAddress, tmp_path: Path
 ) -> None:
-    """Documents that share their entities, two processes' worth of writers, repetitions and deletions in between."""
+    """Documents with common entities, from two processes, with repetitions and deletions in between."""
     names = ["Ada", "Acme", "Bolt", "Nuts", "Eve"]
     documents = [
         contract.knowledge(f"doc-{number:02}", [(names[number % 5], "knows", names[(number * 3 + 1) % 5])])
@@ -83,7 +83,7 @@ async def test_tries_end(empty_neo4j: Neo4jAddress) -> None:
 
 
 def _error(code: str, kind: type[Neo4jError]) -> Neo4jError:
-    """Return the error that the driver makes of the server's code."""
+    """Return the driver's error for the server's code."""
     error = Neo4jError._hydrate_neo4j(code=code, message="as the server says it")
     assert isinstance(error, kind)
     return error
@@ -106,7 +106,7 @@ async def test_a_server_that_says_nothing_is_not_waited_for() -> None:
 
 @asynccontextmanager
 async def _silent() -> AsyncIterator[int]:
-    """Accept connections and answer nothing."""
+    """Accept connections and never answer."""
 
     async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

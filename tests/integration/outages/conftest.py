@@ -1,4 +1,4 @@
-"""The application behind HTTP, with one of its stores behind a proxy that fails."""
+"""The application with HTTP, and one of its stores behind a faulty proxy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.vector.base import Collection
 
 SLACK_S = 30.0
-"""On top of the times that are set, for a machine that is busy; what hangs takes minutes."""
+"""Added to configured time limits for a busy machine. A hanging call takes minutes."""
 PATIENCE_S = 120.0
 QUESTION = "Who founded the Tidal Institute 0?"
 
@@ -42,7 +42,7 @@ def text(number: int) -> str:
 
 @dataclass
 class Site:
-    """An application that serves, and what stands between it and a store."""
+    """A running application, and the proxy between it and a store."""
 
     container: Container
     proxy: FaultyProxy
@@ -50,26 +50,26 @@ class Site:
     tenant: TenantId
 
     async def answer(self, method: str, path: str, *, limit_s: float, **options: Any) -> httpx.Response:
-        """Return a response that comes within ``limit_s`` and the machine's slack."""
+        """Return a response that arrives within ``limit_s`` plus the margin for the machine."""
         began = time.monotonic()
         response = await self.http.request(method, path, **options)
         assert time.monotonic() - began < limit_s + SLACK_S, response.text
         return response
 
     async def search(self, strategy: str = "graph") -> httpx.Response:
-        """Ask, within a request's time."""
+        """Search with a request's time limit."""
         body = {"query": QUESTION, "strategy": strategy, "limit": 3}
         return await self.answer("POST", "/api/v1/search", limit_s=self.container.settings.request_timeout_s, json=body)
 
     async def submit(self, number: int) -> httpx.Response:
-        """Hand in a document, as a client that repeats itself."""
+        """Submit a document, as a client with retries."""
         body = {"text": text(number), "key": f"report-{number}", "chunking": {"unit": "tokens", "chunk_size": 48, "overlap": 0}}
         key = {"Idempotency-Key": f"report-{number}"}
         limit_s = self.container.settings.request_timeout_s
         return await self.answer("POST", "/api/v1/documents", limit_s=limit_s, json=body, headers=key)
 
     async def accepted(self, number: int) -> str:
-        """Hand in a document until it is accepted, and return its job."""
+        """Submit a document until it is accepted, and return its job."""
         response = await self.until(lambda: self.submit(number), lambda answer: answer.status_code == 202)
         return str(response.json()["data"]["job_id"])
 
@@ -81,7 +81,7 @@ class Site:
         return found
 
     async def until(self, ask: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool], *, pause_s: float = 0.2) -> Any:
-        """Ask again until the answer is as it should be; fail with the last one."""
+        """Repeat a request until the response is as expected. Fail with the last response."""
         answer, end = await ask(), time.monotonic() + PATIENCE_S
         while not holds(answer):
             assert time.monotonic() < end, getattr(answer, "text", answer)
@@ -90,10 +90,10 @@ class Site:
         return answer
 
     async def degrades(self, store: str, *, known: bool) -> None:
-        """Ask for what needs the store: what is answered says that something was left out, what is not names the store.
+        """Send requests that need the store. Responses report what is missing; errors name the store.
 
         Args:
-            known: whether passages are found without it.
+            known: whether passages are found without the store.
         """
         for response in await asyncio.gather(self.search("graph"), self.search("dual_level")):
             body = response.json()
@@ -107,7 +107,7 @@ class Site:
                 assert store in body["detail"]
 
     async def waits(self, jobs: list[str], *, for_: str) -> None:
-        """See a job tell what it waits for; others of its tenant may wait for their turn behind it."""
+        """Check that a job reports what it waits for. Other jobs of its tenant may be queued behind it."""
 
         async def told() -> list[str]:
             held = [await self.job(job_id) for job_id in jobs]
@@ -118,7 +118,7 @@ class Site:
         assert all(for_ in message for message in messages), messages
 
     async def restarts(self, documents: int) -> None:
-        """Take in documents while the store is cut off again and again, and restarted in between."""
+        """Ingest documents while the store is repeatedly disconnected and restarted."""
         jobs = []
         for number in range(documents):
             jobs.append(await self.accepted(number))
@@ -131,14 +131,14 @@ class Site:
         await self.all_is_well(jobs)
 
     async def ready(self) -> dict[str, str]:
-        """Return what the readiness probe says of each store; it always answers."""
+        """Return the readiness of each store. The probe always answers."""
         response = await self.answer("GET", "/health/ready", limit_s=5.0)
         stores: dict[str, str] = response.json()["stores"]
         assert response.status_code == (200 if set(stores.values()) == {"ok"} else 503)
         return stores
 
     async def all_is_well(self, jobs: list[str]) -> None:
-        """Wait until every job has succeeded at its first attempt and every document is there once, in every store."""
+        """Wait until every job has succeeded at its first attempt and every store has every document exactly once."""
         for job_id in jobs:
             job = await self.until(lambda: self.job(job_id), lambda held: held["finished_at"] is not None)  # noqa: B023
             assert (job["state"], job["attempt"], job["error"]) == ("succeeded", 1, None), job
@@ -165,7 +165,7 @@ def _is_whole(response: httpx.Response) -> bool:
 
 @pytest.fixture
 def opens(tmp_path: Path) -> Opens:
-    """Return what opens the application with a proxy in front of a store, given the proxy and settings."""
+    """Return a function that opens the application with a proxy in front of a store, given the proxy and settings."""
 
     @asynccontextmanager
     async def opened(proxy: FaultyProxy, **other: Any) -> AsyncIterator[Site]:

@@ -1,4 +1,4 @@
-"""Damaged files at the start: the message names the file and what to do; nothing else of the error is shown."""
+"""Damaged files at the start: the message names the file and the remedy, without details of the error."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def settings(folder: Path) -> Settings:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a tenant and some points, closed."""
+    """Return a closed folder with a tenant and some points."""
     import asyncio
 
     folder = tmp_path_factory.mktemp("whole") / "data"
@@ -66,7 +66,7 @@ async def test_the_start_names_the_damaged_file_and_what_to_do(whole: Path, tmp_
         async with open_container(settings(folder), work=False):
             pass
     assert isinstance(refused.value, StoreDamaged), refused.value
-    # The engine's own files are named by the folder of their collection.
+    # The engine's own files are identified by their collection's folder.
     named = next((parent for parent in file.parents if parent.name == "chunks"), file)
     assert str(named) in refused.value.message
     assert "from a backup" in refused.value.message

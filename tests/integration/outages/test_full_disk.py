@@ -1,4 +1,4 @@
-"""A disk without room: what is written is refused as that, what is there is found, and it heals by itself."""
+"""A full disk: writes are refused with a clear error, reads work, and writes continue once there is room."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Full = Callable[[int], None]
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    """Return a folder on a small disk of its own."""
+    """Return a folder on a small separate disk."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")
@@ -41,7 +41,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, leaving_bytes: int) -> Path:
-    """Take the disk's room but ``leaving_bytes`` and return the file that does."""
+    """Fill the disk except ``leaving_bytes``. Return the file that fills it."""
     filler = disk / "filler"
     with filler.open("ab") as file, suppress(OSError):
         while (left := shutil.disk_usage(disk).free - leaving_bytes) > 0:
@@ -93,7 +93,7 @@ async def test_a_full_disk_is_told_and_heals_by_itself(disk: Path) -> None:
         filler = fill(disk, 4 * MIB)
         states = (await http.get(ready)).json()["stores"]
         assert {states[name] for name in ("catalogue", "graph", "vectors", "blobs")} == {"storage_full"}
-        # Small things still fit: it is accepted, and its job waits.
+        # Small writes still fit: the document is accepted, and its job waits.
         waiting = (await submit(http, 1)).json()["data"]["job_id"]
         held = await until(lambda: http.get(f"/jobs/{waiting}"), lambda answer: "full" in str(answer.json()["data"]["message"]))
         assert held.json()["data"]["state"] in ("queued", "running")

@@ -1,4 +1,4 @@
-"""What is waited for, and for how long, on connections to PostgreSQL that fail in each way that connections do."""
+"""Waits on PostgreSQL connections, and their limits, for each kind of connection failure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentic_rag_backend.stores.catalogue.postgres import Patience
 
 READ_S, WRITE_S = 2.0, 4.0
 SLACK_S = 20.0
-"""On top of the time that was set, for a machine that is busy; what hangs takes minutes."""
+"""Added to the time limit for a busy machine. A hanging call takes minutes."""
 FAULTS: dict[str, Callable[[FaultyProxy], None]] = {
     "stopped": FaultyProxy.stop,
     "cut": FaultyProxy.cut,
@@ -90,7 +90,7 @@ async def test_a_session_that_the_server_ends_is_an_outage(database: Database) -
 async def test_reads_do_not_wait_for_threads_that_hang(database: Database, proxy: FaultyProxy) -> None:
     assert await database.read(number) == 42
     writes = [asyncio.ensure_future(database.write(never)) for _ in range(64)]
-    await asyncio.sleep(0)  # they are handed to the threads, all of which they hold
+    await asyncio.sleep(0)  # they are passed to the threads, and occupy all of them
     began = time.monotonic()
     with pytest.raises(StoreUnavailable):
         await database.read(number)

@@ -1,4 +1,4 @@
-"""A whole PostgreSQL killed with -9 in the middle of an ingestion, and started again on what it left."""
+"""A PostgreSQL server killed with -9 during an ingestion, and restarted on its data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DOCUMENTS = 6
 
 
 class Server:
-    """A PostgreSQL of this test's own."""
+    """A PostgreSQL server of this test only."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Server:
         self.url = self._running.enter_context(postgres(self._folder, durable=True, port=self._port)).url
 
     def kill(self) -> None:
-        """Kill its first process with -9; the others see that and end."""
+        """Kill its first process with -9. The others then end."""
         os.kill(int((self._folder / "postgres" / "postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         self._running.close()
 
@@ -46,7 +46,7 @@ class Server:
 
 @contextmanager
 def _own() -> Iterator[Server]:
-    # Not below pytest's folder, which the account that PostgreSQL runs as may not enter.
+    # Not below pytest's folder, which PostgreSQL's account cannot enter.
     with tempfile.TemporaryDirectory(prefix="agentic-rag-services-") as folder:
         server = Server(Path(folder))
         server.start()

@@ -1,4 +1,4 @@
-"""A store that stops in the middle of a rebuild: readers see the old generation or a clear refusal, then the new one whole."""
+"""A store outage during a rebuild: readers see the old generation or a clear error, then the complete new generation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.alone]
 DOCUMENTS = 4
 Seen = tuple[int, frozenset[tuple[int, str]]]
-"""A status, and of an answer the generation and id of each community."""
+"""A status, and generation and id of each community in a response."""
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def postgres_proxy(postgres_url: str) -> Iterator[FaultyProxy]:
 
 @asynccontextmanager
 async def _reading(site: Site) -> AsyncIterator[list[Seen]]:
-    """Ask for the communities again and again meanwhile."""
+    """Read the communities continuously meanwhile."""
     seen: list[Seen] = []
     over = asyncio.Event()
 
@@ -101,7 +101,7 @@ async def _goes_through(site: Site, proxy: FaultyProxy, monkeypatch: pytest.Monk
             (generation,) = {number for number, _ in shown}
             assert wholes.setdefault(generation, shown) == shown, "a part of a generation was shown"
     assert set(wholes) == {first, second}
-    # nobody saw the new one before the store was back
+    # # no reader saw the new one before the store was back
     assert all(status != 200 or {number for number, _ in shown} == {first} for status, shown in seen[: before + 3])
 
 

@@ -1,4 +1,4 @@
-"""The whole embedded application below the API, as a process opens it."""
+"""The embedded application below the API, as a process opens it."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from agentic_rag_backend.stores.graph.base import GraphCounts
 from agentic_rag_backend.stores.vector.base import Collection
 
 Opens = Callable[..., AbstractAsyncContextManager["Application"]]
-"""Takes settings that differ from the usual ones."""
+"""Takes settings that override the defaults."""
 
 
 @dataclass
 class Application:
-    """A container, a tenant in it, and shorthands for tests."""
+    """A container, a tenant, and shortcuts for tests."""
 
     container: Container
     tenant: TenantId
@@ -54,7 +54,7 @@ class Application:
         return answer
 
     async def held(self) -> tuple[GraphCounts, int, int]:
-        """Return what graph and vectors hold of the tenant."""
+        """Return the tenant's data in graph and vectors."""
         vectors = self.container.vectors
         return (
             await self.container.graph.counts(self.tenant),
@@ -65,7 +65,7 @@ class Application:
 
 @pytest.fixture
 def opens(tmp_path: Path) -> Opens:
-    """Return what opens the application on one folder, again and again."""
+    """Return a function that opens the application on one folder repeatedly."""
 
     @asynccontextmanager
     async def opened(**other: Any) -> AsyncIterator[Application]:
@@ -87,6 +87,6 @@ async def application(opens: Opens) -> AsyncIterator[Application]:
 
 @pytest.fixture
 async def impatient(opens: Opens) -> AsyncIterator[Application]:
-    """The application that fails a job at once where a store or model does not answer."""
+    """An application whose jobs fail at once if a store or model does not answer."""
     async with opens(job_patience_s=0) as opened:
         yield opened

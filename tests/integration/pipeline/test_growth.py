@@ -1,4 +1,4 @@
-"""No statement for one document reads more where there are more documents: by SQLite's own count, which no load disturbs."""
+"""No statement for one document reads more in a larger corpus, by SQLite's own step counts, which load does not affect."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from agentic_rag_backend.testing.tracing import Trace
 
 FEW, MANY = 3, 60
 MOST_RATIO = 1.3
-"""Trees grow deeper, pages split; a scan of a table of documents would be 20 times as much."""
+"""Trees grow deeper and pages split. A scan of a table of documents would be 20 times as much."""
 LOOKING = "SELECT jobs."
-"""How the test waits; left out, since it looks the more often the busier the machine is."""
+"""Statements of the test's own waiting. Left out, because their number depends on the machine's load."""
 Steps = dict[str, Counter[str]]
 
 
@@ -34,7 +34,7 @@ async def fill(application: Any, numbers: range) -> None:
 
 
 async def steps_of_one(application: Any, trace: Trace, number: int) -> Steps:
-    """Add, update and delete a document; return the steps of each by statement."""
+    """Add, update and delete a document. Return the steps of each by statement."""
 
     async def add() -> Job | None:
         return (await application.submit(text_of(number), key="one")).job  # type: ignore[no-any-return]
@@ -56,7 +56,7 @@ async def steps_of_one(application: Any, trace: Trace, number: int) -> Steps:
 
 
 async def ended(application: Any, do: Callable[[], Awaitable[Job | None]]) -> Job:
-    """Wait for the end of what ``do`` queues."""
+    """Wait for the end of the job that ``do`` enqueues."""
     job = await do()
     assert job is not None
     async with asyncio.timeout(120):

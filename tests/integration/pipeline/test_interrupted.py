@@ -1,4 +1,4 @@
-"""Jobs whose process ended while they ran wait again, and say so, in every process that looks at them."""
+"""Jobs whose process ended while they ran become queued again, in every process that reads them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def settings(folder: Path) -> Settings:
 
 
 async def job_in_the_middle(container: Container, monkeypatch: pytest.MonkeyPatch) -> tuple[TenantId, Job]:
-    """Hand in a document, and return its job when it is being committed and cannot go on."""
+    """Submit a document, and return its job while its commit is held."""
     reached = asyncio.Event()
 
     async def hangs(*_arguments: Any, **_options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Folders that belong to a shared catalogue: a process with other ones is refused, and told which are which."""
+"""Folders that belong to a shared catalogue: a process with other folders is refused, and the error names both."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_other_vectors_are_refused_until_they_are_written_anew(postgres_ur
 async def test_another_folder_is_refused_with_both_names(postgres_url: str, tmp_path: Path, lost: str) -> None:
     here, there = (settings_of(tmp_path / name, postgres_url) for name in ("here", "there"))
     await opened(here)
-    # All but one are the same folders, as far as their markers say.
+    # All but one are the same folders, according to their markers.
     for name in {"vectors/.place", "graph.db.place", "blobs/.place"} - {lost}:
         (there.data_dir / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(here.data_dir / name, there.data_dir / name)
@@ -52,7 +52,7 @@ async def test_another_folder_is_refused_with_both_names(postgres_url: str, tmp_
         await opened(there)
     places = [str((each.data_dir / lost).parent) for each in (here, there)]
     assert all(place in refused.value.message for place in places), refused.value.message
-    # As it says: who restored a copy writes the id that was named.
+    # As the message says: after restoring a copy, an operator writes the id from the message.
     (there.data_dir / lost).write_text((here.data_dir / lost).read_text())
     await opened(there)
 

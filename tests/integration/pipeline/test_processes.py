@@ -1,4 +1,4 @@
-"""One process owns a folder, and the next one goes on where it stopped."""
+"""One process owns a folder, and the next one continues its work."""
 
 from __future__ import annotations
 

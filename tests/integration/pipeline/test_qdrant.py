@@ -1,4 +1,4 @@
-"""The container on a Qdrant server: what it needs, and that DATA_DIR keeps one owner where SQLite is in it."""
+"""The container with a Qdrant server: its requirements, and the single owner of a DATA_DIR with SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reader sees while documents change: the old version or the new one, and nothing of a deleted document."""
+"""Readers during changes of documents see the old version or the new one, and nothing of a deleted document."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = re.compile(r"edition (\d+)")
 
 
 def edition(number: int) -> str:
-    """Return a text every passage and fact of which says which edition it is from."""
+    """Return a text whose passages and facts all name their edition."""
     passages = (
         f"In edition {number}, Mara Voss founded the Tidal Institute of edition {number} near Scarrow with {place}."
         for place in ("Greenholm", "Teller Sound", "Outer Mirrow", "Basel")
@@ -29,7 +29,7 @@ def edition(number: int) -> str:
 
 
 def shown(found: Retrieval) -> str:
-    """Return every text of an answer to a search."""
+    """Return every text of a search response."""
     texts = [f"{hit.visible.document_title} {hit.visible.chunk.text}" for hit in found.hits]
     texts += [fact.fact for fact in found.facts]
     texts += [finding.statement for theme in found.themes for finding in theme.findings]

@@ -1,4 +1,4 @@
-"""A rebuild asked for while documents are on their way finds them, says that it waits, and does not wait for ever."""
+"""A rebuild requested while documents are in processing includes them, reports that it waits, and waits a limited time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one document costs in statements to Neo4j, from the upload to its being ready: the same, however much it says."""
+"""The number of Neo4j statements for one document is constant, regardless of its length."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 
 MOST = 16
-"""Twelve to write, the rest to find who is known already and what earlier versions said."""
+"""Twelve writes. The others read known entities and earlier versions."""
 NAMES = [
     f"{first}{second}"
     for first in ("Bel", "Cor", "Dar", "Fen", "Gal", "Hol", "Mar", "Nor")

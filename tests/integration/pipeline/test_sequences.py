@@ -1,6 +1,6 @@
-"""Whatever two tenants do to their documents, in whatever order: what is visible is what a simple model says, no more, no less.
+"""After any sequence of operations of two tenants, the visible content equals that of a simple model.
 
-Commits and purges can be held back, so that operations and questions come while they are under way; caches are on.
+Commits and purges can be held back, so that operations and searches run in between. Caches are on.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _names = itertools.count()
 
 @dataclass
 class Stage:
-    """The application, open for all examples, and a fresh pair of tenants for each."""
+    """The application, open for all examples, and a new pair of tenants for each."""
 
     runner: asyncio.Runner
     container: Container
@@ -77,7 +77,7 @@ class Stage:
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Return the real embedded application, in which commits and purges pass a gate."""
+    """Return the real embedded application, whose commits and purges pass a gate."""
     gates, publish, run = Gates(), Commitment.publish, Deletion.run
 
     async def published(self: Commitment, written: Written) -> None:
@@ -103,13 +103,13 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 CHANGES = ("upload", "upload", "upload", "patch", "rechunk", "repeat", "delete", "delete_matching", "cancel", "retry", "rebuild")
 BETWEEN = ("query", "hold", "settle")
 KEYS_USED = 2
-"""The fewer, the more happens to each."""
+"""The fewer documents there are, the more operations each gets."""
 
 
 def drawn(seed: int, length: int) -> list[Operation]:
-    """Return a sequence of operations, the same for the same seed.
+    """Return a sequence of operations. The same seed gives the same sequence.
 
-    Hypothesis would draw them, but forbids what runs beside it to use the process's random numbers, as the workers do.
+    Hypothesis could draw them, but it forbids concurrent use of the process's random numbers, which the workers use.
     """
     chance = random.Random(seed)
     return [
@@ -156,7 +156,7 @@ LIFE = (
     Operation("upload", key=2, lines=(4,)),
     Operation("rechunk", key=0, size=ALL_TOGETHER),
 )
-"""Two documents and a neighbour's; one changes, one goes, one comes, each seen while it is under way."""
+"""Two documents, and a neighbour's document. One is changed, one deleted and one added, each with a search in between."""
 
 
 def test_a_life_of_documents(stage: Stage) -> None:
@@ -167,13 +167,13 @@ Fault = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_bump(patched: pytest.MonkeyPatch) -> None:
-    """A version becomes visible, and nobody who holds something older hears of it."""
+    """A version becomes visible, and caches are not invalidated."""
     patched.setattr(versions, "raise_state_version", lambda *_, **__: None)
     patched.setattr(versions, "record_change", lambda *_: None)
 
 
 def no_bound(patched: pytest.MonkeyPatch) -> None:
-    """Removing what older versions said takes the visible one's knowledge along."""
+    """Removing the knowledge of older versions also removes the visible version's."""
     bound = SqliteGraphStore.delete_document
 
     async def unbound(self: SqliteGraphStore, tenant: TenantId, document_id: str, **_: Any) -> Any:
@@ -183,7 +183,7 @@ def no_bound(patched: pytest.MonkeyPatch) -> None:
 
 
 def no_join(patched: pytest.MonkeyPatch) -> None:
-    """Texts are shown whatever version they are of, deleted or not."""
+    """Texts of all versions are shown, also of deleted documents."""
     anything = chunk_rows.WITH_TEXT.join(
         documents, (documents.c.tenant_id == chunks.c.tenant_id) & (documents.c.id == chunks.c.document_id)
     )
@@ -196,7 +196,7 @@ def no_join(patched: pytest.MonkeyPatch) -> None:
 
 
 def no_deletion_of_vectors(patched: pytest.MonkeyPatch) -> None:
-    """Vectors stay where they are."""
+    """Vectors are not removed."""
 
     async def kept(*_: Any, **__: Any) -> int:
         return 0
@@ -205,7 +205,7 @@ def no_deletion_of_vectors(patched: pytest.MonkeyPatch) -> None:
 
 
 def no_withheld_names(patched: pytest.MonkeyPatch) -> None:
-    """Prose and findings go with their passages, what a community is called stays."""
+    """Prose and findings are withheld with their passages, but the names of communities are not."""
 
     def named(summary: CommunitySummary, visible: Mapping[str, VisibleChunk]) -> CommunitySummary:
         told = visibility.visible_summary(summary, visible)
@@ -221,7 +221,7 @@ FAULTS: Sequence[tuple[Fault, str]] = (
     (no_deletion_of_vectors, "unfinished"),
     (no_withheld_names, r"^\('(community|dual_level)'|/communities says"),
 )
-"""With what each is seen by: a name that the graph lacks, a text that is not visible, a deletion that is not done."""
+"""With the symptom that detects each: a name missing in the graph, a text that is not visible, an incomplete deletion."""
 
 
 @pytest.mark.parametrize(("fault", "seen"), FAULTS, ids=[fault.__name__ for fault, _ in FAULTS])

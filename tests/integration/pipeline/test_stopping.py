@@ -1,4 +1,4 @@
-"""Jobs that are cancelled, fail, or are given up: their documents end in an honest state, and nothing is left of them."""
+"""Jobs that are cancelled, fail, or are given up: their documents have the right final state, and no data is left."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SECOND = "# Harbour\n\nMara Voss founded the Tidal Institute in Scarrow in 2019.
 
 
 class Gate:
-    """Holds the calls of a method until they are let through."""
+    """Holds the calls of a method until they are released."""
 
     def __init__(self, patch: pytest.MonkeyPatch, owner: type, method: str) -> None:
         self.reached, self.open = asyncio.Event(), asyncio.Event()
@@ -41,7 +41,7 @@ class Gate:
 
 
 async def staged(application: Application) -> int:
-    """Count what lies prepared, over all documents and versions."""
+    """Return the number of prepared chunks, over all documents and versions."""
     documents = application.container.catalogue.documents
     page = await documents.documents(application.tenant, limit=50)
     prepared = [
@@ -162,7 +162,7 @@ async def test_a_job_that_the_queue_gives_up_ends_its_document(impatient: Applic
         patch.setattr(SqliteGraphStore, "write_document", breaks)
         submitted = await impatient.submit(FIRST, key="one")
         assert submitted.job is not None
-        # Its end cannot be recorded: it is not over then, but runs again with the next housekeeping or start.
+        # Its end cannot be recorded, so it runs again with the next housekeeping or start.
         await asyncio.sleep(1.0)
         assert not (await impatient.job(submitted.job)).state.ended
     ingestion, tenant = impatient.container.ingestion, impatient.tenant

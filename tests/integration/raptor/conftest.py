@@ -1,4 +1,4 @@
-"""Passages with vectors on the real embedded stores, without the rest of ingestion."""
+"""Passages with vectors on the real embedded stores, without the other parts of ingestion."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ class World:
         return (await self.catalogue.tenants.create(name)).id
 
     async def add(self, tenant: TenantId, title: str, paragraphs: Sequence[str]) -> str:
-        """Make a document of one chunk a paragraph visible; the same title again is its next version."""
+        """Make a document visible with one chunk per paragraph. The same title again is its next version."""
         rows = await self.embedder.embed(paragraphs)
         return await show(self.catalogue, self.vectors, tenant, (title, paragraphs), rows)
 
     async def fill(self, tenant: TenantId, *, each: int = 8, order: int = 1) -> dict[str, str]:
-        """Hand in a document for each theme, in either order."""
+        """Submit a document for each theme, in either order."""
         return {theme: await self.add(tenant, theme, story(theme, each)) for theme in THEMES[::order]}
 
     async def remove(self, tenant: TenantId, document_id: str) -> None:
@@ -76,7 +76,7 @@ class World:
 
 
 def story(theme: str, count: int) -> list[str]:
-    """Return passages that share the theme's words and differ in some of their own."""
+    """Return passages that share the theme's words and differ in others."""
     return [
         f"The {theme} keeper of {theme} hill counted {theme} lanterns{number} beside the {theme} gate. "
         f"Nobody at the {theme} remembered the {theme} winter{number} of that year."

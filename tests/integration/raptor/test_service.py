@@ -1,4 +1,4 @@
-"""Trees end to end on the embedded stores: built, kept current along paths, shown, forgotten."""
+"""Trees end to end on the embedded stores: built, updated along paths, shown, forgotten."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentic_rag_backend.testing.stand_ins import ScriptedModel
 
 
 async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:
-    """Return the current tree, after a look at what every tree must be."""
+    """Return the current tree, after checking the invariants of every tree."""
     trees = world.catalogue.trees
     nodes: list[TreeNode] = await trees.nodes(tenant, (await trees.pointer(tenant)).generation)
     by_id = {node.id: node for node in nodes}
@@ -44,7 +44,7 @@ async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:
 
 
 def shape(nodes: list[TreeNode], texts: dict[str, str]) -> set[tuple[int, frozenset[Any]]]:
-    """Return the clusters by the texts of their passages, whatever the ids are."""
+    """Return the clusters by the texts of their passages, independent of ids."""
     below: dict[str, frozenset[str]] = {}
     for node in sorted(nodes, key=lambda node: node.level):
         parts = [frozenset({texts[id]}) if node.level == 1 else below[id] for id in node.children]
@@ -328,7 +328,7 @@ async def test_a_build_that_fails_at_the_last_step_leaves_nothing(
 
 
 class Killed(BaseException):
-    """What ends a process without asking it."""
+    """An error that ends a process at once."""
 
 
 @pytest.mark.parametrize("mode", ["full", "incremental"])
@@ -348,7 +348,7 @@ async def test_a_build_that_is_killed_goes_on_where_it_stopped(
         raise Killed
 
     async def nothing(*_: Any) -> None:
-        """Clean up nothing: there is nobody left to."""
+        """Clean up nothing, as after a kill."""
 
     with monkeypatch.context() as patched:
         method = {"publish or change": "publish" if mode == "full" else "change"}.get(at, at)
@@ -365,7 +365,7 @@ async def test_a_build_that_is_killed_goes_on_where_it_stopped(
 
     ended = await world.catalogue.jobs.job(tenant, job.id)
     assert ended.state is JobState.SUCCEEDED
-    # What was saved is found again; of a batch under way at the moment of death nothing was.
+    # Saved summaries are reused. A batch in progress at the kill saved nothing.
     assert len(model.requests) == paid or at == "save_summaries"
     await world.build(again, tenant)
     await tree(world, tenant)
@@ -411,7 +411,7 @@ def test_options_outside_their_limits_are_refused(asked: dict[str, Any]) -> None
 
 
 async def test_a_build_that_ends_while_words_are_taken_out_leaves_no_vector_of_the_old_tree(world: Any) -> None:
-    """A deletion embeds what is left of a summary; meanwhile a build puts another tree in place and tidies up."""
+    """A deletion embeds the rest of a summary. Meanwhile a build publishes another tree and removes old points."""
     tenant, service = await world.tenant("a"), world.service()
     documents = await world.fill(tenant)
     await world.build(service, tenant)
@@ -428,4 +428,4 @@ async def test_a_build_that_ends_while_words_are_taken_out_leaves_no_vector_of_t
     world.embedder.embed = embed_after_a_build
     assert await world.memory.forget(tenant, document) > 0
     assert [job.state for job in jobs] == [JobState.SUCCEEDED]
-    await tree(world, tenant)  # its vectors are those of the current tree, and no others
+    await tree(world, tenant)  # it has the vectors of the current tree only

@@ -1,4 +1,4 @@
-"""The whole embedded application, a small corpus in it, and what its stores hold in a form that compares."""
+"""The embedded application with a small corpus, and the contents of its stores in a comparable form."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow")
 
 
 def small_text(number: int, *, year: int = 2019) -> str:
-    """Return a text of four short chunks, which shares its people and places with its neighbours."""
+    """Return a text of four short chunks that shares its people and places with its neighbours."""
     person, friend = PEOPLE[number % 4], PEOPLE[(number + 1) % 4]
     place, other = PLACES[number % 4], PLACES[(number + 2) % 4]
     return "\n\n".join(
@@ -45,7 +45,7 @@ def small_text(number: int, *, year: int = 2019) -> str:
 
 @dataclass
 class Application:
-    """A container, a tenant in it, and shorthands for tests."""
+    """A container, a tenant, and shortcuts for tests."""
 
     container: Container
     tenant: TenantId
@@ -68,7 +68,7 @@ class Application:
         return answer
 
     async def ingested(self, count: int, *, tenant: TenantId | None = None) -> list[str]:
-        """Take in that many documents, one after the other, and return their ids."""
+        """Ingest that many documents, one after another, and return their ids."""
         ids = []
         for number in range(count):
             submitted = await self.submit(small_text(number), key=f"report-{number}", tenant=tenant, metadata={"shelf": number})
@@ -84,7 +84,7 @@ class Application:
         return await self.container.reconciler.run(tenant or self.tenant, repair=repair)
 
     def graph(self, query: str, *bound: Any) -> list[tuple[Any, ...]]:
-        """Run a statement on the graph's file, as whoever damages it."""
+        """Run a statement on the graph's file, to damage it."""
         with sqlite3.connect(self.folder / "graph.db", timeout=30) as connection:
             return connection.execute(query, bound).fetchall()
 
@@ -93,7 +93,7 @@ class Application:
             return connection.execute(query, bound).fetchall()
 
     async def held(self, tenant: TenantId | None = None) -> dict[str, Any]:
-        """Return what the stores hold of a tenant, down to the bytes of its vectors."""
+        """Return the contents of the stores for a tenant, including the bytes of its vectors."""
         owner, stores = tenant or self.tenant, self.container
         state: dict[str, Any] = {}
         for collection in Collection:
@@ -114,7 +114,7 @@ class Application:
 
 @pytest.fixture
 def opens(tmp_path: Path) -> Opens:
-    """Return what opens the application on one folder, again and again."""
+    """Return a function that opens the application on one folder repeatedly."""
 
     @asynccontextmanager
     async def opened(*, work: bool = True, **settings: Any) -> AsyncIterator[Application]:

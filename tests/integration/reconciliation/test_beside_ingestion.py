@@ -1,4 +1,4 @@
-"""The reconciler beside ingestion, updates and deletes: it finds nothing that is not wrong, and removes nothing in flight."""
+"""The reconciler during ingestion, updates and deletes reports no false differences and removes nothing in flight."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DOCUMENTS = 8
 
 
 async def lived(application: Application, number: int) -> None:
-    """A document's life: handed in, edited, relabelled, edited again; every third one is deleted in the end."""
+    """The life of a document: submitted, edited, relabelled, edited again. Every third one is deleted at the end."""
     key = f"report-{number}"
     ingestion = application.container.ingestion
     document = ""
@@ -41,13 +41,13 @@ async def lived(application: Application, number: int) -> None:
 
 
 async def everything_lived(application: Application) -> dict[str, Any]:
-    """Let all documents live at the same time, and return what the stores hold then, named by keys and texts."""
+    """Run the lives of all documents concurrently. Return the contents of the stores, identified by keys and texts."""
     await asyncio.gather(*(lived(application, number) for number in range(DOCUMENTS)))
     return await comparable(application)
 
 
 async def comparable(application: Application) -> dict[str, Any]:
-    """Return what the stores hold without the ids that are random: those of documents and what is named after them."""
+    """Return the contents of the stores without random ids: those of documents and those derived from them."""
     tenant = application.tenant.value
     keys = dict(application.rows("SELECT id, key FROM documents WHERE tenant_id = ?", tenant))
     texts = dict(application.rows("SELECT chunk_id, text FROM chunk_texts WHERE tenant_id = ?", tenant))
@@ -81,7 +81,7 @@ async def comparable(application: Application) -> dict[str, Any]:
 
 @asynccontextmanager
 async def reconciled_meanwhile(application: Application) -> AsyncIterator[list[Report]]:
-    """Repair again and again until the context is left."""
+    """Repair continuously until the context ends."""
     reports: list[Report] = []
     left = asyncio.Event()
 
@@ -106,7 +106,7 @@ async def test_stores_end_as_without_it(opens: Opens, tmp_path_factory: pytest.T
         assert sum(report.in_flight for report in reports) > 0, "it never met anything in flight"
         last = await application.reconciled()
         assert last.as_result()["kinds"] == {}
-    # Between the catalogue and the vectors of a PATCH, the vectors are behind; copying twice is no harm.
+    # During a PATCH, the vectors are behind the catalogue for a moment. Copying twice does no harm.
     harmless = {Kind.CHUNK_VECTOR_METADATA}
     for report in reports:
         wrongly = {kind: tally.found for kind, tally in report.tallies.items() if tally.found and kind not in harmless}
@@ -117,7 +117,7 @@ async def test_stores_end_as_without_it(opens: Opens, tmp_path_factory: pytest.T
 
 
 async def leaves_alone_what_is_in_flight(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A commit that has written everything, and shown nothing yet, finds it all there when it goes on."""
+    """A commit that has written everything and published nothing finds all its data when it continues."""
     written, go_on = asyncio.Event(), asyncio.Event()
     publish = SqlDocuments.publish
 
@@ -166,7 +166,7 @@ async def test_a_repair_that_does_not_look_whether_anything_is_in_flight_fails(
 async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is written between the two looks is seen at the second one, and counted as skipped."""
+    """Data that is written between the two checks is found by the second one, and counted as skipped."""
     (document,) = await application.ingested(1)
     kept = await application.container.catalogue.documents.prepared(application.tenant, document, 1)
     vectors, tenant = application.container.vectors, application.tenant

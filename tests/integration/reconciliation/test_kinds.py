@@ -1,4 +1,4 @@
-"""Each kind of difference: told, mended, gone; and stores that are in order stay as they are."""
+"""Each kind of difference is reported and repaired. Stores without differences are not changed."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ NOBODY = TenantId("t_" + "e" * 32)
 
 
 def counted(report: Report) -> dict[str, tuple[int, int]]:
-    """Return found and mended by kind; what only seemed to differ, because a job was at work on it, does not count."""
+    """Return found and repaired differences by kind. Differences caused by running jobs do not count."""
     return {kind.value: (tally.found, tally.mended) for kind, tally in report.tallies.items() if tally.found}
 
 
 async def told_and_mended(application: Application, expected: dict[Kind, int]) -> Report:
-    """A look tells the differences and changes nothing, a repair mends them, and the next look finds none."""
+    """A comparison reports the differences and changes nothing, a repair removes them, and the next comparison finds none."""
     before = await application.held()
     told = await application.reconciled(repair=False)
     assert counted(told) == {kind.value: (count, 0) for kind, count in expected.items()}
@@ -81,7 +81,7 @@ async def test_vectors_of_chunks(application: Application) -> None:
 
 
 async def test_metadata_that_never_reached_the_vectors(application: Application) -> None:
-    """As when the process ends between a PATCH's transaction and the vectors."""
+    """As if the process ended between a PATCH's transaction and the vectors."""
     ids = await application.ingested(2)
     vectors, tenant = application.container.vectors, application.tenant
     whole = await application.held()
@@ -102,7 +102,7 @@ async def test_results_that_are_gone_are_computed_again(application: Application
     assert counted(report)["chunk_vector_missing"] == (chunks, chunks)
     assert counted(report)["knowledge_missing"] == (1, 1)
     now = await application.held()
-    # Embedded in another group than the first time, a vector may differ in its last bits.
+    # Embedded in another group, a vector may differ in its last bits.
     name = f"{Collection.CHUNKS} vectors"
     for id, vector in whole.pop(name).items():
         assert np.allclose(np.frombuffer(vector, "<f4"), np.frombuffer(now[name][id], "<f4"), atol=1e-2)
@@ -125,7 +125,7 @@ async def test_knowledge(application: Application) -> None:
     await graph.write_document(tenant, nobodys)
     told = await application.reconciled(repair=False)
     found = {kind: tally.found for kind, tally in told.tallies.items()}
-    # Facts that only the second document says have lost their relationship, too.
+    # Facts that only the second document states have lost their relationship, too.
     orphans = found.pop(Kind.FACT_VECTOR_ORPHANED)
     assert orphans > 0
     assert found == {Kind.KNOWLEDGE_DAMAGED: 1, Kind.KNOWLEDGE_MISSING: 1, Kind.KNOWLEDGE_ORPHANED: 2}
@@ -198,7 +198,7 @@ async def test_originals(application: Application) -> None:
 
 
 async def test_documents_that_wait_for_nothing(application: Application) -> None:
-    """A document whose job has ended without it, one whose deletion has, and a job that the queue does not know."""
+    """A document whose job ended without finishing it, a deletion likewise, and a job that the queue does not have."""
     ids = await application.ingested(3)
     whole = await application.held()
     jobs = application.container.catalogue.jobs
@@ -228,7 +228,7 @@ async def test_documents_that_wait_for_nothing(application: Application) -> None
 
 
 async def test_what_belongs_to_no_tenant(application: Application) -> None:
-    """Late writes of a tenant that was removed meanwhile, and one whose removal was interrupted."""
+    """Late writes of a tenant that was removed meanwhile, and a tenant whose removal was interrupted."""
     await application.ingested(1)
     whole = await application.held()
     container = application.container

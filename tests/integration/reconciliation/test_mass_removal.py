@@ -1,4 +1,4 @@
-"""What a comparison removes by itself, and what it keeps until a person confirms."""
+"""Removals that a comparison makes by itself, and removals that need a person's confirmation."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_data_of_tenants_that_the_catalogue_never_had_waits_for_a_person(a
 
 
 async def test_many_documents_that_the_catalogue_lost_wait_for_a_person(application: Application) -> None:
-    """As after a catalogue was restored from an old backup: vectors, knowledge and originals are newer than it."""
+    """As after restoring the catalogue from an old backup: vectors, knowledge and originals are newer."""
     await application.ingested(1)
     container, tenant = application.container, application.tenant
     whole = await application.held()

@@ -1,4 +1,4 @@
-"""Whatever is damaged: a repair makes the stores what they were, the next one finds nothing, and no other tenant is touched."""
+"""After random damage, a repair restores the stores, the next comparison finds nothing, and other tenants are unchanged."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ DAMAGES: tuple[Damage, ...] = (
 
 
 def without_embedded_again(state: Mapping[str, Any]) -> dict[str, Any]:
-    """Vectors of communities are embedded again, in another group than the first time: compare whether they are there."""
+    """Vectors of communities are embedded again in another group, so only their existence is compared."""
     name = f"{Collection.NODES} vectors"
     return {**state, name: sorted(state[name])}
 
@@ -151,9 +151,9 @@ def test_a_repair_undoes_any_damage(opens: Opens) -> None:
                 updated = await application.submit("# Report 1\n\nTomas Eld left Greenholm for Scarrow.", key="report-1")
                 await application.ended(updated.job)
                 await application.rebuilt()
-            # From here on without workers, as the command line opens it: their threads roll dice of their own.
+            # From here on without workers, as the command line opens it, because their threads use random numbers.
             application = await stack.enter_async_context(opens(work=False))
-            # What the update left behind may not have been taken out when its workers stopped: that is no damage.
+            # Leftovers of the update may remain because its workers were stopped. They are not damage.
             assert (await application.reconciled()).left == 0
             return application, ids, await application.held(), await application.held(OTHER)
 

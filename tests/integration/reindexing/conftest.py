@@ -1,4 +1,4 @@
-"""Applications on folders of their own."""
+"""Applications on separate folders."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agentic_rag_backend.settings import Settings
 
 @pytest.fixture
 def opens(tmp_path: Path) -> Opens:
-    """Return what opens the application on a folder of that name, again and again."""
+    """Return a function that opens the application on a folder of that name repeatedly."""
 
     @asynccontextmanager
     async def opened(name: str = "data", **settings: Any) -> AsyncIterator[Application]:

@@ -1,4 +1,4 @@
-"""Another embedder is noticed, the old vectors serve on where they can, and new ones take their place at once."""
+"""A changed embedder is detected, the old vectors stay in use where possible, and the new ones replace them in one step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, l
 
 
 class Hashing(BundledEmbedder):
-    """Another embedder: vectors of 8 numbers by the words of a text; dies after some texts where it is told to."""
+    """Another embedder: vectors of 8 numbers from the words of a text. It can be set to die after some texts."""
 
     embedded = 0
     dies_after = 10**9
@@ -55,7 +55,7 @@ class Hashing(BundledEmbedder):
 
 @pytest.fixture
 def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return what makes the other embedder the configured one."""
+    """Return a function that makes the other embedder the configured one."""
     Hashing.embedded, Hashing.dies_after = 0, 10**9
     bundled = adapters._embedder
 
@@ -66,7 +66,7 @@ def hashing(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 async def quiet(stage: str, done: int, total: int) -> None:
-    """Show nothing."""
+    """Print nothing."""
 
 
 async def reindexed(settings: Settings) -> Any:
@@ -98,7 +98,7 @@ async def test_vectors_are_built_beside_and_take_over_at_once(opens: Opens, tmp_
         assert await application.differences(tenant) == {}
         by_words = [each for each in answers if each[1] == "sparse"]
         assert [each for each in await application.answers(tenant) if each[1] == "sparse"] == by_words
-        # On record too: what an edit leaves alone is not embedded again.
+        # Also recorded: text that an edit does not change is not embedded again.
         Hashing.embedded = 0
         await application.take_in(tenant, "report-2", report(2) + "\n\nOne sentence more.")
         assert 0 < Hashing.embedded < 4

@@ -1,4 +1,4 @@
-"""A small hand-written corpus on the real embedded application: two tenants' worth of documents, communities built."""
+"""A small hand-written corpus on the real embedded application: documents of two tenants, with communities."""
 
 from __future__ import annotations
 
@@ -71,18 +71,18 @@ CORPUS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
         {"topic": "food", "year": 2017},
     ),
 }
-"""Key → (title, text, metadata). Who founded the designer of the Tidal Array takes two of them."""
+"""Key → (title, text, metadata). Finding the founder of the designer of the Tidal Array needs two of them."""
 
 
 @dataclass
 class Corpus:
-    """The application, and tenants in it whose documents are known by key."""
+    """The application, and tenants whose documents are identified by key."""
 
     container: Container
     documents: dict[TenantId, dict[str, str]] = field(default_factory=dict)
 
     async def tenant(self, name: str, keys: Sequence[str] = tuple(CORPUS), *, communities: bool = True) -> TenantId:
-        """Create a tenant that holds the documents of ``keys``, handed in in that order."""
+        """Create a tenant with the documents of ``keys``, submitted in that order."""
         tenant = (await self.container.catalogue.tenants.create(name)).id
         self.documents[tenant] = {}
         texts = {key: f"# {CORPUS[key][0]}\n\n{CORPUS[key][1]}" for key in keys}
@@ -92,7 +92,7 @@ class Corpus:
         return tenant
 
     async def add_all(self, tenant: TenantId, documents: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
-        """Hand in texts with the fields of their uploads by key, and wait until all can be found."""
+        """Submit texts with upload fields by key, and wait until all can be found."""
         jobs = []
         for key, (text, fields) in documents.items():
             upload = Upload(content=text.encode(), file_name=f"{key}.md", key=key, **fields)
@@ -107,7 +107,7 @@ class Corpus:
         await self.ended(tenant, await self.container.communities.request_rebuild(tenant, options))
 
     async def tombstone(self, tenant: TenantId, key: str) -> None:
-        """Hide a document as its delete does at once; its purge does not run."""
+        """Hide a document as its delete does at once. Its purge does not run."""
         await self.container.catalogue.documents.tombstone(tenant, self.documents[tenant][key], lambda *_: None)
 
     async def ended(self, tenant: TenantId, job: Job | None) -> None:
@@ -118,7 +118,7 @@ class Corpus:
         assert held.state is JobState.SUCCEEDED, held.error
 
     async def ask(self, tenant: TenantId, text: str, strategy: str = "graph", **fields: Any) -> Retrieval:
-        """Ask as a request does: with the tenant as it is now, dual-level switched on, while every document is valid."""
+        """Search as a request does, with the current tenant and dual-level retrieval, at a time when every document is valid."""
         current = await self.container.catalogue.tenants.tenant(tenant)
         usual = {"dual_level": True, "high_limit": 10, "asked_at": ALL_VALID}
         query = Query(tenant=current, text=text, **{**usual, **fields})
@@ -144,7 +144,7 @@ async def corpus(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Corp
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def acme(corpus: Corpus) -> TenantId:
-    """Return a tenant that nobody changes."""
+    """Return a tenant that no test changes."""
     return await corpus.tenant("acme")
 
 
@@ -159,7 +159,7 @@ async def ended(container: Container, tenant: TenantId, job: Job | None) -> None
 async def examples(
     tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> AsyncIterator[tuple[Container, TenantId]]:
-    """Return the examples' corpus with communities and a tree, in a tenant of its own."""
+    """Return a separate tenant with the examples' corpus, communities and a tree."""
     folder = request.config.rootpath / "examples" / "corpus"
     settings = Settings(
         data_dir=tmp_path_factory.mktemp("examples") / "data",

@@ -1,4 +1,4 @@
-"""A graph store that does not answer takes the graph from an answer, not the passages."""
+"""Without its graph store, an answer loses the graph and keeps the passages."""
 
 from __future__ import annotations
 

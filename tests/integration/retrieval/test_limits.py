@@ -1,4 +1,4 @@
-"""A smaller limit returns the beginning of what a larger one returns, with the same scores: over every strategy."""
+"""For every strategy, a smaller limit returns the beginning of the results of a larger one, with the same scores."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ async def test_scores_fall(examples: tuple[Container, TenantId], strategy: str) 
 
 
 async def test_more_themes_than_a_screenful_can_be_had(examples: tuple[Container, TenantId]) -> None:
-    # How many themes bear on one question depends on how the graph was divided.
+    # The number of themes for a question depends on how the graph was divided.
     found = [await asked(examples, "community", 100, question, budget_tokens=100_000) for question in QUESTIONS]
     assert max(len(each.themes) for each in found) > 20

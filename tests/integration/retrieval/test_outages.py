@@ -1,4 +1,4 @@
-"""Every strategy while each store is away: the same answer, a partial one that says so, or 503; never a refusal."""
+"""Every strategy during an outage of each store: the same answer, a partial one that reports it, or 503. Never a refusal."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ ANSWERED = ("Who engraved the Glass Atlas?", "What role does the Glass Atlas pla
 UNANSWERED = "What is the boiling point of tungsten?"
 STORES = ("catalogue", "vectors", "graph", "blobs")
 _KEPT = {"fingerprint", "terms", "close"}
-"""What of a vector store needs no server."""
+"""Methods of a vector store that need no server."""
 
 
 class Site:
-    """Tenants with and without communities, and requests in their name."""
+    """Tenants with and without communities, and their requests."""
 
     def __init__(self, corpus: Corpus, http: httpx.AsyncClient, keys: Mapping[bool, tuple[TenantId, str]]) -> None:
         self._corpus = corpus
@@ -37,7 +37,7 @@ class Site:
         self._keys = keys
 
     async def ask(self, path: str, question: str, *, built: bool, strategy: str | None = None) -> httpx.Response:
-        """Ask as of a time at which every document is valid; no graph is in memory."""
+        """Search as of a time at which every document is valid, without a cached graph."""
         tenant, key = self._keys[built]
         self._forget(tenant)
         body = {"query": question, **({"strategy": strategy, "as_of": "2018"} if strategy else {})}
@@ -49,7 +49,7 @@ class Site:
 
     @contextmanager
     def away(self, store: str) -> Iterator[None]:
-        """Have a store fail at every call that needs its server."""
+        """Make every call of a store fail that needs its server."""
         container = self._corpus.container
         at: Any = {
             "catalogue": container.catalogue.documents,
@@ -75,7 +75,7 @@ def _failing(method: Callable[..., Any], store: str) -> Callable[..., Any]:
         raise StoreUnavailable(failure)
         yield
 
-    # Streams are returned by plain functions or are generators; what is awaited is neither.
+    # Streams come from plain functions or generators, other results from coroutines.
     return called if method.__code__.co_flags & 0x80 else streamed
 
 
@@ -98,7 +98,7 @@ def refused(response: httpx.Response) -> bool:
 
 
 def told(data: dict[str, Any]) -> Any:
-    """Return what an answer says, without what is measured."""
+    """Return the content of an answer, without measured values."""
     return [
         data.get("answer", data.get("synthesized_answer")),
         [hit["id"] for hit in data.get("results", data.get("low_level_results", []))],

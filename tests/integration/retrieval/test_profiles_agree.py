@@ -1,4 +1,4 @@
-"""The questions of ``examples/`` get the same passages whichever stores answer, and with Graphiti's leg or without."""
+"""The questions of ``examples/`` get the same passages from all stores, with Graphiti's leg or without."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ QUESTIONS = [json.loads(line)["question"] for line in (EXAMPLES / "questions.jso
 
 
 class RememberingEmbedder:
-    """The bundled embedder, asked for each text once: the profiles differ in their stores alone."""
+    """The bundled embedder, called once per text: the profiles differ in their stores only."""
 
     def __init__(self, embedder: BundledEmbedder) -> None:
         self._embedder = embedder
@@ -70,7 +70,7 @@ class RememberingEmbedder:
 
 
 async def ingest(container: Container) -> None:
-    """Hand in one document after the other: which names are one entity depends on who came first."""
+    """Ingest the documents one after another, because entity resolution depends on their order."""
     await container.catalogue.tenants.create("examples", tenant_id=TENANT)
     paths = sorted((EXAMPLES / "corpus").iterdir())
     async with asyncio.timeout(900):
@@ -84,10 +84,10 @@ async def ingest(container: Container) -> None:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[dict[str, Container]]:
-    """Return the examples in every set-up, by name."""
+    """Return the examples in every profile, by name."""
     folder = tmp_path_factory.mktemp("profiles")
     graph = {
-        "deployment": "profiles",  # the database may have been another test's
+        "deployment": "profiles",  # the database may have belonged to another test
         "graph_store": "neo4j",
         "neo4j_uri": neo4j_address.uri,
         "neo4j_user": neo4j_address.user,
@@ -112,7 +112,7 @@ async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPat
                 each = Settings(data_dir=folder / name, _env_file=None, **usual, **settings)
                 async with open_container(each) as container:
                     await ingest(container)
-                # One queue a process: questions need none.
+                # Only one queue per process: searches need none.
                 opened[name] = await stack.enter_async_context(open_container(each, work=False))
             yield opened
             await opened["neo4j"].graph.delete_tenant(TENANT)
@@ -120,7 +120,7 @@ async def profiles(neo4j_address: Neo4jAddress, tmp_path_factory: pytest.TempPat
 
 
 async def ask(container: Container, question: str, strategy: str, *, leg: GraphLeg | None = None) -> Retrieval:
-    """Ask as a request does; with another graph leg than the container's if given."""
+    """Search as a request does, optionally with another graph leg than the container's."""
     tenant = await container.catalogue.tenants.tenant(TENANT)
     query = Query(tenant=tenant, text=question, limit=LIMIT, dual_level=False)
     retriever: Any = container.retrievers.get(strategy)
@@ -131,13 +131,13 @@ async def ask(container: Container, question: str, strategy: str, *, leg: GraphL
 
 
 def passages(found: Retrieval) -> list[tuple[str, int]]:
-    """Return which passages were found: the documents' ids are drawn anew in every set-up."""
+    """Return the passages found. The documents' ids differ in every profile."""
     return [(str(hit.visible.document_key), hit.visible.chunk.start_char) for hit in found.hits]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "hybrid", "dense", "sparse"])
 async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, Container], strategy: str) -> None:
-    """In the same order; only where two scores are as near as the two engines' arithmetic may they change places."""
+    """In the same order, except that passages with scores within the engines' rounding errors may change places."""
     differing = []
     for question in QUESTIONS:
         embedded, *others = [await ask(container, question, strategy) for container in profiles.values()]

@@ -28,7 +28,7 @@ def keys(found: Retrieval) -> list[str | None]:
 
 
 def documents(found: Retrieval) -> set[str]:
-    """Return every document that anything of a retrieval rests on or shows."""
+    """Return every document that a retrieval depends on or shows."""
     chunks = {hit.visible.chunk.document_id for hit in found.hits} | {fact.document_id for fact in found.facts}
     return chunks | {source.document_id for theme in found.themes for finding in theme.findings for source in finding.sources}
 
@@ -48,7 +48,7 @@ def falling(scores: Iterable[float]) -> bool:
 
 
 def bare(found: Retrieval) -> dict[str, Any]:
-    """Return everything of a retrieval but how long it took."""
+    """Return a retrieval without its times."""
     trace = found.trace
     return {
         "found": (found.hits, found.facts, found.themes, found.weights, found.relevance),

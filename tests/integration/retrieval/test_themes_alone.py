@@ -1,4 +1,4 @@
-"""Where the low level fails or is empty, questions are answered from themes and the passages behind them."""
+"""If the low level fails or is empty, themes and the passages behind them answer questions."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def questions(request: pytest.FixtureRequest) -> dict[str, list[str]]:
 
 
 async def answered(examples: Examples, question: str, low: Any) -> Answer:
-    """Answer from both levels, with the floors of the settings and another low level."""
+    """Answer from both levels, with the default floors and another low level."""
     container, tenant = examples
     query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=question, limit=10, dual_level=True)
-    # What the registry built, but for the low level.
+    # The registry's strategy with another low level.
     built: Any = container.retrievers.get("dual_level")
     alone = DualLevel(low, built._high, built._options, behind=built._behind)
     assert isinstance(built._high, CommunityRetriever)
@@ -69,7 +69,7 @@ async def test_themes_answer_alone(
             try:
                 answer = await answered(examples, question, low())
             except StoreUnavailable:
-                # Themes do not answer it, and what failed might have: no refusal, and no answer.
+                # Themes do not answer it, and the failed level might have: neither a refusal nor an answer.
                 assert low is Failing
                 continue
             assert answer.retrieval.hits == ()
@@ -79,7 +79,7 @@ async def test_themes_answer_alone(
             grounded[kind] += answer.grounded
     assert grounded["theme"] >= themes
     assert grounded["single"] + grounded["two_hop"] >= facts
-    # A passage about the person who is asked about is near the question, whether it holds the answer or not.
+    # A passage about the person in question is near the question, whether it contains the answer or not.
     assert grounded["unanswerable"] <= 1
 
 

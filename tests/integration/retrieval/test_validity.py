@@ -1,4 +1,4 @@
-"""Without `as_of`, only what is valid now is shown, and limits are filled with it."""
+"""Without `as_of`, only documents that are valid now are shown, and they fill the limits."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def keepers(corpus: Any) -> TenantId:
-    """A tenant with 75 documents that were over in 2018, 3 that begin later, and 4 that are valid."""
+    """A tenant with 75 documents that ended in 2018, 3 that begin later, and 4 valid ones."""
     tenant: TenantId = await corpus.tenant("keepers", (), communities=False)
     text = "# Sarn Rock\n\n{name} Alder keeps the lighthouse of Sarn Rock. The lighthouse of Sarn Rock was built by {name} Alder."
     documents = {f"old-{number}": {"valid_to": "2018"} for number in range(75)}
@@ -38,7 +38,7 @@ async def keepers(corpus: Any) -> TenantId:
 
 
 def rests_on(found: Retrieval, keys: dict[str, str]) -> set[str]:
-    """Return the keys of the documents that anything of a retrieval rests on."""
+    """Return the keys of the documents that a retrieval depends on."""
     ids = {hit.visible.chunk.document_id for hit in found.hits} | {fact.document_id for fact in found.facts}
     ids |= {source.document_id for theme in found.themes for finding in theme.findings for source in finding.sources}
     return {keys[id] for id in ids}

@@ -1,4 +1,4 @@
-"""What is deleted, of another tenant or handed in another order: what retrieval must not depend on."""
+"""Retrieval does not depend on deleted documents, other tenants or the order of submission."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_a_new_version_replaces_the_old(corpus: Corpus) -> None:
 
 
 async def test_what_is_left_out_takes_no_places(corpus: Corpus) -> None:
-    """The walk finds what filter or time leave out: that must not take the places of what they let through."""
+    """Results of the walk that filter or time exclude must not take the places of other results."""
     tenant = await corpus.tenant("filtered", (), communities=False)
     loud = "The Halden Institute and Mira Voss met in Brennmoor about the Tidal Array, protocol"
     noise = {f"loud-{number}": (f"{loud} {number}.", {"metadata": {"kept": False, "valid_to": "2010"}}) for number in range(40)}
@@ -120,7 +120,7 @@ async def test_the_order_of_handing_in_does_not_matter(corpus: Corpus) -> None:
             order = [[hit.visible.document_key for hit in each.hits] for each in found]
             assert order[0] == order[1], (strategy, question)
             assert [hit.score for hit in found[0].hits] == pytest.approx([hit.score for hit in found[1].hits], abs=1e-5)
-            # Facts and themes of equal scores come in the order of their ids, which are a tenant's own.
+            # Facts and themes of equal scores are ordered by their ids, which depend on the tenant.
             facts = [sorted((round(fact.score, 5), fact.fact) for fact in each.facts) for each in found]
             assert facts[0] == facts[1]
             assert {theme.name for theme in found[0].themes} == {theme.name for theme in found[1].themes}

@@ -1,4 +1,4 @@
-"""Each store is spoken to over TLS, and only where its certificate is one that was said to be trusted."""
+"""Each store is accessed over TLS, and only with a trusted certificate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BOLT = b"\x60\x60\xb0\x17"
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with an authority of our own (``ca.pem``) and what it issued for this machine (``server.*``)."""
+    """Return a folder with a certificate authority (``ca.pem``) and a certificate for this machine (``server.*``)."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("there is no `openssl` to make certificates with")
@@ -94,7 +94,7 @@ def test_certificates_that_would_not_be_used_are_refused(certificates: Path, url
 
 
 async def _first_bytes(certificates: Path, uri: str, ca_file: Path | None) -> bytes:
-    """Return what the driver says first inside TLS; nothing where it does not trust the server."""
+    """Return the driver's first bytes inside TLS. Empty if it does not trust the server."""
     said: list[bytes] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -104,7 +104,7 @@ async def _first_bytes(certificates: Path, uri: str, ca_file: Path | None) -> by
     async with served(certificates, answer) as port:
         address = Neo4jAddress(uri=uri.format(port), password="p", timeout_s=3, write_timeout_s=3, ca_file=ca_file)
         connections = Neo4jConnections.open(address)
-        with pytest.raises(StoreUnavailable):  # nobody there speaks Bolt
+        with pytest.raises(StoreUnavailable):  # the server does not speak Bolt
             await connections.read(lambda transaction: transaction.run("RETURN 1", {}))
         await connections.close()
     gc.collect()
@@ -129,7 +129,7 @@ def test_neo4j_without_tls_takes_no_certificates(certificates: Path) -> None:
 
 @contextmanager
 def postgres_with_tls(certificates: Path, folder: Path) -> Iterator[str]:
-    """Start PostgreSQL with the server's certificate, and yield its URL by the name in that."""
+    """Start PostgreSQL with the server's certificate, and yield its URL with the certificate's host name."""
     with postgres(folder, durable=False, port=free_port()) as server, psycopg.connect(server.url, autocommit=True) as connection:
         (data,) = connection.execute("SHOW data_directory").fetchone() or ("",)
         for name in ("server.pem", "server.key"):

@@ -1,4 +1,4 @@
-"""Archives that somebody has changed, at a whole application: refused ones leave nothing, and others are served meanwhile."""
+"""Manipulated archives in a whole application: refused ones leave no data, and other requests are served meanwhile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SWITCH, SHARE = "DUAL_LEVEL_RETRIEVAL_ENABLED", "DUAL_LEVEL_LOW_WEIGHT"
 
 @pytest.fixture
 async def exported(opens: Opens, tmp_path: Path) -> tuple[TenantId, Members]:
-    """Return the members of an archive, and whose it is."""
+    """Return the members of an archive, and its tenant."""
     async with opens("from") as source:
         tenant = await source.filled("acme", 2)
         path = await source.archive(tenant, tmp_path / "acme.tar.gz")
@@ -107,7 +107,7 @@ async def test_a_tenant_is_filled_by_one_import_at_a_time(
 
 
 async def test_ids_of_another_tenant_reach_nothing_of_it(opens: Opens, tmp_path: Path) -> None:
-    """An archive of a new tenant whose documents, entities, communities and nodes have the ids of an existing one's."""
+    """The archive of a new tenant contains the ids of another tenant's documents, entities, communities and nodes."""
     async with opens() as target:
         victim = await target.filled("victim", 2)
         members = members_of((await target.archive(victim, tmp_path / "victim")).read_bytes())
@@ -127,7 +127,7 @@ async def test_ids_of_another_tenant_reach_nothing_of_it(opens: Opens, tmp_path:
 
 
 def _many_lines(members: Members, count: int) -> Members:
-    """Return the archive with ``count`` chunks in its first document, with nothing computed."""
+    """Return the archive with ``count`` chunks in its first document, without computed results."""
     first, *others = [json.loads(line) for line in members[record_name(1)].splitlines()]
     chunk = next(each for each in others if each["kind"] == "chunk")
     text = "Scarrow is a town. " * count
@@ -183,7 +183,7 @@ async def test_others_are_served_while_a_large_document_is_imported(
 
 
 async def _verified_already(path: Path, limits: Any) -> None:
-    """Stand in for the process that inspects archives: what it holds back is not this test's."""
+    """Replace the process that inspects archives, whose refusals are not tested here."""
 
 
 def _stand_in(groups: list[int]) -> Callable[..., Any]:
@@ -191,7 +191,7 @@ def _stand_in(groups: list[int]) -> Callable[..., Any]:
         groups.append(len(group))
         if len(groups) == 40:
             raise InvalidRequest("far enough")
-        await asyncio.sleep(0.01)  # as long as an embedder takes for some of them, with nothing for this process to do
+        await asyncio.sleep(0.01)  # the time an embedder takes for some of them, during which this process is idle
         return [
             PreparedChunk(chunk, None, Extraction(chunk_id=chunk.id), recipe=recipe)
             for chunk, recipe in zip(group, recipes, strict=True)
@@ -211,7 +211,7 @@ async def _asked(target: Application, tenant: TenantId) -> bool:
 async def test_a_changed_archive_is_imported_under_its_own_and_under_other_ids_or_not_at_all(
     exported: tuple[TenantId, Members], opens: Opens, tmp_path: Path
 ) -> None:
-    """What passes the inspection is written without an error that nobody foresaw, and can be read afterwards."""
+    """Archives that pass the inspection are imported without unexpected errors, and can be read afterwards."""
     _, members = exported
     harmless: Sequence[tuple[str, int, tuple[str | int, ...], Any]] = (
         (record_name(1), 0, ("title",), "tab\tand \x1b[31m"),

@@ -19,7 +19,7 @@ from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, l
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.filterwarnings(WITHOUT_INDEXES)]
 EXAMPLES = ROOT / "examples"
 DOCUMENTS = 14
-"""As many as hold the questions asked here, and some beside them: the engine in the client's process is slow."""
+"""The documents that the questions need, and some more. Not all, because the engine in the client's process is slow."""
 QUESTIONS = [json.loads(line)["question"] for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()][:6]
 
 

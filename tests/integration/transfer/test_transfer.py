@@ -1,4 +1,4 @@
-"""A tenant leaves one deployment and arrives whole in another, unseen until it is there."""
+"""A tenant moves from one deployment to another completely, and is invisible there until it is complete."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]
 
 @pytest.fixture
 async def archived(opens: Opens, tmp_path: Path) -> Archived:
-    """Return an archive, whose it is, what was found there, and what graph and vectors held."""
+    """Return an archive, its tenant, its search results, and the contents of graph and vectors."""
     async with opens("from") as source:
         tenant = await source.filled("acme")
         assert await source.differences(tenant) == {}
@@ -36,7 +36,7 @@ async def archived(opens: Opens, tmp_path: Path) -> Archived:
 
 
 class _NoPassages(BundledEmbedder):
-    """Embeds questions only: whatever else is embedded was on record."""
+    """Embeds questions only: all other vectors are recorded."""
 
     async def embed(self, texts: Sequence[str]) -> Any:
         raise AssertionError("something was embedded again")
@@ -147,7 +147,7 @@ async def test_a_tenant_with_documents_a_taken_name_and_a_stranger_are_refused(a
 
 
 class Gate:
-    """Lets some documents be staged, and holds the next until it is opened."""
+    """Allows some documents to be staged, and holds the next one until it is opened."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, let_through: int) -> None:
         self.reached, self.open = asyncio.Event(), asyncio.Event()
@@ -228,7 +228,7 @@ async def test_what_fails_leaves_an_empty_tenant_that_can_be_filled_again(
 
 
 class _Hashing(BundledEmbedder):
-    """Another embedder: vectors of 8 numbers by the words of a text."""
+    """Another embedder: vectors of 8 numbers from the words of a text."""
 
     embedded = 0
 
@@ -268,7 +268,7 @@ async def test_another_embedder_embeds_again_and_nothing_else_is_computed(
         by_words = [each for each in answers if each[1] == "sparse"]
         assert [each for each in await target.answers(tenant) if each[1] == "sparse"] == by_words
         assert await target.differences(tenant) == {}
-        # And on record: the next version of a document embeds what is new in it only.
+        # They are recorded too: the next version of a document only embeds its new text.
         _Hashing.embedded = 0
         await target.take_in(tenant, "report-2", report(2) + "\n\nOne sentence more.")
         assert 0 < _Hashing.embedded < 4

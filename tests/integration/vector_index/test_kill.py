@@ -1,4 +1,4 @@
-"""A process that is killed while an index is built leaves a folder that opens with all that it said was written."""
+"""A process that is killed during an index build leaves a folder that opens with all confirmed writes."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ async def test_kill_9_leaves_all_that_was_written(name: str, when: str, tmp_path
     try:
         await assert_equal(store, reference)
     except AssertionError:
-        # One write more may have been done and not told.
+        # One more write may have been made without being reported.
         await BESIDE[len(done)].apply(reference)
         await assert_equal(store, reference)
     (home,) = (record.parent for record in (tmp_path / "one").glob("*/fingerprint.json"))

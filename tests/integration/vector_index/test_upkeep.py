@@ -1,4 +1,4 @@
-"""An index is built when it is worth it, beside what goes on, and takes over with nothing lost or changed."""
+"""An index is built when it is worthwhile, during other work, and replaces the old state without loss or change."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agentic_rag_backend.testing.stores.vector_samples import chunk, vector
 
 CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 ASKED = UpkeepOptions(min_points=50, first_look_s=3600.0)
-"""Runs only when asked to."""
+"""Runs on request only."""
 
 
 def homes(folder: Path) -> list[str]:
@@ -43,7 +43,7 @@ async def filled(folder: Path, count: int, options: UpkeepOptions = ASKED) -> Ed
     return store
 
 
-# --- nothing is lost or changed
+# --- no data is lost or changed
 
 numbers = st.integers(0, 60)
 writes = st.one_of(
@@ -72,7 +72,7 @@ def test_a_store_whose_index_was_built_meanwhile_equals_one_that_has_none(tmp_pa
     @settings(max_examples=25, deadline=None)
     @given(writes_in=st.tuples(some, some, some), collection=st.sampled_from(Collection), copied_first=st.booleans())
     def equal(writes_in: tuple[list[Write], ...], collection: Collection, copied_first: bool) -> None:
-        # The index of the example before goes on being used: making stores costs more than what is tested.
+        # The index of the previous example stays in use, because creating stores costs more than the test.
         emptied = [Write("delete_tenant", A), Write("delete_tenant", B)]
         before, copying, swapping = writes_in
         begin = len(emptied) + len(before)
@@ -192,7 +192,7 @@ async def test_more_changes_than_are_held_end_a_run(tmp_path: Path, monkeypatch:
     await store.close()
 
 
-# --- when
+# --- conditions for a build
 
 
 async def test_facts_which_have_no_vector_and_many_small_tenants_are_no_reason(tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ async def test_an_index_is_read_from_files_also_that_of_a_folder_from_before(
     before, held = await store.search(A, CHUNKS, search), contents(store, CHUNKS)
     assert places(store) == {"MutableRam", "gridstore"}
     assert (await store.upkeep.run(CHUNKS)).failure is None
-    assert places(store) == {"MutableRam", "gridstore", "Mmap", "on disk"}  # the former for what is written next
+    assert places(store) == {"MutableRam", "gridstore", "Mmap", "on disk"}  # the first one for later writes
     assert await store.search(A, CHUNKS, search) == before
     assert contents(store, CHUNKS) == held
     await store.close()
@@ -229,7 +229,7 @@ async def test_an_index_is_read_from_files_also_that_of_a_folder_from_before(
 
 
 def config_in_memory(dimensions: int) -> EdgeConfig:
-    """Return what collections were made with before it said where things are kept."""
+    """Return the configuration of collections from before it set where data is kept."""
     return EdgeConfig(
         vectors={DENSE: EdgeVectorParams(size=dimensions, distance=Distance.Cosine)},
         sparse_vectors={SPARSE: EdgeSparseVectorParams(modifier=Modifier.Idf)},
@@ -306,7 +306,7 @@ async def test_how_much_is_outside_the_index_is_known_after_reopening(tmp_path: 
     await store.close()
 
 
-# --- what is found
+# --- search results
 
 
 async def searched(store: EdgeVectorStore, queries: Iterable[int]) -> list[Any]:
@@ -342,7 +342,7 @@ async def test_a_tenant_above_it_is_searched_by_graph_and_finds_nearly_all(tmp_p
 
 
 async def failed(store: EdgeVectorStore, says: str) -> None:
-    """Run, and check that it failed with nothing lost and that the next one works."""
+    """Run, and check that it failed without loss and that the next run works."""
     before = contents(store, CHUNKS)
     run = await store.upkeep.run(CHUNKS)
     assert run.failure is not None
