@@ -40,6 +40,7 @@ from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
@@ -418,8 +419,9 @@ async def measure(folder: Path, address: Neo4jAddress, sizes: argparse.Namespace
         )
         graphs = TenantGraphs(graph, catalogue.documents, max_bytes=512 * 1024 * 1024)
         engines: dict[str, GraphSearch | None] = {"with the interface": ours, "without": stock, "direct": None}
+        hybrid = Hybrid(stores, graphs)
         ways = {
-            name: (GraphRetriever(replace(stores, leg=GraphLeg(engine, timeout_s=120)), graphs, Hybrid(stores, graphs)), engine)
+            name: (RankedRetriever(GraphRetriever(replace(stores, leg=GraphLeg(engine, timeout_s=120)), graphs, hybrid)), engine)
             for name, engine in engines.items()
         }
         results: dict[str, Any] = {}

@@ -44,8 +44,7 @@ class Site:
         return await self._http.post(f"/api/v1{path}", json=body, headers={"X-API-Key": key})
 
     def _forget(self, tenant: TenantId) -> None:
-        retriever: Any = self._corpus.container.retrievers.get("hybrid")
-        retriever._graphs.forget(tenant)
+        self._corpus.container.graphs.forget(tenant)
 
     @contextmanager
     def away(self, store: str) -> Iterator[None]:

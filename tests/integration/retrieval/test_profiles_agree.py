@@ -21,6 +21,7 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
 from agentic_rag_backend.retrieval.graph_leg import GraphLeg
+from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.community import CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.dual_level import DualLevel, DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
@@ -123,11 +124,11 @@ async def ask(container: Container, question: str, strategy: str, *, leg: GraphL
     """Search as a request does, optionally with another graph leg than the container's."""
     tenant = await container.catalogue.tenants.tenant(TENANT)
     query = Query(tenant=tenant, text=question, limit=LIMIT, dual_level=False)
-    retriever: Any = container.retrievers.get(strategy)
+    ranked = container.retrievers.get(strategy)
     if leg is not None:
-        retriever = GraphRetriever(replace(retriever._stores, leg=leg), retriever._graphs, retriever._hybrid)
-    found: Retrieval = await retriever.retrieve(query)
-    return found
+        graph: Any = ranked.retriever
+        ranked = RankedRetriever(GraphRetriever(replace(graph._stores, leg=leg), graph._graphs, graph._hybrid))
+    return await ranked.retrieve(query)
 
 
 def passages(found: Retrieval) -> list[tuple[str, int]]:
@@ -198,7 +199,7 @@ async def test_without_graphiti_the_direct_path_answers_and_says_so(
 
 
 async def test_the_dual_level_hands_on_that_the_leg_failed(profiles: dict[str, Container]) -> None:
-    low: Any = profiles["neo4j"].retrievers.get("graph")
+    low: Any = profiles["neo4j"].retrievers.get("graph").retriever
     both = DualLevel(
         GraphRetriever(replace(low._stores, leg=GraphLeg(Broken(hangs=False))), low._graphs, low._hybrid),
         CommunityRetriever(ThemeFinder(low._stores)),

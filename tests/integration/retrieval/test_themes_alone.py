@@ -44,7 +44,7 @@ async def answered(examples: Examples, question: str, low: Any) -> Answer:
     container, tenant = examples
     query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=question, limit=10, dual_level=True)
     # The registry's strategy with another low level.
-    built: Any = container.retrievers.get("dual_level")
+    built: Any = container.retrievers.get("dual_level").retriever
     alone = DualLevel(low, built._high, built._options, behind=built._behind)
     assert isinstance(built._high, CommunityRetriever)
     assert isinstance(built._behind, PassagesBehind)
@@ -99,7 +99,7 @@ async def test_a_floor_drops_themes_only_while_the_low_level_answers_or_is_empty
 ) -> None:
     container, tenant = examples
     query = Query(tenant=await container.catalogue.tenants.tenant(tenant), text=questions["theme"][3], dual_level=True)
-    built: Any = container.retrievers.get("dual_level")
+    built: Any = container.retrievers.get("dual_level").retriever
     high, options = built._high, DualLevelOptions(high_min_score=0.99)
     assert (await DualLevel(Empty(), high, options).retrieve(query)).themes == ()
     assert len((await DualLevel(Failing(), high, options).retrieve(query)).themes) == 5

@@ -1,4 +1,4 @@
-"""Bodies of searches: formats of times."""
+"""Bodies of searches: what a time may look like."""
 
 from __future__ import annotations
 

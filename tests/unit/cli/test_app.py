@@ -1,4 +1,4 @@
-"""Ends of invocations: usage errors, settings, help, and modules that must not be loaded."""
+"""How invocations end: usage errors, settings, help; and what they do not load."""
 
 from __future__ import annotations
 

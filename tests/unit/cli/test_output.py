@@ -1,4 +1,4 @@
-"""Document text is printed literally: neither as markup nor as terminal control codes."""
+"""What a document contains is shown, never obeyed: not as markup, not by the terminal."""
 
 from __future__ import annotations
 

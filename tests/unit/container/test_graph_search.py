@@ -1,4 +1,4 @@
-"""Configurations with Graphiti's search, and messages for configurations without it."""
+"""Which set-ups have Graphiti's search, and what is said where it cannot be had."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of claims, and their quotes, which are always verbatim."""
+"""Which claims hold, what is quoted for them, and that a quote is always verbatim."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import matches
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.retrieval.hydration import entities_of, visible_chunks
+from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 
@@ -23,8 +23,10 @@ class Shown:
 
     def __init__(self, *chunks: VisibleChunk) -> None:
         self._chunks = {found.chunk.id: found for found in chunks}
+        self.read: list[int] = []
 
     async def hydrate(self, tenant: TenantId, ids: Sequence[str]) -> Mapping[str, VisibleChunk]:
+        self.read.append(len(ids))
         return {id: self._chunks[id] for id in ids if id in self._chunks}
 
 
@@ -37,6 +39,39 @@ async def shown(query: Query, *chunks: VisibleChunk, ids: Sequence[str] = ("c1",
 async def test_only_what_the_catalogue_shows_is_shown(query: Make, visible: Make) -> None:
     assert await shown(query(), visible("c1"), visible("c4")) == {"c1"}
     assert await shown(query(), visible("c1"), ids=[]) == set()
+
+
+@pytest.mark.parametrize(
+    ("hidden", "limit", "reads"),
+    [
+        (0, 5, [FIRST_READ]),
+        (FIRST_READ - 5, 5, [FIRST_READ]),
+        (FIRST_READ - 4, 5, [FIRST_READ, 200 - FIRST_READ]),
+        (200, 5, [FIRST_READ, 200 - FIRST_READ]),
+        (0, 80, [160]),
+        (100, 80, [160, 40]),
+    ],
+)
+async def test_candidates_are_read_until_enough_may_be_shown(
+    query: Make, visible: Make, hidden: int, limit: int, reads: list[int]
+) -> None:
+    order = [f"c{number:03}" for number in range(200)]
+    shown = order[hidden:]
+    catalogue: Any = Shown(*map(visible, shown))
+    found = await visible_in_order(catalogue, query(limit=limit), order, {})
+    assert [id for id in order if id in found][:limit] == shown[:limit]
+    assert catalogue.read == reads
+
+
+async def test_what_was_read_before_is_not_read_again(query: Make, visible: Make) -> None:
+    order = [f"c{number:03}" for number in range(100)]
+    held = {id: visible(id) for id in (*order[:8], order[45])}
+    catalogue: Any = Shown(*map(visible, order[40:]))
+    assert await visible_in_order(catalogue, query(limit=8), order, held, 40) == held
+    assert catalogue.read == []
+    found = await visible_in_order(catalogue, query(limit=20), order, held, 40)
+    assert set(found) == {*held, *order[40:FIRST_READ]}
+    assert catalogue.read == [FIRST_READ - 40 - 1]
 
 
 async def test_only_what_passes_the_filter_is_shown(query: Make, visible: Make) -> None:
@@ -120,7 +155,7 @@ def test_a_chunks_entities_come_rarest_first(graph_of: Callable[..., TenantGraph
 
 
 async def test_a_question_reads_one_version_of_a_document(query: Make, visible: Make) -> None:
-    """After a commit between two reads, a query must not show an old passage together with a new one."""
+    """A commit between two reads of one question must not show an old passage beside a new one."""
     old, new = visible("c1", document_id="d"), visible("c2", document_id="d")
     new = replace(new, chunk=replace(new.chunk, version=2))
     asked = query()

@@ -22,7 +22,7 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 
 @pytest.fixture
 def registry() -> RetrieverRegistry:
-    """Return a registry whose strategies are built but never used."""
+    """Return a registry whose strategies are built but never asked."""
     nothing = cast("Any", None)
     stores = Stores(nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing)
     return RetrieverRegistry(
@@ -52,11 +52,11 @@ def registry() -> RetrieverRegistry:
 )
 def test_names_and_aliases(registry: RetrieverRegistry, name: str, canonical: str, kind: type) -> None:
     assert registry.canonical(name) == canonical
-    retriever = registry.get(name)
-    assert isinstance(retriever, kind)
-    assert registry.get(canonical) is retriever
-    if isinstance(retriever, SingleLeg):
-        assert retriever.name == canonical
+    ranked = registry.get(name)
+    assert isinstance(ranked.retriever, kind)
+    assert registry.get(canonical) is ranked
+    if isinstance(ranked.retriever, SingleLeg):
+        assert ranked.retriever.name == canonical
 
 
 def test_no_alias_stands_for_two() -> None:

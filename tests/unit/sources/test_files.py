@@ -1,4 +1,4 @@
-"""Selection of files by paths, and their keys."""
+"""Which files paths name, and the keys they get."""
 
 from __future__ import annotations
 

@@ -61,6 +61,8 @@ class SeenVersions:
 class Query:
     """One retrieval request. ``limit`` counts chunks (1–100); ``high_limit`` communities (1–100).
 
+    ``min_score`` in [0, 1] is the least score of a result. ``least_candidates`` is set where a later stage needs more chunks than
+    the results have.
     ``leg_weights`` None: the deployment's weights apply. ``as_of`` None: the request names no time, and results must be
     valid at ``asked_at``.
     """
@@ -69,6 +71,8 @@ class Query:
     text: str
     limit: int = 5
     high_limit: int = 5
+    min_score: float = 0.0
+    least_candidates: int = 0
     weights: LevelWeights = BALANCED
     leg_weights: LegWeights | None = None
     filters: Filter | None = None
@@ -86,6 +90,15 @@ class Query:
     def tenant_id(self) -> TenantId:
         """The tenant of every store call made for this query."""
         return self.tenant.id
+
+    @property
+    def candidates(self) -> int:
+        """The number of chunks that a strategy finds, if there are as many. The last stage chooses the results among them."""
+        return max(self.limit, self.least_candidates)
+
+    def with_candidates(self, least: int) -> Query:
+        """Return a copy that asks for at least ``least`` candidates."""
+        return replace(self, least_candidates=max(least, self.least_candidates))
 
     @property
     def moment(self) -> datetime:

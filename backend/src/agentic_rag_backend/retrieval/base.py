@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import time
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, cast
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -24,26 +21,12 @@ class Retriever(Protocol):
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks, facts and themes, best first, with a trace of how they were found.
 
+        A strategy returns at least ``query.candidates`` chunks if there are as many. It may return more: `ranking` cuts them.
+
         Raises:
             StoreUnavailable: a required store did not answer.
             InvalidRequest: an option is outside its limits.
         """
-
-
-Retrieve = TypeVar("Retrieve", bound=Callable[..., Coroutine[Any, Any, Retrieval]])
-
-
-def timed(retrieve: Retrieve) -> Retrieve:
-    """Decorate ``retrieve``: record the duration of the ``retrieval`` in the trace, in milliseconds."""
-
-    @functools.wraps(retrieve)
-    async def measured(self: Retriever, query: Query) -> Retrieval:
-        started = time.perf_counter()
-        found = await retrieve(self, query)
-        times = {**found.trace.processing_time_ms, "retrieval": (time.perf_counter() - started) * 1000}
-        return replace(found, trace=replace(found.trace, processing_time_ms=times))
-
-    return cast(Retrieve, measured)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,27 +7,29 @@ query's moment are few as a rule: only where one is among the first candidates a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import And, Filter, valid_at
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.retrieval.base import Stores
-from agentic_rag_backend.retrieval.hydration import in_time, passes
+from agentic_rag_backend.retrieval.hydration import FIRST_READ, in_time, passes, visible_chunks
 from agentic_rag_backend.retrieval.scoring.fusion import ranked
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, Vector, VectorSearch
 
 LEG_LIMIT = 200
 """Chunks that each leg finds: twice the largest limit of a request."""
-FIRST = 64
-"""Candidates that are read at once; the relevance of a result is measured on these."""
 
 Fuse = Callable[[Mapping[str, Sequence[ScoredId]], Mapping[str, float]], dict[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Both legs of a question, the fused score of each chunk, and the ``visible`` chunks among the first in ``order``."""
+    """Both legs of a question, the fused score of each chunk, and the ``visible`` chunks among the first in ``order``.
+
+    If none of the first is visible, those among the rest. The relevance of a result is measured on these, so that it does not
+    depend on the limit.
+    """
 
     question: Vector
     legs: Legs
@@ -42,6 +44,8 @@ async def chunk_candidates(stores: Stores, query: Query, fuse: Fuse, weights: Ma
     found, outdated = await _found(stores, asked, query.filters)
     if outdated:
         found, _ = await _found(stores, asked, only_valid(query))
+    if not found.visible and (rest := [item.id for item in found.order[FIRST_READ:]]):
+        found = replace(found, visible=await visible_chunks(stores.documents, query, rest))
     return found
 
 
@@ -66,6 +70,6 @@ async def _found(stores: Stores, asked: _Asked, filter: Filter | None) -> tuple[
     legs = (await stores.vectors.search(query.tenant_id, Collection.CHUNKS, [search]))[0]
     scores = asked.fuse({"dense": legs.dense, "sparse": legs.sparse}, asked.weights)
     order = ranked(scores)
-    first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST]])
+    first = await stores.documents.hydrate(query.tenant_id, [item.id for item in order[:FIRST_READ]])
     visible = {id: chunk for id, chunk in first.items() if passes(query, chunk)}
     return Candidates(asked.vector, legs, scores, order, visible), not all(in_time(query, each) for each in first.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import structlog
 
@@ -16,11 +16,33 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 _log = structlog.get_logger(__name__)
 
+FIRST_READ = 64
+"""Candidates that are read from the catalogue at once. The others are read only if too few of these may be shown."""
+
 
 async def visible_chunks(documents: DocumentCatalogue, query: Query, ids: Sequence[str]) -> dict[str, VisibleChunk]:
     """Return the chunks among ``ids`` that the catalogue shows and that pass the query's filters and time."""
     found = await documents.hydrate(query.tenant_id, ids)
     return {id: visible for id, visible in found.items() if passes(query, visible)}
+
+
+async def visible_in_order(
+    documents: DocumentCatalogue, query: Query, order: Sequence[str], held: Mapping[str, VisibleChunk], read: int = 0
+) -> dict[str, VisibleChunk]:
+    """Return ``held`` and further visible chunks of ``order``: the first ``query.candidates`` of those that may be shown.
+
+    Args:
+        order: chunk ids, best first.
+        held: the visible ones among the first ``read`` chunks of ``order``. It may hold others, too.
+    """
+    visible = dict(held)
+    reach = max(read, FIRST_READ, 2 * query.candidates)
+    for start, end in ((read, reach), (reach, len(order))):
+        if sum(id in visible for id in order[:start]) >= query.candidates:
+            break
+        if unread := [id for id in order[start:end] if id not in visible]:
+            visible |= await visible_chunks(documents, query, unread)
+    return visible
 
 
 def passes(query: Query, visible: VisibleChunk) -> bool:

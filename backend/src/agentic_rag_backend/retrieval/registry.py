@@ -23,6 +23,7 @@ from agentic_rag_backend.retrieval.queries.options import (
     check_option,
 )
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
+from agentic_rag_backend.retrieval.ranking import RankedRetriever, Reranker
 from agentic_rag_backend.retrieval.strategies.auto import Auto
 from agentic_rag_backend.retrieval.strategies.community import CommunityOptions, CommunityRetriever
 from agentic_rag_backend.retrieval.strategies.drift import Drift, DriftOptions
@@ -64,6 +65,7 @@ class Parts:
     calls: StructuredCalls
     themes: ThemeOptions = field(default_factory=ThemeOptions)
     leg_weights: LegWeights = LEG_WEIGHTS
+    reranker: Reranker | None = None
 
     @cached_property
     def hybrid(self) -> Hybrid:
@@ -163,7 +165,7 @@ class RetrieverRegistry:
     """Builds each strategy once. Feature flags are read from each request."""
 
     def __init__(self, parts: Parts) -> None:
-        self._retrievers = {name: strategy.build(parts) for name, strategy in STRATEGIES.items()}
+        self._retrievers = {name: RankedRetriever(strategy.build(parts), parts.reranker) for name, strategy in STRATEGIES.items()}
         self._names = {alias: name for name, strategy in STRATEGIES.items() for alias in (name, *strategy.aliases)}
 
     def canonical(self, name: str) -> str:
@@ -176,7 +178,7 @@ class RetrieverRegistry:
             raise InvalidRequest(f"unknown strategy {name[:80]!r}; known are {', '.join(sorted(self._names))}")
         return self._names[name]
 
-    def get(self, name: str) -> Retriever:
+    def get(self, name: str) -> RankedRetriever:
         """Return the retriever for a name or alias.
 
         Raises:

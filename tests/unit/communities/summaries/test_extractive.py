@@ -1,4 +1,4 @@
-"""Extractive summaries: selection, readability, and verbatim sentences."""
+"""Extractive summaries: what is chosen, how it reads, and that it is verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind of answer that a question asks for."""
+"""What a question asks for."""
 
 from __future__ import annotations
 

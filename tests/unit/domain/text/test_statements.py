@@ -1,4 +1,4 @@
-"""Distinction of statements and layout."""
+"""Statements against layout."""
 
 from __future__ import annotations
 

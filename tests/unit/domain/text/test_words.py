@@ -1,4 +1,4 @@
-"""Normalised forms of words."""
+"""The forms in which words are compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The journal lists the workflows that a killed process was running."""
+"""What a killed process was doing can be read from its journal."""
 
 from __future__ import annotations
 

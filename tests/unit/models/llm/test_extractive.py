@@ -1,4 +1,4 @@
-"""The extractive model: selected sentences, their order, and refusals."""
+"""The extractive model: what it selects, in which order, and when it refuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conditions under which a failed call is retried."""
+"""When a failed call is tried again."""
 
 from __future__ import annotations
 

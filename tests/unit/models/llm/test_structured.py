@@ -1,4 +1,4 @@
-"""Validation of structured replies against their schema."""
+"""Structured replies against their schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After adding and removing passages, the tree stays valid, and unaffected parts stay unchanged."""
+"""A tree that passages come into and go out of stays a tree, and what is off their way stays as it was."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defaults of a request are the same for every entry point."""
+"""What a request leaves open is completed alike, whatever route it came by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drift: its follow-up questions, the number of calls, the merging of passages, and partial failures."""
+"""Drift: what it asks on, in how many calls, how passages are merged, and what a failing part leaves."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def theme(name: str, score: float = 0.4, keywords: tuple[str, ...] = ("pots", "g
 
 
 class Finder:
-    """Finds the themes that a test sets, or fails."""
+    """Finds the themes that a test says, or fails."""
 
     def __init__(self, *themes: ThemeHit, error: Exception | None = None) -> None:
         self.themes, self.error = themes, error
@@ -51,7 +51,7 @@ class Finder:
 
 
 class Local:
-    """Finds a hit named after the question. Fails for texts in ``fails``."""
+    """Finds a hit named after the question; texts in ``fails`` fail."""
 
     def __init__(self, hit: MakeHit, fails: Mapping[str, Exception] | None = None) -> None:
         self.hit, self.fails = hit, fails or {}
@@ -108,10 +108,10 @@ async def test_the_model_is_asked_once_and_its_questions_and_sketch_are_searched
     assert found.themes == (theme("Gear"),)
     assert found.trace.details["follow_ups"] == ["Who pays?"]
     assert found.trace.details["asked_by"] == "model"
-    # Results of follow-up questions are no evidence that the question can be answered.
+    # What follow-up questions find says nothing of the question.
     assert found.relevance == 0.6
     assert not found.trace.fallback_used
-    # The sketch is a search text only and is not shown.
+    # The sketch is only searched with: nothing of it is told.
     assert "Gear is lost." not in str(found.trace)
 
 
@@ -186,15 +186,15 @@ def made(id: str, score: float) -> Hit:
     return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
 
 
-@given(own=SCORES, followed=st.lists(SCORES, max_size=4), limit=st.integers(1, 10), weight=st.sampled_from([0.5, 0.8]))
-def test_merging(own: list[tuple[str, float]], followed: list[list[tuple[str, float]]], limit: int, weight: float) -> None:
+@given(own=SCORES, followed=st.lists(SCORES, max_size=4), weight=st.sampled_from([0.5, 0.8]))
+def test_merging(own: list[tuple[str, float]], followed: list[list[tuple[str, float]]], weight: float) -> None:
     first, lists = [made(*each) for each in own], [[made(*each) for each in one] for one in followed]
-    found = merged(first, lists, weight=weight, limit=limit)
+    found = merged(first, lists, weight=weight)
     ids = [each.id for each in found]
-    assert len(ids) == len(set(ids)) == min(limit, len({id for each in (own, *followed) for id, _ in each}))
+    assert len(ids) == len(set(ids)) == len({id for each in (own, *followed) for id, _ in each})
     assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
     for each in found:
         scores = [score for id, score in own if id == each.id]
         scores += [weight * score for one in followed for id, score in one if id == each.id]
         assert each.score == max(scores)
-    assert merged(first, lists[::-1], weight=weight, limit=limit) == found
+    assert merged(first, lists[::-1], weight=weight) == found

@@ -38,7 +38,7 @@ def _trace(name: str, given: dict[str, object]) -> Trace:
 
 @dataclass
 class Level:
-    """Returns a retrieval or raises an error, after a delay."""
+    """Answers with a retrieval or an error, after a while."""
 
     answer: Retrieval | BaseException
     delay_s: float = 0.0
@@ -85,7 +85,6 @@ async def test_both_levels_answer(ask: Ask, hit: Callable[..., Hit]) -> None:
     assert trace.methods_used == ("dense", "graph", "community")
     assert trace.warnings == ("low warns", "high warns")
     assert trace.details == {"linked_entities": 2, "generation": 7}
-    assert trace.processing_time_ms["retrieval"] >= 0
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ async def test_nothing_found_is_said_of_both(ask: Ask) -> None:
 
 
 async def test_one_failed_and_one_empty_is_no_answer(ask: Ask) -> None:
-    """The failed level might have found results."""
+    """What the failed one would have found is not known."""
     for levels in ((Level(StoreUnavailable("away")), Level(high())), (Level(low()), Level(StoreUnavailable("away")))):
         with pytest.raises(StoreUnavailable, match="away"):
             await dual(*levels).retrieve(ask())

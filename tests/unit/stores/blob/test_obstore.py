@@ -1,4 +1,4 @@
-"""Properties of the obstore adapter: its URLs, its layout on disk, and its errors."""
+"""What is particular to obstore: its URLs, its layout on disk, and how it fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The migrations match the tables, and the tables separate tenants."""
+"""The migrations and the tables say the same, and the tables keep tenants apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphiti's client classes with our models."""
+"""Our models behind Graphiti's client classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Names(BaseModel):
 
 
 class Scripted:
-    """Records its requests."""
+    """Keeps what it was asked."""
 
     generative = True
     name = "big"

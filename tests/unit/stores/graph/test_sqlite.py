@@ -1,4 +1,4 @@
-"""Properties of the SQLite graph store: files, threads, batches."""
+"""What is particular to SQLite: files, threads, batches."""
 
 from __future__ import annotations
 

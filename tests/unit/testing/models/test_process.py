@@ -1,4 +1,4 @@
-"""The model server in a separate process."""
+"""The model server in a process of its own."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.base import timed
 from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
@@ -51,7 +50,6 @@ class CommunityRetriever:
         self._options = options or CommunityOptions()
         self._behind = behind
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.high_limit`` themes. No theme is an ancestor of another.
 

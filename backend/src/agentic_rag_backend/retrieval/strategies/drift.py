@@ -18,7 +18,7 @@ import structlog
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.prompts import built_in, fence
-from agentic_rag_backend.retrieval.base import Retriever, timed
+from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.strategies.community import theme_search
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder, ThemeSearch
@@ -100,7 +100,6 @@ class Drift:
         self._calls = calls
         self._options = options
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return passages for the question and its follow-up questions, and the themes they were made from.
 
@@ -126,8 +125,8 @@ class Drift:
         answered, failed = _sorted_out(texts, followed)
         hidden = (*first.trace.hidden, *([problem] if problem and themes is None else []), *failed)
         failures = [each for each in (problem, primer.failure, *failed) if each]
-        hits = merged(first.hits, [each.hits for each in answered], weight=primer.weight, limit=query.limit)
-        found = themes.themes[: query.high_limit] if themes else ()
+        hits = merged(first.hits, [each.hits for each in answered], weight=primer.weight)
+        found = themes.themes if themes else ()
         return Retrieval(
             hits=hits,
             facts=first.facts,
@@ -180,8 +179,8 @@ def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -
     return Primer(tuple(f"{question[:MOST_CHARACTERS]} {about}" for about in words), words=words)
 
 
-def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float, limit: int) -> tuple[Hit, ...]:
-    """Return the best hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
+def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
+    """Return the hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
 
     Of equal scores, passages that more searches found come first, then the order is by id.
     """
@@ -191,12 +190,12 @@ def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: flo
         for hit in hits:
             if hit.id not in best or weight * hit.score > best[hit.id].score:
                 best[hit.id] = replace(hit, score=weight * hit.score)
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -times[hit.id], hit.id))[:limit])
+    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -times[hit.id], hit.id)))
 
 
 def _of_local(query: Query, text: str) -> Query:
-    # The local search does not know the options for themes. Its limit covers the hits that `merged` counts.
-    return replace(query, text=text, options={}, limit=max(query.limit, COUNTED))
+    # The local search does not know the options for themes. It finds as many hits as `merged` counts.
+    return replace(query, text=text, options={}).with_candidates(COUNTED)
 
 
 def _told(theme: ThemeHit) -> str:

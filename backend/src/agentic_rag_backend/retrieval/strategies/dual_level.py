@@ -12,7 +12,7 @@ import structlog
 
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
-from agentic_rag_backend.retrieval.base import Retriever, timed
+from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 
@@ -51,7 +51,6 @@ class DualLevel:
         self._options = options
         self._behind = behind
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks in ``hits`` and communities in ``themes``, each with its level's own score, and the weights.
 

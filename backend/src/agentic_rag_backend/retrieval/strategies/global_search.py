@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.text.words import content_forms, words
-from agentic_rag_backend.retrieval.base import timed
 from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.queries.defaults import MOST_THEMES
 from agentic_rag_backend.retrieval.structured_calls import Spending
@@ -45,7 +44,6 @@ class GlobalRetriever:
         self._finder = finder
         self._options = options
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.high_limit`` themes within the budget, best first. No theme is an ancestor of another."""
         # Two calls are reserved: one for at least one partial answer, and one for the final answer.

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.base import Stores, timed
+from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
-from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks
+from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
@@ -129,11 +129,11 @@ class GraphRetriever:
         self._facts = Facts(stores)
         self._hybrid = hybrid
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return chunks with their paths, and facts. Falls back to the hybrid order if nothing links, or if no graph is
         available.
         """
+        query = query.with_candidates(NEAR)
         candidates, (graph, missing), answer = await asyncio.gather(
             chunk_candidates(self._stores, query, weighted_min_max, self._hybrid.weights.by_leg()),
             shown_graph(self._graphs, query),
@@ -146,7 +146,7 @@ class GraphRetriever:
         direct = direct_scores(graph, evidence)
         reading = await self._second_hop(query, graph, evidence, direct)
         order = [item for item in ranked(reading.scores) if item.id in reading.visible]
-        shown = order[: query.limit]
+        shown = order[: query.candidates]
         hits = tuple(
             _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
         )
@@ -180,7 +180,7 @@ class GraphRetriever:
         texts = {id: terms(f"{found.document_title}\n{found.chunk.text}") for id, found in visible.items()}
         coverage = cover(terms(query.text), texts)
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
-        visible |= await self._enough(query, [item.id for item in order], visible)
+        visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, LOOK_AT)
         found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
         hops = {graph.chunk_ids[target]: hop for target, hop in found_hops.items()}
         scores = {
@@ -189,20 +189,6 @@ class GraphRetriever:
         }
         best = max(map(coverage.of, coverage.held.values()), default=0.0)
         return Reading(scores, hops, visible, coverage=best, nearest=closest)
-
-    async def _enough(self, query: Query, order: Sequence[str], visible: Mapping[str, VisibleChunk]) -> dict[str, VisibleChunk]:
-        """Return further chunks in ``order``, as many as the limit requires.
-
-        Read all candidates if time and filters removed many.
-        """
-        most = max(query.limit, NEAR)
-        # Twice as many, because a hop may rank others before them.
-        following = [id for id in order[LOOK_AT : 2 * most] if id not in visible]
-        more = await visible_chunks(self._stores.documents, query, following) if following else {}
-        if sum(id in visible or id in more for id in order[: max(LOOK_AT, 2 * most)]) < most:
-            seen = set(order[: max(LOOK_AT, 2 * most)])
-            more |= await visible_chunks(self._stores.documents, query, [id for id in order if id not in seen])
-        return more
 
     async def _exact_cosines(
         self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]

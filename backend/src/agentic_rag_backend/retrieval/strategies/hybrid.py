@@ -8,9 +8,9 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Hit, LegWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.base import Stores, timed
-from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
-from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
 from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
@@ -34,7 +34,6 @@ class Hybrid:
         self._graphs = graphs
         self.weights = weights
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, fused."""
         return await self._answer(query, lambda: shown_graph(self._graphs, query))
@@ -56,14 +55,11 @@ class Hybrid:
             raise InvalidRequest(f"options.fusion must be one of {', '.join(FUSIONS)}; got {fusion!r}")
         weights = query.leg_weights or self.weights
         found = await chunk_candidates(self._stores, query, FUSIONS[fusion], weights.by_leg())
-        visible = dict(found.visible)
-        if len(visible) < query.limit and len(found.order) > FIRST:
-            visible |= await visible_chunks(self._stores.documents, query, [item.id for item in found.order[FIRST:]])
-        shown = [item for item in found.order if item.id in visible][: query.limit]
+        order = [item.id for item in found.order]
+        visible = await visible_in_order(self._stores.documents, query, order, found.visible, FIRST_READ)
+        shown = [item for item in found.order if item.id in visible][: query.candidates]
         graph, failures = await shown_with()
         parts = _scores_by_id(found.legs)
-        # Only these hits are measured: the relevance must not depend on the request's limit.
-        measured = found.visible or visible
         hits = tuple(
             Hit(
                 visible=visible[item.id],
@@ -73,8 +69,8 @@ class Hybrid:
             )
             for item in shown
         )
-        cosine = next((item.score for item in found.legs.dense if item.id in measured), 0.0)
-        coverage = best_coverage(self._stores.vectors.terms, query.text, [each.chunk.text for each in measured.values()])
+        cosine = next((item.score for item in found.legs.dense if item.id in found.visible), 0.0)
+        coverage = best_coverage(self._stores.vectors.terms, query.text, [each.chunk.text for each in found.visible.values()])
         return Retrieval(
             hits=hits,
             relevance=relevance(cosine, coverage) if hits else 0.0,

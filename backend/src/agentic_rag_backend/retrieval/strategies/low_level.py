@@ -14,7 +14,7 @@ from typing import Literal
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import Asked, asked_for
-from agentic_rag_backend.retrieval.base import Retriever, Stores, timed
+from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
@@ -68,10 +68,9 @@ class HybridWithFacts:
         self._facts = Facts(stores)
         self._hybrid = hybrid
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of both legs, and facts. Without a graph, facts are left out and the trace has the reason."""
-        wider = replace(query, limit=max(query.limit, NEAR))
+        wider = query.with_candidates(NEAR)
         found, (graph, missing), answer = await asyncio.gather(
             self._hybrid.retrieve(wider), shown_graph(self._graphs, query), self._facts.ask_leg(query)
         )
@@ -90,4 +89,4 @@ class HybridWithFacts:
             hidden=hidden,
             details={**found.trace.details, "graph_leg": answer.leg},
         )
-        return replace(found, hits=found.hits[: query.limit], facts=facts, trace=trace)
+        return replace(found, facts=facts, trace=trace)

@@ -19,9 +19,9 @@ from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Tr
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.raptor.publication import LEVEL
 from agentic_rag_backend.raptor.views import NodeView, TreeReader
-from agentic_rag_backend.retrieval.base import Stores, timed
-from agentic_rag_backend.retrieval.candidates import FIRST, chunk_candidates
-from agentic_rag_backend.retrieval.hydration import entities_of, passes, time_detail, visible_chunks
+from agentic_rag_backend.retrieval.base import Stores
+from agentic_rag_backend.retrieval.candidates import chunk_candidates
+from agentic_rag_backend.retrieval.hydration import entities_of, passes, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
@@ -85,19 +85,15 @@ class RaptorRetriever:
         self._graphs = graphs
         self._reader = TreeReader(documents=stores.documents, trees=stores.trees)
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
-        """Return at most ``query.limit`` passages and ``query.high_limit`` themes.
-
-        Without a tree, return the passages that `hybrid` finds.
-        """
+        """Return passages, and at most ``query.high_limit`` themes. Without a tree, return the passages that `hybrid` finds."""
         pointer = await self._stores.trees.pointer(query.tenant_id)
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
         levels = set(query.options.get("levels", ()))
         down = query.options.get("search", SEARCHES[0]) == "levels" and pointer.generation > 0
         found = await (self._down(query, pointer, vector) if down else self._collapsed(query, pointer, vector, levels))
-        best = await self._hits(query, found, max(query.limit, MEASURED))
-        hits, measured = best[: query.limit], best[:MEASURED]
+        hits = await self._hits(query.with_candidates(MEASURED), found)
+        measured = hits[:MEASURED]
         themes: tuple[ThemeHit, ...] = ()
         if query.options.get("include_summaries", True):
             themes = await self._themes(query, found, levels, vector)
@@ -229,14 +225,11 @@ class RaptorRetriever:
         vectors = await self._stores.vectors.vectors(query.tenant_id, collection, ids) if ids else {}
         return {id: float(np.dot(vector, held)) for id, held in vectors.items()}
 
-    async def _hits(self, query: Query, found: _Found, most: int) -> tuple[Hit, ...]:
+    async def _hits(self, query: Query, found: _Found) -> tuple[Hit, ...]:
         order = [item.id for item in ranked(found.passages)]
         if query.options.get("order", ORDERS[0]) == "leaves_first":
             order.sort(key=lambda id: id not in found.direct)  # stable: by score among themselves
-        candidates = order[: max(2 * most, FIRST)]
-        visible = await visible_chunks(self._stores.documents, query, candidates)
-        if len(visible) < most and len(candidates) < len(order):
-            visible = await visible_chunks(self._stores.documents, query, order)
+        visible = await visible_in_order(self._stores.documents, query, order, {})
         graph = await self._graphs.graph(query.tenant)
         parts = _parts(found)
         return tuple(
@@ -246,7 +239,7 @@ class RaptorRetriever:
                 scores={**parts.get(id, {}), "combined": found.passages[id]},
                 entities=entities_of(graph, id),
             )
-            for id in [id for id in order if id in visible][:most]
+            for id in [id for id in order if id in visible][: query.candidates]
         )
 
     async def _themes(self, query: Query, found: _Found, levels: set[int], vector: Vector) -> tuple[ThemeHit, ...]:

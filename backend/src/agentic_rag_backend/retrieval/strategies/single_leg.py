@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
-from agentic_rag_backend.retrieval.base import Stores, timed
+from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import only_valid
 from agentic_rag_backend.retrieval.hydration import entities_of, in_time, passes, shown_graph, time_detail
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
@@ -30,14 +30,12 @@ class SingleLeg:
         self._dense = dense
         self.name = "dense" if dense else "sparse"
 
-    @timed
     async def retrieve(self, query: Query) -> Retrieval:
         """Return the best chunks of the leg. ``score`` is the cosine, or BM25 divided by the leg's best score."""
-        found, failures = await self._fill(query)
-        hits = found[: query.limit]
+        hits, failures = await self._fill(query.with_candidates(MEASURED))
         return Retrieval(
             hits=hits,
-            relevance=self._relevance(query, found[:MEASURED]),
+            relevance=self._relevance(query, hits[:MEASURED]),
             trace=Trace(
                 strategy=self.name,
                 methods_used=(self.name,),
@@ -47,9 +45,8 @@ class SingleLeg:
         )
 
     async def _fill(self, query: Query) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-        """Return the hits, at least `MEASURED` if there are as many, and the reasons why parts of them are missing."""
-        most = max(query.limit, MEASURED)
-        leg, shown, visible = await self._best(query, most)
+        """Return the hits, and the reasons why parts of them are missing."""
+        leg, shown, visible = await self._best(query)
         graph, failures = await shown_graph(self._graphs, query)
         best = max((item.score for item in leg), default=1.0)
         hits = tuple(
@@ -63,17 +60,17 @@ class SingleLeg:
         )
         return hits, failures
 
-    async def _best(self, query: Query, most: int) -> tuple[Sequence[ScoredId], Sequence[ScoredId], Mapping[str, VisibleChunk]]:
-        """Return the leg, the first ``most`` visible chunks of it, and their content."""
-        filter, wanted = query.filters, most + OVER_FETCH
+    async def _best(self, query: Query) -> tuple[Sequence[ScoredId], Sequence[ScoredId], Mapping[str, VisibleChunk]]:
+        """Return the leg, the first visible chunks of it, and their content."""
+        filter, wanted = query.filters, query.candidates + OVER_FETCH
         while True:
             leg = await self._leg(query, filter, wanted)
             held = await self._stores.documents.hydrate(query.tenant_id, [item.id for item in leg])
             visible = {id: chunk for id, chunk in held.items() if passes(query, chunk)}
-            shown = [item for item in leg if item.id in visible][:most]
+            shown = [item for item in leg if item.id in visible][: query.candidates]
             if filter is query.filters and not all(in_time(query, chunk) for chunk in held.values()):
                 filter = only_valid(query)
-            elif len(shown) == most or len(leg) < wanted or wanted == MAX_LEG:
+            elif len(shown) == query.candidates or len(leg) < wanted or wanted == MAX_LEG:
                 return leg, shown, visible
             else:
                 wanted = min(wanted * REFILL_FACTOR, MAX_LEG)

@@ -1,0 +1,153 @@
+"""The last stage: rerank, least score, limit. It is tested on its own; `test_limits.py` runs it behind every strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
+from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.retrieval.ranking import RankedRetriever, cut, reranked
+
+Ask = Callable[..., Query]
+
+SCORES = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.5, 0.9, 1.0]), max_size=12)
+
+
+def hit(id: str, score: float) -> Hit:
+    places = {"ordinal": 0, "start_char": 0, "end_char": 1, "start_line": 1, "end_line": 1, "size_tokens": 1}
+    chunk = Chunk(id=id, document_id="d", version=1, text=id, content_hash=id, **places)
+    return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
+
+
+def hits(*scores: float) -> list[Hit]:
+    return [hit(f"c{number:02}", score) for number, score in enumerate(scores)]
+
+
+def theme(id: str) -> ThemeHit:
+    return ThemeHit(id=id, name=id, summary="", keywords=(), entity_count=1, level=0, generation=1, score=1.0)
+
+
+@dataclass
+class Finds:
+    """Finds as many chunks as it is asked for, of those that there are; three more than that where it finds generously."""
+
+    there: Sequence[Hit] = ()
+    themes: Sequence[ThemeHit] = ()
+    more: int = 0
+    asked: list[Query] = field(default_factory=list)
+
+    async def retrieve(self, query: Query) -> Retrieval:
+        self.asked.append(query)
+        trace = Trace(strategy="finds", methods_used=("dense",), details={"kept": True})
+        return Retrieval(hits=tuple(self.there[: query.candidates + self.more]), themes=tuple(self.themes), trace=trace)
+
+
+@dataclass
+class ByTable:
+    """Reranker with a score for each chunk, 0.0 for the others."""
+
+    table: Mapping[str, float]
+    depth: int = 4
+    name: str = "table"
+    read: list[list[str]] = field(default_factory=list)
+
+    async def scores(self, query: Query, candidates: Sequence[Hit]) -> Mapping[str, float]:
+        self.read.append([each.id for each in candidates])
+        return {each.id: self.table.get(each.id, 0.0) for each in candidates}
+
+
+def ids(found: Sequence[Hit]) -> list[str]:
+    return [each.id for each in found]
+
+
+# --- the cut ---------------------------------------------------------------------------------------------------------
+
+
+@given(scores=SCORES, limit=st.integers(1, 12), least=st.sampled_from([0.0, 0.2, 0.5, 0.7, 1.0]))
+def test_the_cut_keeps_the_first_of_the_candidates_that_reach_the_least_score(
+    scores: list[float], limit: int, least: float
+) -> None:
+    candidates = hits(*scores)
+    found = cut(candidates, limit=limit, min_score=least)
+    assert list(found) == [each for each in candidates if each.score >= least][:limit]
+
+
+@given(scores=SCORES, least=st.sampled_from([0.0, 0.5]))
+def test_a_smaller_limit_returns_the_beginning_of_a_larger_one(scores: list[float], least: float) -> None:
+    whole = cut(hits(*scores), limit=10, min_score=least)
+    assert cut(hits(*scores), limit=5, min_score=least) == whole[:5]
+
+
+def test_a_score_equal_to_the_least_one_stays() -> None:
+    assert ids(cut(hits(0.9, 0.5, 0.4), limit=3, min_score=0.5)) == ["c00", "c01"]
+
+
+def test_equal_scores_keep_the_order_of_the_strategy() -> None:
+    # Not by id and not by score: a strategy may order by something else, too.
+    candidates = [hit("z", 0.5), hit("a", 0.5), hit("m", 0.9)]
+    assert ids(cut(candidates, limit=3)) == ["z", "a", "m"]
+    assert ids(reranked(candidates, {"z": 0.3, "a": 0.3, "m": 0.3})) == ["z", "a", "m"]
+
+
+# --- the stage -------------------------------------------------------------------------------------------------------
+
+
+async def test_chunks_and_themes_are_cut_and_all_else_is_passed_on(query: Ask) -> None:
+    finds = Finds(hits(0.9, 0.8, 0.7, 0.6), [theme("t1"), theme("t2"), theme("t3")], more=3)
+    asked = query(limit=2, high_limit=1)
+    found = await RankedRetriever(finds).retrieve(asked)
+    assert (ids(found.hits), found.themes) == (["c00", "c01"], (theme("t1"),))
+    assert (found.trace.strategy, found.trace.methods_used, found.trace.details) == ("finds", ("dense",), {"kept": True})
+    assert found.trace.processing_time_ms["retrieval"] >= 0
+    assert finds.asked == [asked]
+
+
+async def test_the_least_score_of_the_query_applies(query: Ask) -> None:
+    finds = Finds(hits(0.9, 0.8, 0.7, 0.6))
+    assert ids((await RankedRetriever(finds).retrieve(query(limit=4, min_score=0.7))).hits) == ["c00", "c01", "c02"]
+
+
+async def test_a_reranker_reads_more_candidates_than_the_limit_and_orders_them(query: Ask) -> None:
+    finds, reranker = Finds(hits(0.9, 0.8, 0.7, 0.6, 0.5)), ByTable({"c03": 1.0, "c01": 0.5})
+    found = await RankedRetriever(finds, reranker).retrieve(query(limit=2))
+    assert reranker.read == [["c00", "c01", "c02", "c03"]]
+    assert [(each.id, each.score, each.scores) for each in found.hits] == [
+        ("c03", 1.0, {"rerank": 1.0}),
+        ("c01", 0.5, {"rerank": 0.5}),
+    ]
+    assert found.trace.methods_used == ("dense", "table")
+
+
+async def test_a_limit_above_the_rerankers_depth_is_met(query: Ask) -> None:
+    reranker = ByTable({"c04": 1.0})
+    found = await RankedRetriever(Finds(hits(0.9, 0.8, 0.7, 0.6, 0.5, 0.4)), reranker).retrieve(query(limit=5))
+    assert ids(found.hits) == ["c04", "c00", "c01", "c02", "c03"]
+
+
+@pytest.mark.parametrize("least", [0.0, 0.3])
+async def test_the_least_score_applies_to_the_rerankers_scores_before_the_cut(query: Ask, least: float) -> None:
+    found = await RankedRetriever(Finds(hits(0.9, 0.8, 0.2)), ByTable({"c02": 0.6})).retrieve(query(limit=2, min_score=least))
+    assert ids(found.hits) == (["c02", "c00"] if least == 0 else ["c02"])
+
+
+async def test_a_smaller_limit_returns_the_beginning_of_a_larger_one_up_to_the_rerankers_depth(query: Ask) -> None:
+    retriever = RankedRetriever(Finds(hits(*(1 - n / 20 for n in range(20)))), ByTable({"c09": 1.0, "c02": 0.9, "c05": 0.9}, 10))
+    whole = await retriever.retrieve(query(limit=10))
+    for limit in range(1, 10):
+        assert (await retriever.retrieve(query(limit=limit))).hits == whole.hits[:limit]
+
+
+async def test_a_reranker_is_not_asked_about_nothing_and_its_failure_is_raised(query: Ask) -> None:
+    class Away(ByTable):
+        async def scores(self, query: Query, candidates: Sequence[Hit]) -> Mapping[str, float]:
+            raise ModelUnavailable("away")
+
+    assert (await RankedRetriever(Finds(), Away({})).retrieve(query())).hits == ()
+    with pytest.raises(ModelUnavailable):
+        await RankedRetriever(Finds(hits(0.5)), Away({})).retrieve(query())
