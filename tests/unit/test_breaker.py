@@ -1,4 +1,4 @@
-"""The breaker lets nobody wait for a server that is away, and nobody go without one that is back."""
+"""The breaker avoids waits for an unavailable server, and allows calls again when it is back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Clock:
 
 
 def outcome(breaker: Breaker, error: Exception | None = None, *, always: bool = False) -> str:
-    """Return what became of a call that ends with ``error``: ``made`` it was, or ``refused``."""
+    """Return the outcome of a call that ends with ``error``: ``made`` or ``refused``."""
     made = False
     try:
         with breaker.watching(always=always):
@@ -98,7 +98,7 @@ def test_a_probe_that_is_answered_lets_everyone_in(breaker: Breaker) -> None:
 
 @given(st.lists(st.sampled_from([None, AWAY, LATE, InvalidRequest("no"), "wait", "probe"]), max_size=60))
 def test_it_never_stays_shut(steps: list[object]) -> None:
-    """Whatever happened, a server that is back is asked again after the pause."""
+    """After any history, a server that is back is called again after the pause."""
     clock = Clock()
     breaker = Breaker(STORES, clock=clock)
     for step in steps:

@@ -1,4 +1,4 @@
-"""One tenant has at most its share, and whoever waits is served in rotation: counted in calls, with calls that end when told."""
+"""A tenant has at most its share, and waiting tenants are served in rotation. Counted with calls that end on request."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_shares() -> None:
 
 
 class Held:
-    """Calls that note when they begin, and end when they are told."""
+    """Calls that record their start, and end on request."""
 
     def __init__(self) -> None:
         self.begun: list[str] = []
@@ -98,7 +98,7 @@ def pool() -> Iterator[FairThreadPool]:
 
 
 async def submitted(pool: FairThreadPool, tenant: TenantId, *calls: Callable[[], str]) -> list[Future[str]]:
-    """Submit as a task that acts for the tenant."""
+    """Submit as a task on behalf of the tenant."""
 
     async def submit() -> list[Future[str]]:
         act_for(tenant)
@@ -116,7 +116,7 @@ async def test_one_tenant_never_has_every_thread(pool: FairThreadPool) -> None:
     assert sorted(held.begun) == ["a0", "a1", "a2", "b0"]
     held.end("b0")
     assert await asyncio.wrap_future(futures[-1]) == "b0"
-    assert len(held.begun) == 4  # the thread that B left is not A's
+    assert len(held.begun) == 4  # A does not get the thread that B left
     for number in range(10):
         held.end(f"a{number}")
     assert await asyncio.gather(*map(asyncio.wrap_future, futures)) == [*(f"a{number}" for number in range(10)), "b0"]
@@ -174,7 +174,7 @@ async def test_slots() -> None:
     tasks[3].cancel()  # while it waits
     tasks[0].cancel()  # while it holds a place
     await _settled()
-    assert begun[4:] == ["b1"]  # the turn of a3, which has gone, was A's
+    assert begun[4:] == ["b1"]  # the turn of a3, which was cancelled, was A's
     told["a1"].set()
     told["a2"].set()
     await _settled()

@@ -23,7 +23,7 @@ def test_collection_pauses_and_goes_on_also_after_an_error() -> None:
 
 
 def test_a_start_that_is_over_leaves_what_it_made_out_of_collections() -> None:
-    # In a process of its own: what is frozen stays so.
+    # In a separate process, because freezing objects cannot be undone.
     code = """
 import gc
 from agentic_rag_backend.memory import collection_paused, settle

@@ -1,4 +1,4 @@
-"""Settings: where they are read, what is said of a wrong value, and which names count as misspelt."""
+"""Settings: their sources, messages for invalid values, and detection of misspelt names."""
 
 from __future__ import annotations
 

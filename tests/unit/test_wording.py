@@ -1,4 +1,4 @@
-"""No word of pydantic's reaches a person: its kinds of errors are said in ours, and values are shortened."""
+"""Users never see pydantic's wording: its kinds of errors have our messages, and values are shortened."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def bodies() -> list[type[BaseModel]]:
 
 
 def problems(model: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """Yield what pydantic says of every field with every bad value, alone, and of bodies that are none."""
+    """Yield pydantic's errors for every field with every invalid value, alone, and for invalid bodies."""
     wrong: list[Any] = [*VALUES, {NASTY * 99: 1}]
     for name, field in model.model_fields.items():
         wrong += [{field.alias or name: value} for value in VALUES]
@@ -106,7 +106,7 @@ def test_every_kind_that_pydantic_has_is_said_without_its_words() -> None:
     for kind in kinds:
         try:
             theirs = PydanticKnownError(kind, context).message()
-        except (TypeError, KeyError):  # it wants more than these limits
+        except (TypeError, KeyError):  # it needs more than these limits
             theirs = "Input should"
         ours = said({"type": kind, "msg": theirs, "ctx": context})
         assert ours.startswith(("must", "is ")), kind

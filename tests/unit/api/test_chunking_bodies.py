@@ -1,4 +1,4 @@
-"""Bodies that say how a text is cut: what is left open follows from what is given."""
+"""Bodies with chunking options: missing options follow from the given ones."""
 
 from __future__ import annotations
 

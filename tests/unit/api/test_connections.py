@@ -1,4 +1,4 @@
-"""Connections of slow clients, on a real socket: closed at their limit, counted, and never in the way of others."""
+"""Connections of slow clients on a real socket: closed at their time limit, counted, and no obstacle for others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LARGE = 64 * 1024 * 1024
 
 
 async def app(scope: Any, receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
-    """Answer at once: ``/large`` with more than the sockets' buffers take, ``/body`` with its size, others without reading it."""
+    """Answer at once: ``/large`` with more than the sockets' buffers hold, ``/body`` with its size, others without reading it."""
     body = b"x" * LARGE if scope["path"] == "/large" else b"ok"
     if scope["path"] == "/body":
         size, more = 0, True
@@ -111,7 +111,7 @@ async def test_half_sent_requests_are_closed_and_others_are_served_meanwhile() -
         assert await answered(site)
         for number, response in enumerate(closed):
             if number % 3 == 0:
-                assert response == b""  # nothing was asked, so nothing is answered
+                assert response == b""  # no request, so no response
             else:
                 head, problem = problem_of(response)
                 assert head.startswith(b"HTTP/1.1 408 ")
@@ -126,7 +126,7 @@ async def test_the_time_of_a_head_begins_once_however_often_a_byte_comes() -> No
         while not finished.done():
             writer.write(b"X: y\r\n")
             await asyncio.sleep(0.02)
-        # Closed all the same; what is still being sent then may reset the connection before the answer is read.
+        # It is closed anyway. Data still being sent may reset the connection before the response is read.
         assert not finished.result() or b" 408 " in finished.result()
 
 
@@ -144,7 +144,7 @@ async def test_the_rest_of_a_body_that_nobody_reads_is_not_waited_for_long() -> 
     async with serving(body_timeout_s=0.3) as site:
         reader, writer = await site.connect(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1000\r\n\r\nabc")
         assert (await rest_of(reader)).endswith(b"ok")
-        # What is complete keeps its connection.
+        # A complete request keeps its connection.
         reader, writer = await site.connect(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\nabc")
         await reader.readuntil(b"ok")
         await asyncio.sleep(0.6)
@@ -167,7 +167,7 @@ async def test_a_response_that_is_not_read_ends_the_connection() -> None:
         async with asyncio.timeout(60):
             while part := await reader.read(1024 * 1024):
                 received += len(part)
-        assert received > LARGE  # who reads gets all of it
+        assert received > LARGE  # a client that reads gets all of it
 
 
 @pytest.mark.parametrize(

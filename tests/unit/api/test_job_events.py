@@ -1,4 +1,4 @@
-"""How often the stream of a job's events looks at the job."""
+"""Polling frequency of the stream of a job's events."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUIET_S = 120.0
 
 @dataclass(slots=True)
 class Job:
-    """A job that waits for `QUIET_S`, has a second of progress, and ends; it counts who looks."""
+    """A job that waits for `QUIET_S`, has a second of progress, and ends. It counts reads."""
 
     now: float = 0.0
     looks: list[float] = field(default_factory=list)

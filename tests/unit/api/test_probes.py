@@ -1,4 +1,4 @@
-"""What probes are told: health, figures, and who may read them."""
+"""Responses to probes: health and metrics, and access to them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ KEY = "the-operators-key-of-these-tests-0123456789"
 
 
 class Directory:
-    """Workers as they are given, or none to be had."""
+    """A directory with the given workers, or an unavailable one."""
 
     def __init__(self, *workers: Worker, away: bool = False) -> None:
         self.found = workers
@@ -43,7 +43,7 @@ class Directory:
 
 
 class Queue:
-    """One that holds no job that another queue has passed on."""
+    """A queue without jobs that another queue has passed on."""
 
     def queue_of(self, name: str) -> QueueName:
         return QueueName.PREPARE
@@ -62,7 +62,7 @@ class Store:
 
 
 class Keys:
-    """Knows the operator's key, and one tenant's."""
+    """Accepts the operator's key, and one tenant's key."""
 
     def is_operator(self, secret: str) -> bool:
         return secret == KEY

@@ -1,4 +1,4 @@
-"""Bodies of searches: what a time may look like."""
+"""Bodies of searches: formats of times."""
 
 from __future__ import annotations
 

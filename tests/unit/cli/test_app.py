@@ -1,4 +1,4 @@
-"""How invocations end: usage errors, settings, help; and what they do not load."""
+"""Ends of invocations: usage errors, settings, help, and modules that must not be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handing in: how much is under way at once, what is kept, and how often jobs are asked for."""
+"""Uploads by the command line: concurrency, state that is kept, and polling of jobs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from agentic_rag_backend.sources.reading import Document, Problem
 
 
 class Jobs(Client):
-    """A server whose jobs end at the second look, and which counts."""
+    """A server whose jobs end at the second poll. It counts polls."""
 
     def __init__(self, *, foreign: int = 0) -> None:
         self.calls: Counter[str] = Counter()
@@ -43,7 +43,7 @@ class Jobs(Client):
 
     async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
         self.calls["page"] += 1
-        # Jobs of others fill the page.
+        # Jobs of other uploads fill the page.
         return [self._job(job_id) for job_id in list(self.open)[self.foreign :]]
 
     async def get(self, path: str, **parameters: Any) -> Any:

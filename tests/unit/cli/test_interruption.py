@@ -1,4 +1,4 @@
-"""Ctrl-C inside a process: what is said, with which exit code, and that nothing that runs is waited for."""
+"""Ctrl-C inside a process: message and exit code, without waiting for running work."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentic_rag_backend.jobs.base import JobQueue
 
 
 async def _cancelled(message: str | None) -> None:
-    """Be cancelled as asyncio cancels the main task at SIGINT."""
+    """Raise the cancellation that asyncio sends to the main task at SIGINT."""
     asyncio.get_running_loop().call_soon(cast(asyncio.Task[Any], asyncio.current_task()).cancel)
     if message is None:
         await asyncio.sleep(60)

@@ -1,4 +1,4 @@
-"""What a document contains is shown, never obeyed: not as markup, not by the terminal."""
+"""Document text is printed literally: neither as markup nor as terminal control codes."""
 
 from __future__ import annotations
 

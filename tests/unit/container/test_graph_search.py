@@ -1,4 +1,4 @@
-"""Which set-ups have Graphiti's search, and what is said where it cannot be had."""
+"""Configurations with Graphiti's search, and messages for configurations without it."""
 
 from __future__ import annotations
 

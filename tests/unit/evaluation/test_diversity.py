@@ -1,4 +1,4 @@
-"""Diversity: each figure on lists whose answer is known, and bounds that hold for any."""
+"""Diversity: each figure on lists with known results, and bounds for any lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which claims hold, what is quoted for them, and that a quote is always verbatim."""
+"""Checks of claims, and their quotes, which are always verbatim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading what a model wrote, whole and in pieces."""
+"""Parsing of a model's text, complete and in pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corpus-wide answers: partial answers that are scored and checked, what becomes of failures, and the bounds on all of it."""
+"""Corpus-wide answers: scored and checked partial answers, failures, and all limits."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def theme(id: str, score: float = 0.5, sentences: Mapping[str, str] = SENTENCES)
 
 
 class HashedWords:
-    """Vectors of a text's words alone."""
+    """An embedder whose vectors depend only on a text's words."""
 
     fingerprint = "hashed"
     dimensions = 64
@@ -96,7 +96,7 @@ Says = Callable[[ModelRequest], Mapping[str, Any] | Exception]
 
 
 class Scripted:
-    """A model whose partial answers and answer a test says; it counts both."""
+    """A model with scripted partial answers and a scripted answer. It counts both."""
 
     generative = True
     name = "scripted"
@@ -125,7 +125,7 @@ class Scripted:
 
 
 class Library:
-    """Themes and chunks that a test wants found."""
+    """The themes and chunks that a test needs."""
 
     def __init__(self, themes: Sequence[ThemeHit], gone: Sequence[str] = ()) -> None:
         self.retrieval = Retrieval(themes=tuple(themes), relevance=0.5, trace=Trace(strategy="global"))
@@ -162,13 +162,13 @@ async def ask(
 
 
 def passages_of(request: ModelRequest) -> dict[str, int]:
-    """Return the numbers under which a prompt shows the documents."""
+    """Return the documents' numbers in a prompt."""
     user = request.messages[-1].content
     return {title: int(number) for number, title in re.findall(r'<passage id="(\d+)" title="Title (\w)"', user)}
 
 
 def each_says(*scores: float) -> Says:
-    """Return partial answers with the sentences of the documents that the prompt shows, scored in turn."""
+    """Return partial answers with the sentences of the documents in the prompt, with decreasing scores."""
 
     def points(request: ModelRequest) -> Mapping[str, Any]:
         numbers = passages_of(request)
@@ -194,7 +194,7 @@ async def test_points_are_scored_merged_and_cited() -> None:
     answer = await ask(model)
     assert_cited(answer)
     assert [len(model.mapped), len(model.reduced)] == [1, 1]
-    # The best point comes first, and its passage is number 1; the one with nothing is not shown.
+    # The best point comes first, and its passage is number 1. A point without support is left out.
     assert passages_of(model.reduced[0]) == {"b": 1, "a": 2}
     prompt = model.reduced[0].messages[-1].content
     assert prompt.index("Brenn") < prompt.index("Aldry")

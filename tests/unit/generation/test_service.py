@@ -1,4 +1,4 @@
-"""Answers end to end below HTTP: evidence, refusals, streams, citations, and documents that give orders."""
+"""Answers end to end below HTTP: evidence, refusals, streams, citations, and documents with instructions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Scripted:
 
 
 class Library:
-    """Retrievers and documents at once: what a test wants found, and what is visible."""
+    """Both retrievers and documents: the results that a test needs, and the visible documents."""
 
     def __init__(self, retrieval: Retrieval, gone: Sequence[str] = ()) -> None:
         self.retrieval, self.gone = retrieval, gone
@@ -238,7 +238,7 @@ async def test_a_failing_model_ends_the_stream_with_an_error() -> None:
 
 
 async def replaced(model: Scripted, fallback: str = "It was switched on in 2011. [2]", **options: object) -> list[AnswerEvent]:
-    """Return the events of an answer for which a fallback stands by."""
+    """Return the events of an answer with a fallback."""
     library = Library(found(1, 2))
     made = AnswerOptions(**options)  # type: ignore[arg-type]
     service = AnswerService(
@@ -263,7 +263,7 @@ def ended(events: list[AnswerEvent]) -> tuple[str, str, str | None, int]:
 
 
 class Hanging(Scripted):
-    """A model that begins a sentence and never ends it."""
+    """A model that starts a sentence and never ends it."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         yield ModelDelta(self.text)

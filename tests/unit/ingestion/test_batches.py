@@ -1,4 +1,4 @@
-"""When a commit waits for others to share its flush with, and what it does meanwhile."""
+"""Conditions under which a commit waits for others to share its flush, and its work meanwhile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TENANT, OTHER = TenantId("t_" + "1" * 32), TenantId("t_" + "2" * 32)
 
 
 class _World:
-    """A runner and a commitment that note what is done in which order."""
+    """A runner and a commitment that record the order of their steps."""
 
     def __init__(self, *, version: int = 1) -> None:
         self.done: list[str] = []

@@ -1,4 +1,4 @@
-"""Vectors and extractions of a group: what one bad chunk costs, and what an embedder that refuses everything does."""
+"""Vectors and extractions of a group: the cost of one bad chunk, and an embedder that refuses everything."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentic_rag_backend.models.embedding.base import Vectors
 
 
 class FussyEmbedder:
-    """Refuses batches that hold a text with one of its words; counts what it embedded."""
+    """Refuses batches with a text that contains one of its words. Counts embedded texts."""
 
     dimensions = 2
 
@@ -39,7 +39,7 @@ class FussyEmbedder:
 
 
 class QuietExtractor:
-    """Says nothing of every chunk, and fails on those with one of its words."""
+    """Extracts nothing from every chunk, and fails on chunks with one of its words."""
 
     version = "quiet-1"
 

@@ -1,4 +1,4 @@
-"""How long a job waits, and when it stops waiting."""
+"""Waiting times of a job, and the end of its patience."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AWAY = ModelUnavailable("away")
 
 
 def pauses(backoff: Backoff, error: AgenticRagError) -> list[float]:
-    """Fail at once after every pause, until it is over."""
+    """Fail at once after every pause, until the job is given up."""
     found: list[float] = []
     while (pause := backoff.pause_s(error, now=sum(found))) is not None:
         found.append(pause)

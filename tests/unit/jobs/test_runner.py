@@ -1,4 +1,4 @@
-"""One attempt at a job: how it ends when several things end it at once."""
+"""One attempt at a job, with several ends at once."""
 
 from __future__ import annotations
 

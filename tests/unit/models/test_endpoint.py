@@ -1,4 +1,4 @@
-"""Every request to a model is counted once, whatever comes of it; a model that is down is not waited for by every caller."""
+"""Every request to a model is counted once, whatever its outcome. Only a few callers wait for a model that is down."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def ask(text: str = "Hello there", **fields: object) -> ModelRequest:
 
 @pytest.fixture(autouse=True)
 def no_names_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this test's names through: the counters are the process's, and other tests have named models before."""
+    """Admit this test's names: the counters belong to the process, and other tests have already added models."""
     monkeypatch.setattr(metrics, "_models", metrics._Names())
     monkeypatch.setattr(metrics, "_purposes", metrics._Names())
 
@@ -171,7 +171,7 @@ def _embedder(base_url: str, model: str, *, timeout_s: float = 20.0) -> OpenAIEm
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Give circuits a clock of their own: the time is its only item."""
+    """Replace the clock of circuits by a list with one item, the time."""
     now = [0.0]
     breaker = endpoint.Breaker  # type: ignore[attr-defined]
     monkeypatch.setattr(endpoint, "Breaker", lambda outages: breaker(outages, clock=lambda: now[0]))
@@ -179,7 +179,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 async def _failed(model: OpenAIModel) -> tuple[str, int]:
-    """Return the message of a call that fails, and how many requests it sent."""
+    """Return the message of a failing call, and the number of requests it sent."""
     request = ask()
     with pytest.raises(ModelUnavailable) as caught:
         await model.complete(request)

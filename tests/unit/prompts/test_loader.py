@@ -1,4 +1,4 @@
-"""Prompt files: what is read, what is refused, and that document text cannot leave its fence."""
+"""Prompt files: parsing, validation, and document text that cannot leave its fence."""
 
 from __future__ import annotations
 

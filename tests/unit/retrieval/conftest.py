@@ -19,11 +19,11 @@ from agentic_rag_backend.retrieval.tenant_graph.ledger import build_tenant_graph
 from .worlds import known
 
 ABOUT = "*"
-"""Before an entity's name in `graph_of`: the chunk is about it."""
+"""Prefix of an entity's name in `graph_of`: the chunk is about it."""
 
 
 def naming(document: str, name: str, *, entity: str | None = None, label: str | None = None, version: int = 1) -> Naming:
-    """Return that a document calls an entity by a name."""
+    """Return a naming: a document uses a name for an entity."""
     return Naming(
         document_id=document,
         version=version,
@@ -41,7 +41,7 @@ def tenant() -> Tenant:
 
 @pytest.fixture
 def query(tenant: Tenant) -> Callable[..., Query]:
-    """Return a function that makes a query of the tenant."""
+    """Return a function that creates a query of the tenant."""
 
     def make(text: str = "who built the array", **fields: Any) -> Query:
         return Query(tenant=fields.pop("tenant", tenant), text=text, **fields)
@@ -51,9 +51,9 @@ def query(tenant: Tenant) -> Callable[..., Query]:
 
 @pytest.fixture
 def graph_of() -> Callable[..., TenantGraph]:
-    """Return a function that builds a graph from ``{chunk id: [entity names]}``; a name with `ABOUT` before it is the topic.
+    """Return a function that builds a graph from ``{chunk id: [entity names]}``. The prefix `ABOUT` marks the chunk's topic.
 
-    ``aliases`` adds other names; every entity of ``extra`` exists and is mentioned nowhere.
+    ``aliases`` adds other names. Every entity in ``extra`` exists and has no mentions.
     """
 
     def build(
@@ -82,7 +82,7 @@ def graph_of() -> Callable[..., TenantGraph]:
 
 @pytest.fixture
 def random_graph() -> Callable[..., TenantGraph]:
-    """Return a function that builds a graph of given size; entities are named with the skew that names of a corpus have."""
+    """Return a function that builds a graph of a given size. Entities are named with the skew of names in a corpus."""
 
     def build(*, chunks: int, entities: int, per_chunk: int = 6, seed: int = 7) -> TenantGraph:
         random = np.random.default_rng(seed)
@@ -105,7 +105,7 @@ def random_graph() -> Callable[..., TenantGraph]:
 
 @pytest.fixture
 def visible() -> Callable[..., VisibleChunk]:
-    """Return a function that makes a chunk as the catalogue shows it."""
+    """Return a function that creates a chunk in the form of the catalogue."""
 
     def make(id: str, text: str = "", *, document_id: str | None = None, **metadata: Any) -> VisibleChunk:
         document = document_id or f"d:{id}"
@@ -129,5 +129,5 @@ def visible() -> Callable[..., VisibleChunk]:
 
 @pytest.fixture
 def hit(visible: Callable[..., VisibleChunk]) -> Callable[..., Hit]:
-    """Return a function that makes a hit."""
+    """Return a function that creates a hit."""
     return lambda id, score=1.0: Hit(visible=visible(id), score=score)

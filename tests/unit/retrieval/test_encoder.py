@@ -15,7 +15,7 @@ A, B = TenantId("t_" + "a" * 32), TenantId("t_" + "b" * 32)
 
 
 class HeldEmbedder:
-    """Answers when it is told to."""
+    """Answers when it is released."""
 
     fingerprint = "held"
     dimensions = 2

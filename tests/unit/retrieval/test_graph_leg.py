@@ -1,4 +1,4 @@
-"""The graph leg: what it asks, and that no failure of an engine is one of the answer."""
+"""The graph leg: its questions, and answers despite an engine's failures."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def test_a_chunks_entities_come_rarest_first(graph_of: Callable[..., TenantGraph
 
 
 async def test_a_question_reads_one_version_of_a_document(query: Make, visible: Make) -> None:
-    """A commit between two reads of one question must not show an old passage beside a new one."""
+    """After a commit between two reads, a query must not show an old passage together with a new one."""
     old, new = visible("c1", document_id="d"), visible("c2", document_id="d")
     new = replace(new, chunk=replace(new.chunk, version=2))
     asked = query()

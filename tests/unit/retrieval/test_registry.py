@@ -22,7 +22,7 @@ from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 
 @pytest.fixture
 def registry() -> RetrieverRegistry:
-    """Return a registry whose strategies are built but never asked."""
+    """Return a registry whose strategies are built but never used."""
     nothing = cast("Any", None)
     stores = Stores(nothing, nothing, nothing, nothing, nothing, QueryEncoder(nothing), trees=nothing)
     return RetrieverRegistry(

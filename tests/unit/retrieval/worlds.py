@@ -1,4 +1,4 @@
-"""A catalogue and a graph store in memory, for tests of the graph that is kept current: they can be changed while read."""
+"""A catalogue and a graph store in memory, for tests of incremental graphs. They can be changed during reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
 
 @dataclass(frozen=True)
 class Says:
-    """That a chunk names an entity by a name; ``about`` if it is what the chunk is about."""
+    """A chunk names an entity; ``about`` if the entity is the chunk's topic."""
 
     chunk: str
     entity: str
@@ -25,7 +25,7 @@ class Says:
 
 @dataclass
 class World:
-    """One tenant's documents, whatever tenant asks. What a version says is there from `write` to `purge`."""
+    """The documents of one tenant, returned for any tenant. A version's knowledge exists from `write` to `purge`."""
 
     state_version: int = 0
     visible: dict[str, int] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class World:
     """Called before each batch of mentions and of names."""
 
     def write(self, document: str, version: int, *said: Says) -> None:
-        """Write what a version says; the first name that any document gives an entity is what it is filed under."""
+        """Write a version's knowledge. The first name that any document gives an entity is its stored name."""
         self.said[document, version] = said
         for each in said:
             self.labels.setdefault(each.entity, each.name)
@@ -59,7 +59,7 @@ class World:
         del self.visible[document]
 
     def purge(self, document: str, *, up_to: int) -> None:
-        """Remove versions; an entity whose name no version uses any more is filed under the first of those in use."""
+        """Remove versions. If no version uses an entity's stored name any more, the first name in use replaces it."""
         touched = set()
         for key in [key for key in self.said if key[0] == document and key[1] <= up_to]:
             touched |= {each.entity for each in self.said.pop(key)}
@@ -124,14 +124,14 @@ class World:
         ]
 
     def knowledge(self, versions: Mapping[str, int] | None = None) -> Knowledge:
-        """Return all that is visible, or what some documents say."""
+        """Return all visible knowledge, or that of some documents."""
         keys: Mapping[str, int] = dict(self.visible) if versions is None else versions
         mentions = [mention for key in keys.items() for mention in self.mentions(key)]
         return known(keys, mentions, [naming for key in keys.items() for naming in self.namings(key)])
 
 
 def known(versions: Mapping[str, int], mentions: Sequence[Mention] = (), namings: Sequence[Naming] = ()) -> Knowledge:
-    """Return what documents say, taken in at once."""
+    """Return the knowledge of documents in one batch."""
     chunks = [ChunkMentions(each.support, [each.entity_id], [each.about]) for each in mentions]
     names = [DocumentNames(each.document_id, each.version, [each.entity_id], [each.name]) for each in namings]
     labels = [EntityLabel(each.entity_id, each.entity_name, each.entity_type) for each in namings]

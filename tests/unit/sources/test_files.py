@@ -1,4 +1,4 @@
-"""Which files paths name, and the keys they get."""
+"""Selection of files by paths, and their keys."""
 
 from __future__ import annotations
 

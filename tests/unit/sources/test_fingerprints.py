@@ -1,4 +1,4 @@
-"""The table of fingerprints behaves as a dictionary does, in less memory."""
+"""The table of fingerprints behaves like a dictionary and needs less memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents as they are read: one at a time, keys once, and what cannot be read is a problem of its own."""
+"""Reading of documents: one at a time, with unique keys. An unreadable document is reported separately."""
 
 from __future__ import annotations
 

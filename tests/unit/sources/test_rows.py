@@ -1,4 +1,4 @@
-"""Rows of tables as documents: what is read, what is refused, and that a bad row is alone."""
+"""Rows of tables as documents: parsing, validation, and invalid rows, which do not affect others."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_row_over_the_limit_is_refused_without_being_held(tmp_path: Path, monk
     assert lines == ["one", "bad: the line has more than 200000 bytes", "three"]
     records = _texts(_write(tmp_path, "a.csv", f"id,text\n1,one\n2,{long}\n3,three\n"))
     assert records == ["one", "bad: not CSV, line 2: the line has more than 200000 characters", "three"]
-    # A field of many lines, none of which is long.
+    # A field of many short lines.
     (first, bad, *_) = _texts(_write(tmp_path, "b.csv", 'id,text\n1,one\n2,"' + "x\n" * 150_000 + '"\n3,three\n'))
     assert first == "one"
     assert "field larger than field limit (200000)" in bad

@@ -1,4 +1,4 @@
-"""Sketches estimate the similarity of texts; the finder names the earlier document that says the same."""
+"""Sketches estimate the similarity of texts. The finder returns the earlier document with the same content."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.sources.similarity import SHINGLE_WORDS, DuplicateFinde
 
 VOCABULARY = [f"word{number}" for number in range(5000)]
 TOLERANCE = 0.12
-"""Above four standard errors of an estimate with 128 minima."""
+"""More than four standard errors of an estimate with 128 minima."""
 
 
 def _words(seed: int, count: int = 300) -> list[str]:

@@ -1,4 +1,4 @@
-"""Counters of this process: what is counted, and that no label grows without bound."""
+"""Counters of this process: their values, and the limit of label values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def value(name: str, **labels: str) -> float:
 
 @pytest.fixture(autouse=True)
 def no_names_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this test's names through: the counters are the process's, and other tests have named models before."""
+    """Admit this test's names: the counters belong to the process, and other tests have already added models."""
     monkeypatch.setattr(metrics, "_models", metrics._Names())
     monkeypatch.setattr(metrics, "_purposes", metrics._Names())
 

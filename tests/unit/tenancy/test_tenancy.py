@@ -19,7 +19,7 @@ from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features, FlagDefau
 from agentic_rag_backend.tenancy.service import TenantService
 
 AWAY = TenantId("t_" + "0" * 32)
-"""Among those erased: a store that does not answer once."""
+"""One of the stores to erase: it fails once."""
 OPERATOR = "operator-key-of-at-least-32-characters"
 
 
@@ -39,7 +39,7 @@ def erased() -> list[TenantId]:
 @pytest.fixture
 def relay(catalogue: SqlCatalogue) -> Relay:
     async def flush() -> None:
-        """Nothing is buffered."""
+        """Nothing to flush."""
 
     return Relay(catalogue.outbox, cast(Any, None), flush=flush)
 

@@ -1,4 +1,4 @@
-"""What an archive of anybody's making is refused for, and that what is written is read back."""
+"""Validation of archives from untrusted sources, and reading of written archives."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def lines(*said: dict[str, Any]) -> bytes:
 
 
 def whole(**replaced: bytes) -> list[Member]:
-    """Return the members of a small archive, some of them replaced by name."""
+    """Return the members of a small archive, with some replaced by name."""
     told = {
         "manifest.json": manifest(),
         "entities.jsonl": lines({"id": ENTITY, "name": "Halden Institute", "type": "organisation"}),
@@ -132,7 +132,7 @@ def written(path: Path, members: Sequence[Member]) -> Path:
 
 
 def read(path: Path, limits: Limits = LIMITS) -> list[Any]:
-    """Return every part, each document checked."""
+    """Read every part and check each document."""
     found = []
     inspection = None
     with reading(path, limits) as reader:
@@ -261,7 +261,7 @@ def test_a_large_original_is_refused(tmp_path: Path) -> None:
 @cache
 @functools.cache
 def packed_up() -> bytes:
-    """Return a whole archive, the same each time: an example of hypothesis must mean the same when it is tried again."""
+    """Return a complete archive, identical each time, because hypothesis must be able to repeat an example."""
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, said in whole():
@@ -277,7 +277,7 @@ def test_an_archive_that_was_cut_off_or_changed_never_passes_for_whole(data: st.
     if data.draw(st.booleans()):
         del content[data.draw(st.integers(0, len(content) - 1)) :]
     else:
-        # The head of gzip has bits that mean nothing.
+        # The header of gzip has unused bits.
         content[data.draw(st.integers(10, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     damaged = bytes(content)
     with tempfile.NamedTemporaryFile() as file:

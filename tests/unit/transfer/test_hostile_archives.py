@@ -1,4 +1,4 @@
-"""Archives that cost time, memory or disk, or bring what a request cannot: refused, at a cost in step with their size."""
+"""Archives that cost time, memory or disk, or exceed a request's limits, are refused at a cost proportional to their size."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _extraction() -> dict[str, Any]:
 
 
 def rich() -> Members:
-    """Return the members of an archive that has every kind of record, each with every field."""
+    """Return the members of an archive with every kind of record and every field."""
     details = {"communities": 2, "coarse": [COMMUNITY], "written_under": [["extractive@4", "extractive"]], "graph": "x"}
     generation = {"number": 3, "stale": False, "built_at": NOW, "details": details}
     manifest = {
@@ -254,7 +254,7 @@ def test_whatever_a_field_holds_the_archive_is_refused_or_within_the_limits_of_a
 )
 def test_a_refusal_names_line_field_limit_and_value(tmp_path: Path, field: str, value: Any, told: tuple[str, ...]) -> None:
     members = changed(RICH, record_name(1), 0, (field,), value)
-    if field == "text":  # else its chunks are outside of it
+    if field == "text":  # otherwise its chunks are outside of it
         members = {**members, record_name(1): members[record_name(1)].splitlines(keepends=True)[0], "tree.jsonl": b""}
 
     message = refused(_file(tmp_path, packed(members))).message
@@ -274,7 +274,7 @@ def test_a_tenants_name_is_printable(tmp_path: Path) -> None:
 
 
 def _seconds(content: bytes) -> float:
-    """Return the least processor time, of three tries, in which the lines of ``content`` are cut."""
+    """Return the least CPU time, of three tries, for splitting the lines of ``content``."""
     found = []
     for _ in range(3):
         member = Member("entities.jsonl", len(content), io.BytesIO(content).read)
@@ -307,7 +307,7 @@ def test_lines_of_a_member_are_counted() -> None:
 
 @pytest.mark.parametrize("overlapping", [True, False], ids=["the same passage", "one character further each time"])
 def test_chunks_cover_a_text_a_bounded_number_of_times(tmp_path: Path, overlapping: bool) -> None:
-    """20,000 chunks of one short text were embedded one by one, for minutes."""
+    """20,000 chunks of one short text used to be embedded one by one, for minutes."""
     chunk = json.loads(RICH[record_name(1)].splitlines()[1])
     told = {**chunk, "extraction": None, "vector": None, "failure": None}
     document = json.loads(RICH[record_name(1)].splitlines()[0]) | {"text": "word " * 10_000}
@@ -345,7 +345,7 @@ def test_an_archive_is_one_stream(tmp_path: Path, more: bytes) -> None:
 
 
 def test_a_long_name_in_the_head_of_gzip_costs_nothing(tmp_path: Path) -> None:
-    """`gzip` reads such a name byte by byte, without an end to it."""
+    """`gzip` reads such a name byte by byte, without a limit."""
     head = b"\x1f\x8b\x08\x08" + b"\0" * 6
     path = _file(tmp_path, head + b"x" * 3_000_000 + b"\0" + packed(RICH)[10:])
     began = time.thread_time()

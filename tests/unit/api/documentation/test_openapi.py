@@ -1,4 +1,4 @@
-"""The OpenAPI document and the page that shows it: valid, whole, with examples that hold to their schemas, and self-contained."""
+"""The OpenAPI document and its page: valid, complete, with examples that match their schemas, and self-contained."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 
 
 class Loaded(HTMLParser):
-    """Collects what a page loads, and scripts written into it."""
+    """Collects the resources that a page loads, and inline scripts."""
 
     def __init__(self) -> None:
         super().__init__()

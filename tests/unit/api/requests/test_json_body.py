@@ -1,4 +1,4 @@
-"""JSON bodies: what is too much is refused before a parser makes objects of it, whatever it is made of."""
+"""JSON bodies: a body that is too large is refused before a parser creates objects from it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_the_cost_grows_with_the_bytes_and_no_faster(long: Any) -> None:
             best = min(best, time.thread_time() - begun)
         return best
 
-    # Quadratic work would take 64 times as long, not 8; what is constant is in both.
+    # Quadratic work would take 64 times as long, not 8. Constant work is in both.
     assert cost(8 * MIB) < 24 * cost(MIB) + 0.01
 
 

@@ -1,4 +1,4 @@
-"""The name under which a browser saves an original: whatever the document is called, one file in one folder."""
+"""The file name of a downloaded original: for any document name, one file in one folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process that serves: what its start loaded is left out of garbage collections, each of which stops every thread."""
+"""The serving process excludes the objects of its start from garbage collection, which stops all threads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentic_rag_backend.cli.operations.listening import serve_until_told
 
 
 class Served:
-    """Notes how many objects are left out while it serves."""
+    """Records the number of excluded objects while it serves."""
 
     left_out = 0
 

@@ -1,4 +1,4 @@
-"""The files that lead to a running server: private, and not believed when they are old."""
+"""The files with a running server's address: private, and ignored when outdated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract from the caller's side: pages, problems, and replies of something else."""
+"""The API contract on the client's side: pages, problems, and invalid replies."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_whoever_waits_learns_that_the_server_is_gone() -> None:
 
 
 class _Breaks:
-    """Breaks connections after it has heard the request, then says that it is under way, then answers."""
+    """Breaks connections after reading the request, then answers that it is in progress, then answers."""
 
     def __init__(self, *answers: httpx.Response | type[httpx.TransportError]) -> None:
         self.answers = list(answers)
@@ -205,7 +205,7 @@ async def test_a_server_that_is_started_again_is_waited_for(monkeypatch: pytest.
         await client.get("/jobs/1")
     assert server.answers == [DONE]
     server.answers = [AWAY, DONE]
-    with pytest.raises(StoreUnavailable):  # a question is not asked twice
+    with pytest.raises(StoreUnavailable):  # a search is not repeated
         await client.post("/answers", {"query": "x"})
 
 

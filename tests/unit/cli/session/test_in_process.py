@@ -1,4 +1,4 @@
-"""The application without a socket behaves as behind one: streams flow, a client that goes away is noticed."""
+"""The application without a socket behaves as with one: streams arrive piece by piece, and a disconnect is noticed."""
 
 from __future__ import annotations
 

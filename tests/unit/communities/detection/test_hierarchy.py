@@ -1,4 +1,4 @@
-"""Detection: everything is covered, nothing depends on the order of the input, and the hierarchy is well formed."""
+"""Detection covers everything, does not depend on the order of its input, and gives a well-formed hierarchy."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_hierarchy_is_whole_and_independent_of_order(
 
 
 def test_ids_do_not_matter() -> None:
-    """Two tenants with the same graph get the same communities, whatever their ids sort like."""
+    """Two tenants with the same graph get the same communities, independent of the order of their ids."""
     edges = planted(12, 40)
     entities = names_of(edges)
     generator = random.Random(5)
@@ -242,7 +242,7 @@ def test_many_roots_get_a_coarser_level() -> None:
 
 
 def test_no_root_swallows_most_of_a_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pairs of groups that nothing joins keep the number of roots high, while all that can be joined is."""
+    """Pairs of unconnected groups keep the number of roots high, although all others can be joined."""
     edges = planted(200, 5, between=4)
     for pair in range(52):
         sides = [[f"pair-{pair}-{side}-{member}" for member in range(4)] for side in "ab"]
@@ -334,7 +334,7 @@ def test_starting_from_its_own_result_changes_nothing() -> None:
 
 
 def before_of(found: Detection, *, changed: Collection[str] = ()) -> Before:
-    """Return what a next detection starts from; communities with any of ``changed`` have changed."""
+    """Return the input of a next detection. Communities with any of ``changed`` have changed."""
     levels: dict[int, dict[str, int]] = defaultdict(dict)
     for number, each in enumerate(found.communities):
         levels[each.level].update(dict.fromkeys(each.members, number))
@@ -352,7 +352,7 @@ def members(found: Detection) -> set[frozenset[str]]:
 def test_what_did_not_change_is_not_divided(
     graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], data: st.DataObject, largest: int
 ) -> None:
-    """Whatever comes or goes: a community of which nothing changed is found again, or another that holds all of it."""
+    """After any change, an unchanged community is found again, alone or inside another one."""
     edges, entities, contexts = graph
     options = DetectionOptions(min_size=2, max_cluster_size=largest)
     before = detect(edges, entities=entities, options=options, contexts=contexts)
@@ -379,7 +379,7 @@ def test_a_change_moves_what_is_near_it_only() -> None:
     assert not after.afresh
     fresh = members(after) - members(before)
     assert len(fresh) <= 0.05 * len(after.communities)
-    # without knowing what changed, much more of it moves
+    # without the information what changed, much more of it moves
     careless = replace(before_of(before), unchanged=frozenset(), levels={})
     assert len(fresh) < len(members(detect(fewer, entities=left, options=options, before=careless)) - members(before))
 
@@ -427,7 +427,7 @@ def test_starting_from_before_a_change_keeps_most_communities() -> None:
 def test_any_assignment_may_be_started_from(
     graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], labels: list[int]
 ) -> None:
-    """Also one whose clusters do not hang together any more; what comes of it is about as good as from nothing."""
+    """Also an assignment whose clusters are no longer connected. The result is about as good as from nothing."""
     edges, entities, contexts = graph
     options = DetectionOptions(min_size=1)
     starting = {each: label for each, label in zip(entities, labels, strict=False) if label < 25}

@@ -1,4 +1,4 @@
-"""Ids of communities: kept by those that go on, each by one, whatever else changes."""
+"""Ids of communities: each continued community keeps its id, and each id is used once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_an_id_is_not_given_twice_when_old_members_come_back() -> None:
     assert second == first
     third, fourth = grown([found("abcd")], [found("abcd"), found("e")])
     assert third == fourth[:1]
-    # one went on as "first" while its members changed to others; a new one has those it began with
+    # one continued as "first" while its members changed; a new one has the original members
     drifted = held([found("uvwxy")], first)
     again = ids([found("uvwxy"), found("abcd")], drifted)
     assert again[0] == first[0] != again[1]

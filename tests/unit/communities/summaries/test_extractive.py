@@ -1,4 +1,4 @@
-"""Extractive summaries: what is chosen, how it reads, and that it is verbatim."""
+"""Extractive summaries: selection, readability, and verbatim sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written is on record while the rest is being written."""
+"""Written summaries are recorded while others are being written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 
 class Record:
-    """Where summaries are put; ``first`` is set when there is one."""
+    """Records summaries. ``first`` is set with the first one."""
 
     def __init__(self) -> None:
         self.saved: list[str] = []
@@ -125,7 +125,7 @@ async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monk
 
 
 class Model:
-    """Fails its first calls with the given errors, then writes."""
+    """Fails in its first calls with the given errors, then writes."""
 
     def __init__(self, *errors: ModelUnavailable) -> None:
         self.errors = list(errors)

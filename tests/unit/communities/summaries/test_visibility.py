@@ -1,4 +1,4 @@
-"""What of a summary survives when documents go: only what a visible passage says, and all of that."""
+"""The visible part of a summary after deletions: everything that visible passages support, and nothing else."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_a_second_look_is_only_for_what_the_first_leaves_open() -> None:
 
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[CommunitySummary, dict[str, VisibleChunk], set[str]]:
-    """Draw a community of what a few documents say, its summary, and the documents that are left."""
+    """Draw a community from the statements of a few documents, its summary, and the remaining documents."""
     sentence = st.builds(
         "{0} told {1} of the {2} and a {3}.".format,
         st.sampled_from(NAMES),

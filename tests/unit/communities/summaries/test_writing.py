@@ -1,4 +1,4 @@
-"""What a model is asked, what of its reply is believed, and what happens when it fails."""
+"""Requests to the model, validation of its replies, and its failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentence boundaries, and that offsets are exact for any text."""
+"""Sentence boundaries, with exact offsets for any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statements against layout."""
+"""Distinction of statements and layout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The forms in which words are compared."""
+"""Normalised forms of words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Killers are found and their neighbours spared, whatever runs beside what."""
+"""Workflows that kill their process are found, and innocent ones are spared, in any combination."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_what_did_not_run_is_not_blamed() -> None:
 def test_it_is_given_up_once_it_was_there_too_often() -> None:
     planned = plan({"a", "b"}, {"a", "b"}, {"a": GIVEN_UP_AFTER - 1, "b": GIVEN_UP_AFTER - 2})
     assert (planned.resumed, planned.given_up) == ({"b"}, {"a"})
-    again = plan({"a"}, set(), planned.kills)  # the process ended before it was told
+    again = plan({"a"}, set(), planned.kills)  # the process ended before it was reported
     assert again.given_up == {"a"}
 
 
@@ -43,7 +43,7 @@ def test_the_more_often_the_less_beside_it() -> None:
 
 @dataclass
 class _World:
-    """Workflows in processes that end when a killer has run long enough; what survives is `kills` and who has ended."""
+    """Workflows in processes that end when a killer has run long enough. `kills` and the ended workflows survive."""
 
     workflows: int
     killers: frozenset[int]
@@ -55,7 +55,7 @@ class _World:
     restarts: int = 0
 
     def live(self) -> None:
-        """Start processes until one has nothing left to do."""
+        """Start processes until one has no work left."""
         while not asyncio.run(self._process()):
             self.restarts += 1
             assert self.restarts <= len(self.killers) * GIVEN_UP_AFTER
@@ -81,7 +81,7 @@ class _World:
                     at_the_end.update(running)
                     over.set()
                 if over.is_set():
-                    await asyncio.Event().wait()  # nothing happens in a process that is gone
+                    await asyncio.Event().wait()  # nothing happens in a dead process
                 running.discard(workflow)
                 self.ended.add(workflow)
             if len(self.ended | self.given_up) == self.workflows:

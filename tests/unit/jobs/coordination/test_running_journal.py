@@ -1,4 +1,4 @@
-"""What a killed process was doing can be read from its journal."""
+"""The journal lists the workflows that a killed process was running."""
 
 from __future__ import annotations
 

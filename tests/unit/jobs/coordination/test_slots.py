@@ -1,4 +1,4 @@
-"""Who waits for whom."""
+"""The order in which workflows get slots."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PREPARE, COMMIT = QueueName.PREPARE, QueueName.COMMIT
 
 
 class _Place:
-    """Workflows that stay in their place until told to leave."""
+    """Workflows that keep their slot until released."""
 
     def __init__(self) -> None:
         self.slots = Slots(2, 8, Turns())
@@ -39,7 +39,7 @@ class _Place:
         await _settled()
 
     async def steps_aside(self, name: str, *, tenant: TenantId = A) -> None:
-        """Have a workflow take a place and leave it to others until told to come back."""
+        """Make a workflow take a slot and lend it to others until released."""
         self._leave[name] = asyncio.Event()
         self._tasks[name] = asyncio.create_task(self._stand_aside(name, tenant))
         await _settled()
@@ -86,7 +86,7 @@ async def test_suspects_go_one_at_a_time_beside_the_others() -> None:
     place = _Place()
     await place.asks("first", Caution.NO_OTHER_SUSPECT, queue=COMMIT)
     await place.asks("second", Caution.NO_OTHER_SUSPECT, queue=COMMIT, tenant=B)
-    await place.asks("plain", queue=COMMIT, tenant=B)  # not kept out by a suspect of its tenant that waits
+    await place.asks("plain", queue=COMMIT, tenant=B)  # not blocked by a waiting suspect of its tenant
     assert place.inside == ["first", "plain"]
     await place.leaves("plain")
     assert place.inside == ["first"]

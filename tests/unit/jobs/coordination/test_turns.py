@@ -1,4 +1,4 @@
-"""One of a tenant at a time over several processes, stopped and woken ones among them; and what a turn costs."""
+"""Mutual exclusion of a tenant's work over several processes, including stopped and resumed ones, and its cost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ A, B = TenantId.new(), TenantId.new()
 
 
 class Table:
-    """Leases as a database keeps them, with the workers that there are; counts what it is asked."""
+    """Leases as a database keeps them, with the current workers. Counts its calls."""
 
     def __init__(self) -> None:
         self.workers: set[str] = set()
@@ -67,7 +67,7 @@ class Table:
 
 @dataclass
 class Process:
-    """A worker; a stopped one does nothing, and another one takes over."""
+    """A worker. A stopped worker does nothing, and another one takes over."""
 
     executor_id: str
     table: Table
@@ -78,7 +78,7 @@ class Process:
         self.turns = Turns(self.table, self)
 
     def is_buried(self) -> None:
-        """Take it for dead, which it learns of later."""
+        """Count the worker as dead. It notices later."""
         self.table.workers.discard(self.executor_id)
         self.sure_until = time.monotonic()
 
@@ -180,7 +180,7 @@ async def test_who_was_taken_for_dead_writes_nothing() -> None:
 async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
     table = Table()
     one, other = Process("one", table), Process("other", table)
-    for _ in range(4):  # at whatever moment it is cancelled
+    for _ in range(4):  # cancelled at any moment
         for steps in range(6):
 
             async def held() -> None:
@@ -230,7 +230,7 @@ async def test_a_database_that_is_away_is_waited_for() -> None:
 
 
 class _NeverAsks(Turns):
-    """Goes on with a turn without asking whether it is still its own."""
+    """Continues with a turn without confirming it."""
 
     @contextlib.asynccontextmanager
     async def held(self, turn: Turn, tenant: TenantId) -> AsyncIterator[module.Holding]:
@@ -240,7 +240,7 @@ class _NeverAsks(Turns):
 
 
 class _LetsGoEarly(Turns):
-    """Gives a lease up when it is taken, as if it was held only for the taking."""
+    """Gives a lease up right after taking it."""
 
     async def _lease(self, place: module._Place, turn: Turn, tenant: TenantId) -> None:
         await super()._lease(place, turn, tenant)
@@ -249,7 +249,7 @@ class _LetsGoEarly(Turns):
 
 
 class _Alone(Turns):
-    """Knows of no other process."""
+    """Behaves like a sole process."""
 
     def __init__(self, leases: object, lessee: object) -> None:
         super().__init__()
@@ -257,7 +257,7 @@ class _Alone(Turns):
 
 @dataclass(frozen=True)
 class Step:
-    """What happens next: a process begins a commit of a tenant, goes on with what it is at, is buried, comes back."""
+    """The next step: a process begins a commit of a tenant, continues its work, is declared dead, or resumes."""
 
     what: str
     process: int
@@ -274,9 +274,9 @@ STEPS = st.lists(
 
 
 async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[TenantId, int, int]]:
-    """Return what was written in the order in which it was: tenant, and number and count of a holding.
+    """Return the writes in order: tenant, and number and count of a holding.
 
-    Every commit writes when it is told to, and asks before; nobody is stopped between asking and writing.
+    Every commit writes on request and confirms its turn first. No process stops between the confirmation and the write.
     """
     table = Table()
     processes = [Process(f"{number}", table) for number in range(3)]
@@ -317,7 +317,7 @@ async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[Te
 
 
 def _interleaved(written: list[tuple[TenantId, int, int]]) -> list[tuple[TenantId, int, int]]:
-    """Return the writes of a holding that came after another one of the same tenant had begun to write."""
+    """Return the writes of a holding after another holding of the same tenant had begun to write."""
     current: dict[TenantId, int] = {}
     over: set[int] = set()
     late = []

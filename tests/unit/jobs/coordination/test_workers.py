@@ -1,4 +1,4 @@
-"""Who is taken for dead, and what becomes of what nobody alive works on: without a clock and without a database."""
+"""Detection of dead workers, and of workflows that no live worker runs, without a clock and a database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_who_does_not_beat_is_silent_after_a_while() -> None:
 def test_time_in_which_nobody_looked_does_not_count() -> None:
     silence = Silence(silent_after_s=30, longest_look_s=10)
     assert _silent(silence, 0, other=1) == []
-    assert _silent(silence, 3600, other=1) == []  # this process slept, and so may the other have
+    assert _silent(silence, 3600, other=1) == []  # this process slept, and the other may have slept too
     assert _silent(silence, 3605, other=2) == []
     assert _silent(silence, 7200, other=2) == []
 
@@ -69,7 +69,7 @@ def test_a_name_is_given_up_when_nobody_has_known_it_for_long() -> None:
     new = [_claimed("new_v2")]
     assert unknown.for_ever(new, {"old_v1"}, 0) == []
     assert unknown.for_ever(new, {"old_v1"}, 599) == []
-    assert unknown.for_ever(new, {"old_v1", "new_v2"}, 599.5) == []  # a worker of the newer release has come
-    assert unknown.for_ever(new, {"old_v1"}, 700) == []  # and goes: the time begins again
+    assert unknown.for_ever(new, {"old_v1", "new_v2"}, 599.5) == []  # a worker of the newer release has joined
+    assert unknown.for_ever(new, {"old_v1"}, 700) == []  # and leaves: the time starts again
     assert unknown.for_ever(new, {"old_v1"}, 1299) == []
     assert unknown.for_ever(new, {"old_v1"}, 1300) == new

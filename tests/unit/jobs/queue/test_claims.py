@@ -1,4 +1,4 @@
-"""Claims whose answer was lost on the way: found after a while, never among what runs."""
+"""Claims whose reply was lost are found after a while. Running workflows are never taken for lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is particular to DBOS: one a process, what cannot be run, what is old."""
+"""Properties of DBOS: one instance per process, workflows that cannot run, old data."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 class _Ended:
-    """Collects what `on_failed` is told."""
+    """Records the calls of `on_failed`."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, int, str]] = []
@@ -176,7 +176,7 @@ async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, mon
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
         ran.append(job_id)
-        await asyncio.sleep(1)  # what runs is not claimed again, however long that takes
+        await asyncio.sleep(1)  # running workflows are not claimed again, however long they take
 
     queue = _queue(engine, work)
     await queue.launch()
@@ -200,7 +200,7 @@ async def _left_as_it_is(self: membership.SoleProcess) -> None: ...
 
 @pytest.fixture
 def killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a shutdown leave what a killed process would."""
+    """Make a shutdown leave the same state as a kill."""
     monkeypatch.setattr(module, "_DRAIN_S", 0.01)
     monkeypatch.setattr(membership.SoleProcess, "leave", _left_as_it_is)
     monkeypatch.setattr(RunningJournal, "ended", lambda self, workflow: None)
@@ -345,7 +345,7 @@ async def test_a_worker_that_could_not_begin_anew_tries_again(tmp_path: Path, mo
 
     monkeypatch.setattr(module.DBOS, "launch", fails_once)  # type: ignore[attr-defined]
     for worker in await catalogue.workers.workers():
-        await catalogue.workers.bury(worker)  # as others do to one that was stopped for long
+        await catalogue.workers.bury(worker)  # as other workers do after a long stop
     await _until(lambda: launches > 0)
     await queue.enqueue("work_v1", TENANT, "job", 1)
     async with asyncio.timeout(20):

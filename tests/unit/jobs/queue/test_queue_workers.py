@@ -1,4 +1,4 @@
-"""When queues are looked at: at once where something was enqueued, hardly ever where nothing was."""
+"""Polling of the queues: at once after an enqueue, and rarely otherwise."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TENANT = TenantId.new()
 
 
 class Looker:
-    """A worker that counts its looks."""
+    """A worker that counts its polls."""
 
     def __init__(self, pause_s: float) -> None:
         self.poll_event = PollEvent(lambda: pause_s)
@@ -102,7 +102,7 @@ async def test_an_idle_process_asks_its_database_nothing(tmp_path: Path, monkeyp
     await queue.launch()
     quiet_s, asked = 0.0, -1
     async with asyncio.timeout(60):
-        while quiet_s < 3.0:  # DBOS's own threads ask once a second
+        while quiet_s < 3.0:  # DBOS's own threads poll once a second
             quiet_s = quiet_s + 0.5 if len(statements) == asked else 0.0
             asked = len(statements)
             await asyncio.sleep(0.5)

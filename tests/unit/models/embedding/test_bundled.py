@@ -132,7 +132,7 @@ def test_bundled_files_must_be_the_measured_ones(monkeypatch: pytest.MonkeyPatch
 
 
 class Steps:
-    """Lets the model run one batch at a time, and notes which thread pool and which tenant each is for."""
+    """Lets the model run one batch at a time, and records thread pool and tenant of each."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun: list[tuple[str, TenantId | None]] = []
@@ -157,7 +157,7 @@ async def _begun(steps: Steps, count: int) -> None:
 
 
 def _asked_for(embedder: BundledEmbedder, tenant: TenantId, text: str, *, job: bool = False, times: int = 1) -> asyncio.Task[Any]:
-    """Embed passages, or as a request one question, for a tenant."""
+    """Embed passages, or one question as a request, for a tenant."""
 
     async def embed() -> Any:
         act_for(tenant, job=job)
@@ -199,7 +199,7 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
         await asyncio.sleep(0)
     steps.run(batches=waiting + 1)
     await asyncio.gather(answering, asking)
-    # Of A's requests, those that run, and at most one more that was next.
+    # Of A's requests, the running ones, and at most one more that was next.
     assert steps.begun.index(("embed-question", B)) <= threads + 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.models.embedding.lookup import looked_up_first
 from agentic_rag_backend.models.embedding.weights import MODEL_FILE, locate
 
-# --- the smallest model that looks words up in a quantised table, written as onnx.proto says
+# --- the smallest model that looks words up in a quantised table, in the format of onnx.proto
 
 FLOAT, INT8, INT64 = 1, 3, 7
 ROWS, COLUMNS = 5, 4

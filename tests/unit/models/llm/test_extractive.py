@@ -1,4 +1,4 @@
-"""The extractive model: what it selects, in which order, and when it refuses."""
+"""The extractive model: selected sentences, their order, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a failed call is tried again."""
+"""Conditions under which a failed call is retried."""
 
 from __future__ import annotations
 

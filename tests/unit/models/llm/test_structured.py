@@ -1,4 +1,4 @@
-"""Structured replies against their schema."""
+"""Validation of structured replies against their schema."""
 
 from __future__ import annotations
 

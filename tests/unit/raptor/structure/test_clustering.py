@@ -1,4 +1,4 @@
-"""Clusters of vectors: nothing is left out, no level is as large as the one below, and order does not matter."""
+"""Clusters of vectors are complete, each level is smaller than the one below, and order does not matter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TENANT = TenantId("t_" + "a" * 32)
 
 @st.composite
 def vectors(draw: st.DrawFn, most: int = 120) -> NDArray[np.float32]:
-    """Return unit vectors around a few directions, some of them equal."""
+    """Return unit vectors around a few directions. Some of them are equal."""
     count = draw(st.integers(0, most))
     rng = np.random.default_rng(draw(st.integers(0, 2**16)))
     themes = rng.normal(size=(draw(st.integers(1, 8)), 24))
@@ -111,7 +111,7 @@ def test_passages_on_an_edge_belong_to_both_sides() -> None:
 
 
 def planted(count: int) -> NDArray[np.float32]:
-    """Return rows around three themes, so widely that a mixture has few parts and many edges."""
+    """Return rows around three themes, spread so that a mixture has few parts and many points on edges."""
     rng = np.random.default_rng(13)
     rows = rng.normal(size=(3, 32))[rng.integers(0, 3, count)] + 3 * rng.normal(size=(count, 32))
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A tree that passages come into and go out of stays a tree, and what is off their way stays as it was."""
+"""After adding and removing passages, the tree stays valid, and unaffected parts stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a request leaves open is completed alike, whatever route it came by."""
+"""Defaults of a request are the same for every entry point."""
 
 from __future__ import annotations
 

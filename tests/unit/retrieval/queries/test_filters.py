@@ -140,7 +140,7 @@ def test_any_json_is_a_filter_or_refused(value: Any) -> None:
     try:
         parsed = parse_filter(value)
     except InvalidRequest as error:
-        assert error.message  # noqa: PT017 - either outcome is right, a third is not
+        assert error.message  # noqa: PT017 - either outcome is valid, others are not
     else:
         assert (parsed is None) == (value is None or value == {})
         assert parsed is None or matches(parsed, FIELDS) in {True, False}

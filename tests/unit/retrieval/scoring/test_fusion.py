@@ -47,7 +47,7 @@ def test_min_max_keeps_the_order_and_the_bounds(found: list[ScoredId]) -> None:
 
 @given(LEG)
 def test_min_max_does_not_depend_on_scale_or_offset(found: list[ScoredId]) -> None:
-    # Powers of two leave the arithmetic exact.
+    # With powers of two, the arithmetic is exact.
     moved = [ScoredId(item.id, item.score * 4) for item in found]
     assert min_max(moved) == min_max(found)
 

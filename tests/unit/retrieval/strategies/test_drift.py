@@ -1,4 +1,4 @@
-"""Drift: what it asks on, in how many calls, how passages are merged, and what a failing part leaves."""
+"""Drift: its follow-up questions, the number of calls, the merging of passages, and partial failures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def theme(name: str, score: float = 0.4, keywords: tuple[str, ...] = ("pots", "g
 
 
 class Finder:
-    """Finds the themes that a test says, or fails."""
+    """Finds the themes that a test sets, or fails."""
 
     def __init__(self, *themes: ThemeHit, error: Exception | None = None) -> None:
         self.themes, self.error = themes, error
@@ -51,7 +51,7 @@ class Finder:
 
 
 class Local:
-    """Finds a hit named after the question; texts in ``fails`` fail."""
+    """Finds a hit named after the question. Fails for texts in ``fails``."""
 
     def __init__(self, hit: MakeHit, fails: Mapping[str, Exception] | None = None) -> None:
         self.hit, self.fails = hit, fails or {}
@@ -108,10 +108,10 @@ async def test_the_model_is_asked_once_and_its_questions_and_sketch_are_searched
     assert found.themes == (theme("Gear"),)
     assert found.trace.details["follow_ups"] == ["Who pays?"]
     assert found.trace.details["asked_by"] == "model"
-    # What follow-up questions find says nothing of the question.
+    # Results of follow-up questions are no evidence that the question can be answered.
     assert found.relevance == 0.6
     assert not found.trace.fallback_used
-    # The sketch is only searched with: nothing of it is told.
+    # The sketch is a search text only and is not shown.
     assert "Gear is lost." not in str(found.trace)
 
 

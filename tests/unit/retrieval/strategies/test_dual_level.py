@@ -38,7 +38,7 @@ def _trace(name: str, given: dict[str, object]) -> Trace:
 
 @dataclass
 class Level:
-    """Answers with a retrieval or an error, after a while."""
+    """Returns a retrieval or raises an error, after a delay."""
 
     answer: Retrieval | BaseException
     delay_s: float = 0.0
@@ -198,7 +198,7 @@ async def test_nothing_found_is_said_of_both(ask: Ask) -> None:
 
 
 async def test_one_failed_and_one_empty_is_no_answer(ask: Ask) -> None:
-    """What the failed one would have found is not known."""
+    """The failed level might have found results."""
     for levels in ((Level(StoreUnavailable("away")), Level(high())), (Level(low()), Level(StoreUnavailable("away")))):
         with pytest.raises(StoreUnavailable, match="away"):
             await dual(*levels).retrieve(ask())

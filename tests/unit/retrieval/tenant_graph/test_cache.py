@@ -20,7 +20,7 @@ from ..worlds import Says, World
 
 @dataclass
 class Knowledge(World):
-    """Documents of one chunk that names one entity; who reads everything is noted, and waits at ``gate``."""
+    """Documents of one chunk that names one entity. Full reads are recorded, and wait at ``gate``."""
 
     loads: list[TenantId] = field(default_factory=list)
     gate: asyncio.Event | None = None
@@ -140,7 +140,7 @@ async def test_who_comes_while_an_older_state_is_loaded_waits_for_the_newer(tena
 
 
 async def test_a_version_that_comes_between_two_reads_is_read_too(tenant: Tenant, knowledge: Knowledge) -> None:
-    """Its predecessor's knowledge is gone when it is read: nothing of the document would be in the graph."""
+    """Its predecessor's knowledge is already gone when it is read: the graph would contain nothing of the document."""
     for number in range(2, 9):
         knowledge.add(f"d{number}")
     graphs = cache(knowledge)

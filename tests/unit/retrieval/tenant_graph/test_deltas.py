@@ -1,4 +1,4 @@
-"""A graph that was kept current through any history answers as one made anew, to the bit."""
+"""After any history, an incrementally updated graph gives the same answers as a rebuilt one, to the last bit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ QUESTION = "What has Ada of Carrow to do with Acme and Nuts?"
 
 
 def answers(graph: TenantGraph) -> dict[str, Any]:
-    """Return what questions see of a graph, by id, floats to the bit."""
+    """Return the readable content of a graph by id, with floats to the last bit."""
     linked = link_question(graph, QUESTION)
     chunks = sorted(graph.chunk_index)
     hybrid = {id: 1 / (3 + place) for place, id in enumerate(chunks) if place % 2}
@@ -70,7 +70,7 @@ def answers(graph: TenantGraph) -> dict[str, Any]:
 
 
 def walk(graph: TenantGraph) -> dict[str, float]:
-    """Return where a walk from every node ends, with masses that no two share."""
+    """Return the result of a walk from every node, with distinct masses."""
     chunks, entities = np.zeros(graph.chunk_places), np.zeros(graph.entity_places)
     for place, id in enumerate(sorted(graph.chunk_index)):
         chunks[graph.chunk_index[id]] = 0.1 / (7 + place)
@@ -95,7 +95,7 @@ STEPS = st.one_of(  # type: ignore[var-annotated]
 
 
 def take(world: World, step: tuple[str, str, list[tuple[int, str, int, bool]]], versions: dict[str, int]) -> None:
-    """Let something happen to a document; what cannot happen does not."""
+    """Apply a step to a document, if possible."""
     kind, document, drawn = step
     said = [Says(f"{document}/{chunk}", entity, NAMES[entity][name], about) for chunk, entity, name, about in drawn]
     if kind in {"show", "write"}:
@@ -111,7 +111,7 @@ def take(world: World, step: tuple[str, str, list[tuple[int, str, int, bool]]], 
 
 
 async def compare(tenant: Tenant, steps: list[Any], looks: list[bool]) -> None:
-    """Take the steps, and compare after those that are looked at."""
+    """Apply the steps, and compare after the selected ones."""
     world, versions = World(), {}  # type: ignore[var-annotated]
     graphs = TenantGraphs(world, world, max_bytes=1 << 30)  # type: ignore[arg-type]
     for step, look in zip(steps, looks, strict=True):
@@ -123,7 +123,7 @@ async def compare(tenant: Tenant, steps: list[Any], looks: list[bool]) -> None:
 
 @pytest.fixture(params=["dense", "sparse"])
 def _walked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small graphs walked whole, and as large ones are; pools and tables made anew all the time or never."""
+    """Walk small graphs completely and in parts. Rebuild pools and tables always or never."""
     if request.param == "sparse":
         monkeypatch.setattr(pagerank, "DENSE_BELOW", 0)
         monkeypatch.setattr(row_pool, "SMALL", 8)
@@ -141,7 +141,7 @@ def test_any_history_gives_the_same_graph(tenant: Tenant, data: st.DataObject) -
 
 
 def test_what_a_question_holds_does_not_change() -> None:
-    """Snapshots taken on the way answer at the end as they did when they were taken."""
+    """Snapshots taken in between give the same answers at the end."""
     random = np.random.default_rng(5)
     world, ledger, held = World(), GraphLedger(), []
     for turn in range(60):
@@ -167,18 +167,18 @@ def test_what_a_question_holds_does_not_change() -> None:
 
 
 def _frequencies_stay(patch: pytest.MonkeyPatch) -> None:
-    """Leave in an entity's row the chunks of documents that went."""
+    """Keep removed chunks in an entity's row."""
     original = GraphLedger._put_links
     patch.setattr(GraphLedger, "_put_links", lambda self, entities, gone, said: original(self, entities, gone[:0], said))
 
 
 def _names_stay(patch: pytest.MonkeyPatch) -> None:
-    """Keep the aliases that a document gave when it goes."""
+    """Keep the aliases of a removed document."""
     patch.setattr(EntityNames, "drop", lambda self, numbers: None)
 
 
 def _names_are_not_found(patch: pytest.MonkeyPatch) -> None:
-    """Let names go on meaning what they meant."""
+    """Keep the old meanings of names."""
     original = EntityNames.link
 
     def link(self: EntityNames, before: Mapping[int, set[str]], after: Iterable[tuple[int, set[str]]]) -> None:
@@ -188,7 +188,7 @@ def _names_are_not_found(patch: pytest.MonkeyPatch) -> None:
 
 
 def _shown_as_ever(patch: pytest.MonkeyPatch) -> None:
-    """Show an entity under the name that it was shown under first."""
+    """Keep displaying an entity's first name."""
     original = EntityNames.settle
 
     def settle(self: EntityNames, entities: Ints) -> None:
@@ -198,7 +198,7 @@ def _shown_as_ever(patch: pytest.MonkeyPatch) -> None:
 
 
 def _by_arrival(patch: pytest.MonkeyPatch) -> None:
-    """Keep rows in the order in which chunks came."""
+    """Keep rows in the order in which chunks were added."""
     patch.setattr(graph_ledger, "_places", lambda lengths, keys, row, new: np.cumsum(lengths)[row])
 
 
@@ -222,7 +222,7 @@ def test_faulty_upkeep_is_found(
 
 
 def test_answers_see_something(query: Callable[..., Query]) -> None:
-    """The comparison compares: the world of the properties links, walks and hops."""
+    """The comparison is meaningful: questions link, walk and hop in the world of the properties."""
     world = World()
     for number, document in enumerate(DOCUMENTS):
         entities = (ENTITIES[number % 4], ENTITIES[(number + 1) % 4])

@@ -34,7 +34,7 @@ def row(edges: Edges, number: int) -> dict[int, float]:
 
 
 def shares(graph: TenantGraph, *, chunk: str = "", entity: str = "") -> dict[str, float]:
-    """Return where one step from a chunk or an entity leads, and with what share."""
+    """Return the targets of one step from a chunk or an entity, with their shares."""
     if chunk:
         mass = np.zeros(graph.chunk_places)
         mass[graph.chunk_index[chunk]] = 1.0

@@ -26,7 +26,7 @@ Build = Callable[..., TenantGraph]
 
 
 def brute_force(graph: TenantGraph, beam: list[int], without: set[int]) -> dict[tuple[int, int], tuple[float, int]]:
-    """Return mass and strongest entity of every link, by its definition."""
+    """Return mass and strongest entity of every link, computed by definition."""
     chunks_of: dict[int, dict[int, float]] = {}
     for entity in graph.entity_index.values():
         _, chunks, weights = graph.links.gather(np.array([entity]))

@@ -1,4 +1,4 @@
-"""Themes rated by a cheap model: from the roots down, within a number of calls, and what becomes of failures."""
+"""Themes rated by a cheap model: from the roots down, within a number of calls, and with failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root",
 
 
 class Model:
-    """Gives each theme the relevance that a test says; it notes which themes each call was shown."""
+    """Gives each theme the relevance that a test sets. Records the themes of each call."""
 
     generative = True
     name = "scripted"

@@ -1,4 +1,4 @@
-"""Which themes stand for a hierarchy: invariants over random trees, and the cases that they are about."""
+"""Selection of themes over a hierarchy: invariants over random trees, and typical cases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Tree = tuple[list[ThemeCandidate], dict[str, str | None]]
 
 @st.composite
 def trees(draw: st.DrawFn) -> Tree:
-    """Return candidates of a random forest; some of what is above them is no candidate."""
+    """Return candidates of a random forest. Some of their ancestors are not candidates."""
     count = draw(st.integers(0, 24))
     parents: dict[str, str | None] = {}
     for number in range(count):
@@ -36,15 +36,15 @@ def test_what_is_chosen(tree: Tree, budget: int, limit: int, seed: int) -> None:
     assert chosen.tokens == sum(by_id[id].tokens for id in chosen.ids) <= budget
     scores = [by_id[id].score for id in chosen.ids]
     assert scores == sorted(scores, reverse=True)
-    # Nothing is left out that could still be taken.
+    # Every theme that could still be taken is taken.
     if len(chosen.ids) < limit:
         for id in set(by_id) - set(chosen.ids):
             related = any(other in above[id] or id in above[other] for other in chosen.ids)
             assert related or by_id[id].tokens > budget - chosen.tokens
-    # A theme gives way only to a relative that is at least as good.
+    # A theme is only left out for a relative that is at least as good.
     for id in set(by_id) - set(chosen.ids):
         kin = [by_id[other].score for other in chosen.ids if other in above[id] or id in above[other]]
-        # Unless it was passed over when the rest of the budget was too small for it.
+        # Or because it exceeded the rest of the budget.
         assert not kin or max(kin) >= by_id[id].score or chosen.too_large
     shuffled = list(candidates)
     random.Random(seed).shuffle(shuffled)

@@ -1,4 +1,4 @@
-"""What is particular to obstore: its URLs, its layout on disk, and how it fails."""
+"""Properties of the obstore adapter: its URLs, its layout on disk, and its errors."""
 
 from __future__ import annotations
 

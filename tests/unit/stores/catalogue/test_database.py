@@ -1,4 +1,4 @@
-"""Transactions: their order across processes, their threads, and what a caller is told when the database is not there."""
+"""Transactions: their order across processes, their threads, and errors without a database."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def catalogue(url: str) -> AsyncIterator[SqlCatalogue]:
 
 
 def _increment(connection: Connection, tenant: TenantId) -> int:
-    """Read, think, write: what loses updates when the transaction begins only at the write."""
+    """Read, wait, write: loses updates if the transaction begins only at the write."""
     held = connection.execute(select(tenants.c.state_version).where(tenants.c.tenant_id == tenant.value)).scalar_one()
     connection.execute(update(tenants).where(tenants.c.tenant_id == tenant.value).values(state_version=held + 1))
     return int(held)

@@ -1,4 +1,4 @@
-"""The migrations and the tables say the same, and the tables keep tenants apart."""
+"""The migrations match the tables, and the tables separate tenants."""
 
 from __future__ import annotations
 

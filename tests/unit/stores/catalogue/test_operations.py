@@ -1,4 +1,4 @@
-"""Ports made of plain functions: what is checked, what runs, and that no operation escapes the check of its tenant."""
+"""Ports made of functions: validation, execution, and the tenant check of every operation."""
 
 from __future__ import annotations
 

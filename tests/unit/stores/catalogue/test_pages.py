@@ -24,7 +24,7 @@ def test_anything_else_is_refused(cursor: str) -> None:
 @given(st.integers(0, 100), st.data())
 def test_a_changed_cursor_is_refused(number: int, data: st.DataObject) -> None:
     cursor = encode_cursor("list", (number,))
-    at = data.draw(st.integers(0, len(cursor) - 2))  # the last character has bits that carry nothing
+    at = data.draw(st.integers(0, len(cursor) - 2))  # the last character has unused bits
     changed = cursor[:at] + ("A" if cursor[at] != "A" else "B") + cursor[at + 1 :]
     with pytest.raises(InvalidRequest):
         decode_cursor("list", changed, int)

@@ -1,4 +1,4 @@
-"""The function that DBOS's tables use on Python 3.12 and later, on every connection, whatever the version of SQLite."""
+"""The function that DBOS's tables use on Python 3.12 and later, on every connection, for any version of SQLite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OLD, NEW = (3, 40, 1), (3, 42, 0)
 
 @pytest.fixture
 def engines(tmp_path: Path) -> Iterator[dict[str, Engine]]:
-    """Return every engine that opens the catalogue's database, DBOS's own for its migrations included."""
+    """Return every engine that opens the catalogue's database, including DBOS's engine for its migrations."""
     url = f"sqlite:///{tmp_path / 'catalogue.db'}"
     database = Database(url)
     made = create_engine(parse_url(url).render_as_string(hide_password=False))

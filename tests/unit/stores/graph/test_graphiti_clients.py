@@ -1,4 +1,4 @@
-"""Our models behind Graphiti's client classes."""
+"""Graphiti's client classes with our models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Names(BaseModel):
 
 
 class Scripted:
-    """Keeps what it was asked."""
+    """Records its requests."""
 
     generative = True
     name = "big"

@@ -1,4 +1,4 @@
-"""Filters of Graphiti's on what was read, and the names in a query."""
+"""Graphiti's filters on read items, and the names in a query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_alternatives_are_alternatives_and_conditions_all_hold() -> None:
     ],
 )
 def test_every_comparison(operator: ComparisonOperator, passing: set[int]) -> None:
-    # A date without a zone is one of UTC.
+    # A date without a zone counts as UTC.
     wanted = SearchFilters(created_at=[[DateFilter(date=NOW.replace(tzinfo=None), comparison_operator=operator)]])
 
     assert {day for day in (-1, 0, 1) if edge_passes(row(created_at=NOW + timedelta(days=day)), wanted)} == passing

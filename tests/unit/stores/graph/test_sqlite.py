@@ -1,4 +1,4 @@
-"""What is particular to SQLite: files, threads, batches."""
+"""Properties of the SQLite graph store: files, threads, batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The statements: bound to a tenant, answered by an index; and the schema's steps."""
+"""The statements bind the tenant and use an index. Also the steps of the schema."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def connection() -> sqlite3.Connection:
 
 @pytest.mark.parametrize("name", [name for name in SQL if not name.startswith("next_tenant_")])
 def test_every_statement_binds_the_tenant(name: str) -> None:
-    """All but those by which the operator's comparison finds the tenants; `tests/meta` holds them to that form."""
+    """Except those with which the operator's comparison lists tenants. `tests/meta` checks their form."""
     bound = re.search(r"tenant = :tenant|\(:tenant|VALUES \(:tenant", SQL[name])
     assert bound, SQL[name]
 

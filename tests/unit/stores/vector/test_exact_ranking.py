@@ -1,4 +1,4 @@
-"""Scores that are equal to the last bit, whatever the engine adds up in which order."""
+"""Scores are equal to the last bit, for any order of the engine's additions."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Hit:
 
 
 class NoisyShard:
-    """A shard whose sums of several terms are off by up to ``error``, as another order of addition makes them.
+    """A shard whose sums of several terms are off by up to ``error``, as with another order of addition.
 
-    Scores of single terms, which have no order, are asked for without payload and stay as they are.
+    Scores of single terms, which have no order, are requested without payload and are exact.
     """
 
     def __init__(self, shard: EdgeShard, seed: int, error: float) -> None:
@@ -86,7 +86,7 @@ async def test_scores_do_not_depend_on_the_last_bits_of_the_engines_sums(tmp_pat
 
 
 async def test_sparse_scores_are_bm25_of_the_tenant(tmp_path: Path) -> None:
-    """Against Robertson's formula with df and n counted here; rounding to 12 binary digits is at most 1/4096."""
+    """Compared with Robertson's formula, with df and n counted here. Rounding to 12 binary digits is at most 1/4096."""
     texts = samples(3, 50, 30)
     store = await filled(tmp_path, texts)
     encoder = Bm25Encoder(Bm25Parameters())

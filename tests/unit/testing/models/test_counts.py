@@ -1,4 +1,4 @@
-"""The ledger of the scriptable model server: sums hold, and memory is bounded."""
+"""The ledger of the scriptable model server: sums are correct, and memory is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model server in a process of its own."""
+"""The model server in a separate process."""
 
 from __future__ import annotations
 

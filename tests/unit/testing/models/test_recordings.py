@@ -1,4 +1,4 @@
-"""Recorded extractions, found in a prompt by the words of their passage."""
+"""Recorded extractions are found in a prompt by the words of their passage."""
 
 from __future__ import annotations
 

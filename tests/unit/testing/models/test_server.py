@@ -1,4 +1,4 @@
-"""The scriptable model server, by plain HTTP, as a user's test would meet it."""
+"""The scriptable model server over plain HTTP, as used in a test."""
 
 from __future__ import annotations
 

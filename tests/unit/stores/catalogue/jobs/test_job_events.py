@@ -1,4 +1,4 @@
-"""The log tells of each job's start and end, with whose it was and what it did."""
+"""Log entries for each job's start and end, with its tenant and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filters through the engine equal their definition, for any metadata and any filter."""
+"""Filters in the engine match their definition, for any metadata and any filter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `flush` promises: after it a power loss takes nothing, whatever the disk has of the engine's other files."""
+"""After `flush`, a power loss loses nothing, whatever the state of the engine's other files on disk."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def opened(folder: Path) -> EdgeVectorStore:
 
 @pytest.fixture(scope="module")
 def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folders ``flushed``, as the engine's last flush left it, and ``written``, as a later `flush` of ours did."""
+    """Folders ``flushed``, after the engine's last flush, and ``written``, after a later `flush` of ours."""
     folder = tmp_path_factory.mktemp("power")
 
     async def write() -> int:
@@ -66,7 +66,9 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lose_power(copies: Path, folder: Path, choose: random.Random) -> int:
-    """Make ``folder`` as a power loss may leave it: the log as written, of other files any pages; return how many differ."""
+    """Put ``folder`` into a possible state after a power loss: the log complete, any pages of other files. Return the
+    differences.
+    """
     shutil.copytree(copies / "flushed", folder)
     taken = 0
     for path in (copies / "written").rglob("*"):
@@ -105,7 +107,7 @@ async def test_the_log_alone_brings_everything_back(copies: Path, tmp_path: Path
 
 
 async def test_without_the_log_what_came_after_the_engines_flush_is_lost(copies: Path, tmp_path: Path) -> None:
-    """What the tests above rest on: the folders do differ, and it is the log that makes up for it."""
+    """The assumption of the tests above: the folders differ, and the log makes up for the difference."""
     shutil.copytree(copies / "flushed", tmp_path / "lost")
     store = await opened(tmp_path / "lost")
     assert await store.count(A, CHUNKS) == BEFORE
@@ -173,7 +175,7 @@ async def test_a_log_that_cannot_be_written_is_an_error_of_the_store(tmp_path: P
         with pytest.raises(StoreUnavailable, match="No space left"):
             await store.flush()
     with monkeypatch.context() as patched:
-        patched.setattr(shard, "_LOG", "elsewhere")  # an engine that keeps it somewhere else is not taken to have none
+        patched.setattr(shard, "_LOG", "elsewhere")  # an engine with the log in another place must be detected
         with pytest.raises(StoreUnavailable, match="elsewhere"):
             await store.flush()
     await store.close()

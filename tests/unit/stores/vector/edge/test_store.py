@@ -1,4 +1,4 @@
-"""What is particular to the embedded store: its folder, its lock, crashes, and giving way to the loop."""
+"""Properties of the embedded store: its folder, its lock, crashes, and yielding to the event loop."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ async def test_a_new_collection_does_not_hold_its_file_of_vectors_and_indexes_wh
     for collection, own in ((Collection.CHUNKS, {"document_id", "version"}), (Collection.NODES, {"generation"})):
         (segment,) = (homes(tmp_path)[0] / collection / "segments").iterdir()
         told = json.loads((segment / "segment.json").read_text())["config"]["vector_data"]
-        # InRamChunkedMmap would be read as a whole at each opening: 32 MB for the first vector.
+        # InRamChunkedMmap would be read completely at each opening: 32 MB for the first vector.
         assert {each["storage_type"] for each in told.values()} == {"ChunkedMmap"}
         indexed = json.loads((segment / "payload_index" / "config.json").read_text())["indexed_types"]
         assert set(indexed) == {"scope", "tenant", "tags"} | own

@@ -1,4 +1,4 @@
-"""When an index is due, and how long a failed run waits. What a run does: tests/integration/vector_index."""
+"""Conditions for an index build, and waits after failed runs. tests/integration/vector_index tests the runs themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same requests over gRPC: the real client and channel, to a service in this process that writes them down."""
+"""The same requests over gRPC: the real client and channel, and a service in this process that records them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def optimizers() -> Any:
 
 
 class Service:
-    """Every service of a server: answers what a test needs, keeps requests and metadata."""
+    """All services of a server: returns the replies that a test needs, and keeps requests and metadata."""
 
     def __init__(self) -> None:
         self.collections: set[str] = set()
@@ -115,7 +115,7 @@ class Service:
 
 
 class _Absent:
-    """The methods a service registers that no test needs."""
+    """The methods of a service that no test needs."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

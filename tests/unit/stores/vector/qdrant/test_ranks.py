@@ -1,4 +1,4 @@
-"""The server's adapter finds what the embedded one finds, in the same order; the client's own engine stands in for a server."""
+"""The server's adapter gives the same ranks as the embedded one. The client's own engine replaces a server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_ranks_are_those_of_the_embedded_store(tmp_path: Path) -> None:
         chunk(
             number,
             text(),
-            # Equal vectors and equal texts: ties are what engines order each in their own way.
+            # Equal vectors and equal texts give ties, which each engine orders differently.
             dense=vector(number % 100),
             document=point.document_id or "d0",
             key=point.key,

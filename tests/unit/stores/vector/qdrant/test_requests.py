@@ -1,4 +1,4 @@
-"""What is sent to a Qdrant server: by the real client, over REST, to a transport that writes it down."""
+"""Requests to a Qdrant server: from the real client, over REST, to a transport that records them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def about(points: int = 0, **fields: Any) -> dict[str, Any]:
 
 
 class Server:
-    """Answers like a server with two empty collections, and a point of every id that is asked for."""
+    """Answers like a server with two empty collections, and with a point for every requested id."""
 
     def __init__(self) -> None:
         self.version = "1.19.0"
@@ -154,7 +154,7 @@ async def use_everything(store: QdrantVectorStore) -> None:
 
 
 def filters_in(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield every filter in a body, nested ones too: what is under a key that holds one, or has a clause itself."""
+    """Yield every filter in a body, including nested ones: values under filter keys, and objects with a clause."""
     if isinstance(value, dict):
         for key in ("filter", "corpus", "update_filter"):
             if isinstance(value.get(key), dict):
@@ -167,7 +167,7 @@ def filters_in(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def names_tenant(filter: dict[str, Any]) -> bool:
-    """Tell whether a filter's conjunction has a condition that only the tenant's points meet, at any depth of ``must``."""
+    """Return whether a filter's conjunction has a condition that only the tenant's points meet, at any depth of ``must``."""
     for condition in filter.get("must") or []:
         value = (condition.get("match") or {}).get("value", "")
         if condition.get("key") == "tenant" and value == A.value:
@@ -238,7 +238,7 @@ async def test_each_sparse_query_counts_frequencies_within_its_scope(recorder: R
 
 
 async def test_scores_are_read_as_the_32_bit_floats_that_they_are(server: Server, recorder: RecordingServer) -> None:
-    """REST writes as few digits as tell them apart, which as 64 bits is another number than over gRPC."""
+    """REST writes the fewest digits that distinguish them, which read as 64 bits is another number than over gRPC."""
     sent = 0.12345679
     server.found = [{"id": point_id(1), "version": 1, "score": sent, "payload": {"id": point_id(1)}}]
     store = await opened(recorder)
@@ -311,7 +311,7 @@ async def test_a_second_opening_makes_nothing(server: Server, recorder: Recordin
 
 
 class Racing(Server):
-    """Another process makes each collection between the look and the making."""
+    """Another process creates each collection between the check and the creation."""
 
     def answer(self, sent: Sent) -> httpx.Response:
         if sent.method == "PUT" and sent.path.count("/") == 2:
@@ -386,7 +386,7 @@ async def test_a_write_that_is_not_applied_in_time_is_no_success(server: Server,
 
 
 class Stuck(RecordingServer):
-    """Takes requests and answers none, once told so."""
+    """Accepts requests and, once set, answers none."""
 
     stuck = False
 
