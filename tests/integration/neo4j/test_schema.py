@@ -44,7 +44,7 @@ async def test_graphitis_indexes_may_come_before_or_after_and_an_interrupted_mig
     await _define(empty_neo4j, *_GRAPHITI)  # after ours: skipped, because the constraints exist
     indexes = await ask(empty_neo4j, "SHOW INDEXES YIELD name WHERE name = 'entity_uuid' RETURN name")
     assert indexes == []
-    # # before ours, with half of ours: the rest of a killed run
+    # before ours, with half of ours: the rest of a killed run
     gone = ["unique_entity", "unique_episode", "unique_mention", "unique_statement"]
     await _define(empty_neo4j, _FORGET, *(f"DROP CONSTRAINT {name}" for name in gone), *_GRAPHITI)
 

@@ -101,7 +101,7 @@ async def _goes_through(site: Site, proxy: FaultyProxy, monkeypatch: pytest.Monk
             (generation,) = {number for number, _ in shown}
             assert wholes.setdefault(generation, shown) == shown, "a part of a generation was shown"
     assert set(wholes) == {first, second}
-    # # no reader saw the new one before the store was back
+    # no reader saw the new one before the store was back
     assert all(status != 200 or {number for number, _ in shown} == {first} for status, shown in seen[: before + 3])
 
 

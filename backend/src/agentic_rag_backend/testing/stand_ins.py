@@ -1,4 +1,4 @@
-"""Test doubles for the dependencies of a service of themes: an embedder, a model and a queue that tests can inspect."""
+"""Test doubles for the dependencies of a theme service: an embedder, a model and a queue that tests can inspect."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 
 class HashedWords:
-    """An embedder whose vectors depend on the words alone: quick and deterministic; ``embedded`` counts texts."""
+    """A fast, deterministic embedder whose vectors depend only on the words. ``embedded`` counts texts."""
 
     fingerprint = "hashed-words"
 
@@ -41,11 +41,11 @@ class HashedWords:
         return self._vector(text)
 
     def query_characters(self, text: str) -> int:
-        """Return the length of the question: all of it is read."""
+        """Return the length of the question: it is read completely."""
         return len(text)
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Nothing to close."""
 
     def _vector(self, text: str) -> NDArray[np.float32]:
         vector = np.full(self.dimensions, 1e-3, dtype=np.float32)
@@ -55,9 +55,9 @@ class HashedWords:
 
 
 class ScriptedModel:
-    """A generative model that writes equal summaries and records every request; it can be held.
+    """A generative model that writes equal summaries and records every request. It can be held.
 
-    Of three findings it names a fact for the first alone.
+    Of three findings, only the first cites a fact.
 
     Args:
         failing: receives the number of the call, from 1; returns whether the model is unavailable.
@@ -74,7 +74,7 @@ class ScriptedModel:
         self._failing = failing
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer, once released."""
+        """Reply once released."""
         self.requests.append(request)
         self.started.set()
         number = len(self.requests)
@@ -95,22 +95,22 @@ class ScriptedModel:
         return ModelReply("", Usage(100, 20, 1), self.name, parsed)
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
-        """Nothing that is tested with it reads a stream."""
+        """Not used: the tests do not stream."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Hold nothing."""
+        """Nothing to close."""
 
 
 class HeldQueue:
-    """A queue that only records the enqueued jobs, as workflow and job: tests run the workflows themselves."""
+    """A queue that only records enqueued jobs, as workflow and job. Tests run the workflows themselves."""
 
     def __init__(self) -> None:
         self.enqueued: list[tuple[str, str]] = []
         self._turns = Turns()
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
-        """Nothing is run here."""
+        """Do nothing: no workflows run."""
         raise NotImplementedError
 
     def enqueuer(self, name: str) -> Enqueue:
@@ -122,7 +122,7 @@ class HeldQueue:
         return enqueue
 
     async def enqueue(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Note a job."""
+        """Record a job."""
         self.enqueued.append((name, job_id))
 
     def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
@@ -130,14 +130,14 @@ class HeldQueue:
         return self._turns.held(turn, tenant)
 
     async def leads(self) -> bool:
-        """Lead: there is no other process."""
+        """Return True: there is no other process."""
         return True
 
     async def launch(self) -> None:
-        """Run nothing."""
+        """Do nothing."""
 
     async def shutdown(self, *, drain: bool = True) -> None:
-        """Run nothing."""
+        """Do nothing."""
 
     async def ping(self) -> None:
-        """Always be there."""
+        """Do nothing: always available."""

@@ -1,7 +1,7 @@
-"""The cost of one operation, step by step: time in each store method, and virtual machine steps of each SQLite statement.
+"""Measures the cost of one operation: time in each store method, and virtual machine steps of each SQLite statement.
 
-Time is noisy on a shared machine. Steps are not: SQLite itself counts them, and a statement that reads a row more
-for every document of the corpus shows it in any number of documents.
+Time is noisy on a shared machine. Steps are not, because SQLite counts them. A statement that reads one more row per document of
+the corpus shows it at any corpus size.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 from unittest.mock import patch
 
 _GRANULE = 20
-"""Virtual machine steps between two counts; below it, a statement counts as none."""
+"""Virtual machine steps between two counts. A statement with fewer steps counts as zero."""
 _LITERAL = re.compile(r"'(?:[^']|'')*'|x'[0-9a-f]*'|\b\d+(?:\.\d+)?\b", re.IGNORECASE)
 _COMMENT = re.compile(r"^\s*--.*$", re.MULTILINE)
 _LIST = re.compile(r"\?(?:, *\?)+")
@@ -27,7 +27,7 @@ _QUEUE_TABLES = re.compile(r"workflow_|operation_outputs|notifications|queues|\b
 
 
 class Trace:
-    """Counts since the last `take`; may be used from any thread."""
+    """Counts since the last `take`. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +38,7 @@ class Trace:
 
     @contextmanager
     def watching_sqlite(self) -> Iterator[None]:
-        """Count in every SQLite connection that is opened meanwhile, for as long as that connection lives."""
+        """Count in every SQLite connection that is opened in this context, for the lifetime of the connection."""
         original = sqlite3.connect
 
         @wraps(original)
@@ -47,7 +47,7 @@ class Trace:
             self._watch(connection)
             return connection
 
-        # The catalogue's engine takes it from the inner module, the graph store from the outer.
+        # The catalogue's engine imports it from the inner module, the graph store from the outer one.
         with patch.object(sqlite3, "connect", connect), patch.object(sqlite3.dbapi2, "connect", connect):
             yield
 
@@ -62,7 +62,7 @@ class Trace:
     def take(self) -> dict[str, dict[str, float]]:
         """Return the counts and reset them: ``steps`` and ``statements`` by statement, ``ms`` and ``calls`` by method.
 
-        Statements of the job queue, which polls for work all the time, are left out.
+        Statements of the job queue, which polls continuously, are left out.
         """
         with self._lock:
             taken: dict[str, dict[str, float]] = {
@@ -108,7 +108,7 @@ class Trace:
 
 
 def _shape(statement: str) -> str:
-    """Return a statement without its values, on one line."""
+    """Return a statement on one line, without its values."""
     return " ".join(_LIST.sub("?…", _LITERAL.sub("?", _COMMENT.sub("", statement))).split())
 
 

@@ -1,8 +1,8 @@
-"""Contract of every catalogue: run `CHECKS` against an adapter, each on a fresh, migrated, empty database.
+"""Contract of every catalogue: run `CHECKS` against an adapter, each on a new, migrated, empty database.
 
-A check is an async function of the catalogue that raises `AssertionError`; ``tests/contract/test_catalogue.py`` shows
-how to run them, and that catalogues with planted faults fail them. This module checks the tenant scope of every method
-of every port; the others check the methods' behaviour.
+A check is an async function of the catalogue that raises `AssertionError`. ``tests/contract/test_catalogue.py`` shows how to run
+them, and that catalogues with planted faults fail them. This module checks the tenant scope of every method of every port. The
+other modules check the methods' behaviour.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ CHUNKS = [item.chunk.id for id in (VISIBLE, STAGED) for item in prepared(id, 1, 
 FAR = datetime(2999, 1, 1, tzinfo=UTC)
 OTHER_SECRET = "cc" * 32
 UNSCOPED = {"hand_back_all", "create", "tenant_by_name", "tenants", "authenticate", "due", "known", "removed"}
-"""Methods of tenants, communities, trees and the outbox that take no tenant, or that read all of them."""
+"""Methods of tenants, communities, trees and the outbox that take no tenant, or that read all tenants."""
 
 Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
-"""Calls a method for a tenant with ids of A: ``open`` and ``ended`` are jobs, ``key`` an API key."""
+"""Calls a method for a tenant with ids of A. ``open`` and ``ended`` are jobs, ``key`` is an API key."""
 
 
 async def _told(catalogue: Catalogue, owner: TenantId) -> dict[str, int]:
@@ -116,7 +116,7 @@ OPERATIONS: dict[str, Operation] = {
     "trees.drop_summaries": lambda c, t, _: c.trees.drop_summaries(t, keep=[]),
     "trees.delete_generations": lambda c, t, _: c.trees.delete_generations(t, keep=99),
     "outbox.pending": lambda c, t, _: c.outbox.pending(t, limit=10),
-    # From here on the methods leave data of their own behind, or return their arguments.
+    # The methods from here on leave data, or return their arguments.
     "communities.next_generation": lambda c, t, _: c.communities.next_generation(t),
     "communities.publish": lambda c, t, _: c.communities.publish(t, 1, built_from=9, details={"of": "B"}),
     "communities.asked": lambda c, t, _: c.communities.asked(t),
@@ -141,11 +141,11 @@ OPERATIONS: dict[str, Operation] = {
     "tenants.remove": lambda c, t, _: c.tenants.remove(t),
 }
 READING = list(OPERATIONS)[: list(OPERATIONS).index("communities.next_generation")]
-"""Methods that answer `NotFound` or nothing at all for a tenant without data."""
+"""Methods that raise `NotFound` or return nothing for a tenant without data."""
 
 
 async def every_method_wants_a_tenant(catalogue: Catalogue) -> None:
-    """Anything but a `TenantId` is an error, never 'all tenants'."""
+    """Any value but a `TenantId` is an error and never means all tenants."""
     ids = await _fill(catalogue, A)
     before = await _picture(catalogue, A, ids)
     _equal_methods()
@@ -156,7 +156,7 @@ async def every_method_wants_a_tenant(catalogue: Catalogue) -> None:
 
 
 async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
-    """With A's ids B reads `NotFound` or nothing, and no call of B changes A's data."""
+    """With A's ids, B gets `NotFound` or nothing, and no call of B changes A's data."""
     ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
     before = await _picture(catalogue, A, ids)
     for name, operation in OPERATIONS.items():
@@ -170,7 +170,7 @@ async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
 
 
 async def equal_ids_stay_apart(catalogue: Catalogue) -> None:
-    """Two tenants with the same documents, chunks and fingerprints: a change of one does not affect the other."""
+    """Two tenants have the same documents, chunks and fingerprints. A change of one does not affect the other."""
     ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
     before = await _picture(catalogue, A, ids)
     own = await _fill(catalogue, other, secret="b" * 64)
@@ -184,7 +184,7 @@ async def equal_ids_stay_apart(catalogue: Catalogue) -> None:
 
 
 async def the_scope_holds(catalogue: Catalogue) -> None:
-    """Both checks of another tenant, one after the other on one database."""
+    """Run both checks of another tenant on one database."""
     await another_tenant_sees_nothing(catalogue)
     await catalogue.tenants.remove(A)
     await equal_ids_stay_apart(catalogue)
@@ -207,7 +207,7 @@ BY_NAME: dict[str, Check] = {check.__name__: check for check in CHECKS}
 
 
 def _equal_methods() -> None:
-    """Compare `OPERATIONS` with the ports, so that a new method without a row is noticed."""
+    """Compare `OPERATIONS` with the ports, to detect new methods without a row."""
     ports = {
         "documents": DocumentCatalogue,
         "jobs": JobCatalogue,
@@ -251,7 +251,7 @@ def _is_nothing(found: Any) -> bool:
 
 
 async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64) -> dict[str, str]:
-    """Give ``owner`` one of everything, and return the ids that are not fixed."""
+    """Give ``owner`` one item of every kind. Return the ids that are not fixed."""
     if owner == A:
         await catalogue.tenants.create("A", tenant_id=owner)
     await ingest(catalogue, owner, "visible")
@@ -271,7 +271,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
 
 
 async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -> list[Any]:
-    """Return everything that can be read of ``owner``."""
+    """Return all readable data of ``owner``."""
     names: tuple[str, ...] = (
         "documents.documents",
         "documents.version",

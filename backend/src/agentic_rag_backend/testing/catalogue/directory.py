@@ -53,7 +53,7 @@ BARE = CommunitySummary(
 
 
 async def a_job_lives_once(catalogue: Catalogue) -> None:
-    """A job starts, progresses and ends; the first end stays, later ones change nothing."""
+    """A job starts, progresses and ends. The first end is final."""
     owner, queue = await tenant(catalogue), Queue()
     job = await catalogue.jobs.create(owner, JobKind.REBUILD, {"full": True}, queue)
     equal((queue.jobs, job.arguments, job.state, job.attempt), ([(owner, job)], {"full": True}, JobState.QUEUED, 1))
@@ -88,7 +88,7 @@ async def a_job_lives_once(catalogue: Catalogue) -> None:
 
 
 async def a_job_is_joined(catalogue: Catalogue) -> None:
-    """Twenty requests at once make one job; one that has ended, or is being cancelled, is not joined."""
+    """Twenty concurrent requests create one job. A job that has ended, or is being cancelled, is not joined."""
     owner, queue = await tenant(catalogue), Queue()
     joined = [catalogue.jobs.create(owner, JobKind.REBUILD, {}, queue, join=True) for _ in range(20)]
     found = await asyncio.gather(*joined)
@@ -105,7 +105,7 @@ async def a_job_is_joined(catalogue: Catalogue) -> None:
 
 
 async def a_job_is_cancelled_and_tried_again(catalogue: Catalogue) -> None:
-    """Cancelling is a wish the job reads; trying again counts and forgets the last attempt."""
+    """Cancelling is a request that the job reads. A retry increases the attempt and clears the earlier result."""
     owner, queue = await tenant(catalogue), Queue()
     job = await catalogue.jobs.create(owner, JobKind.REBUILD, {"full": True}, nothing)
     await raises(Conflict, catalogue.jobs.retry(owner, job.id, queue), "a retry of a queued job")
@@ -130,7 +130,7 @@ async def a_job_is_cancelled_and_tried_again(catalogue: Catalogue) -> None:
 
 
 async def jobs_are_listed_in_pages(catalogue: Catalogue) -> None:
-    """Newest first, narrowed by state, kind and document."""
+    """Newest first, filtered by state, kind and document."""
     owner = await tenant(catalogue)
     made = [await catalogue.jobs.create(owner, JobKind.REBUILD, {"n": number}, nothing) for number in range(5)]
     document = (await catalogue.documents.submit(owner, submission("report"), nothing)).document
@@ -145,7 +145,7 @@ async def jobs_are_listed_in_pages(catalogue: Catalogue) -> None:
 
 
 async def tenants_are_found(catalogue: Catalogue) -> None:
-    """By id, by name and in pages; names and ids are taken once."""
+    """By id, by name and in pages. Names and ids are unique."""
     directory = catalogue.tenants
     given = TenantId("t_" + "a" * 32)
     first = await directory.create("first", tenant_id=given)
@@ -168,7 +168,7 @@ async def tenants_are_found(catalogue: Catalogue) -> None:
 
 
 async def removals_are_on_record(catalogue: Catalogue) -> None:
-    """A tenant is known until it is removed, and its removal on record from then on; any other id is neither."""
+    """A tenant is known until it is removed, and recorded as removed afterwards. Other ids are neither."""
     directory = catalogue.tenants
     stays, goes = [(await directory.create(name)).id for name in ("stays", "goes")]
     asked = [stays, goes, TenantId.new()]
@@ -179,7 +179,7 @@ async def removals_are_on_record(catalogue: Catalogue) -> None:
 
 
 async def keys_open_their_tenant(catalogue: Catalogue) -> None:
-    """A key names tenant, scopes, flags and version; revoked, or with its tenant going, it opens nothing."""
+    """A key gives tenant, scopes, flags and version. A revoked key, or a key of a tenant in deletion, gives nothing."""
     owner, directory = await tenant(catalogue), catalogue.tenants
     key = await directory.add_key(owner, name="laptop", secret_sha256=SECRET, scopes=[Scope.WRITE, Scope.READ])
     await raises(Conflict, directory.add_key(owner, name="x", secret_sha256=SECRET, scopes=[]), "a secret in use")
@@ -205,7 +205,7 @@ async def keys_open_their_tenant(catalogue: Catalogue) -> None:
 
 
 async def flags_are_counted(catalogue: Catalogue) -> None:
-    """Fifty changes at once are all there, and all counted; None removes a flag."""
+    """Fifty concurrent changes are all stored and all counted. None removes a flag."""
     owner = await tenant(catalogue)
     await asyncio.gather(*(catalogue.tenants.set_flags(owner, {f"flag {number}": number}) for number in range(50)))
     equal(await catalogue.tenants.flags(owner), {f"flag {number}": number for number in range(50)})
@@ -215,7 +215,7 @@ async def flags_are_counted(catalogue: Catalogue) -> None:
 
 
 async def a_tenant_is_removed_whole(catalogue: Catalogue) -> None:
-    """Nothing is left, another tenant keeps everything, and the name is free."""
+    """No data is left, other tenants are unchanged, and the name is free."""
     owner, other = await tenant(catalogue), await tenant(catalogue, "other")
     for one in (owner, other):
         await ingest(catalogue, one, "report")
@@ -236,7 +236,7 @@ async def a_tenant_is_removed_whole(catalogue: Catalogue) -> None:
 
 
 async def generations_follow_each_other(catalogue: Catalogue) -> None:
-    """Numbers are never used twice; documents make the current one stale, flags and generations do not."""
+    """Numbers are never reused. Changes of documents make the current generation stale, flags and generations do not."""
     owner, communities = await tenant(catalogue), catalogue.communities
     equal(((await communities.pointer(owner)).generation, (await communities.pointer(owner)).stale), (0, False))
     document = await ingest(catalogue, owner, "report")
@@ -271,7 +271,7 @@ async def generations_follow_each_other(catalogue: Catalogue) -> None:
 
 
 async def summaries_are_kept_by_fingerprint(catalogue: Catalogue) -> None:
-    """Under their prompt and model; saved again they are replaced, and dropped when no community has them."""
+    """By prompt and model. Saving again replaces them, and they are dropped when no community needs them."""
     owner, communities = await tenant(catalogue), catalogue.communities
     many = [replace(BARE, fingerprint=f"f{number}") for number in range(600)]
     await communities.save_summaries(owner, many)
@@ -288,7 +288,7 @@ async def summaries_are_kept_by_fingerprint(catalogue: Catalogue) -> None:
 
 
 async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None:
-    """Prose, finding, title, name and keyword alike; a replacement replaces all summaries under the fingerprint."""
+    """In prose, findings, titles, names and keywords. A replacement replaces all summaries of the fingerprint."""
     owner, communities = await tenant(catalogue), catalogue.communities
     support = (Support("paper", 1, "chunk"),)
     resting = [
@@ -316,7 +316,7 @@ async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None
 
 
 async def rebuilds_fall_due(catalogue: Catalogue) -> None:
-    """Due after documents were quiet, or communities stale for long; once a change, and never during a rebuild."""
+    """Due after a quiet time, or when stale for long. Requested once per change, and never during a rebuild."""
     owner, other, queue = await tenant(catalogue), await tenant(catalogue, "other"), Queue()
     long_ago, ahead = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
 
@@ -337,7 +337,7 @@ async def rebuilds_fall_due(catalogue: Catalogue) -> None:
     equal(await due(ahead, ahead, ahead), [], "beside a rebuild")
     generation = await catalogue.communities.next_generation(owner)
     built_from = await state_version(catalogue, owner)
-    await ingest(catalogue, owner, "third")  # while it is built
+    await ingest(catalogue, owner, "third")  # during the build
     await catalogue.communities.publish(owner, generation, built_from=built_from, details={})
     await catalogue.jobs.finish(owner, job.id, JobState.SUCCEEDED)
     equal(await due(ahead, long_ago, long_ago), [owner], "changed while it was built")
@@ -352,7 +352,7 @@ async def rebuilds_fall_due(catalogue: Catalogue) -> None:
 
 
 async def migrating_is_repeatable(catalogue: Catalogue) -> None:
-    """A second time changes nothing; several at once neither."""
+    """Migrating again, or concurrently, changes nothing."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     await asyncio.gather(*(catalogue.migrate() for _ in range(3)))
@@ -360,7 +360,7 @@ async def migrating_is_repeatable(catalogue: Catalogue) -> None:
 
 
 async def a_closed_catalogue_says_so(catalogue: Catalogue) -> None:
-    """Every later call is `StoreUnavailable`, closing again included."""
+    """After closing, every call raises `StoreUnavailable`. Closing again does not."""
     owner = await tenant(catalogue)
     await catalogue.ping()
     await catalogue.close()

@@ -44,7 +44,7 @@ BAD = Failure("parse", "unreadable_document", "no text in it")
 
 
 async def a_submission_is_recorded_with_its_job(catalogue: Catalogue) -> None:
-    """Document, version and job exist, and the queue got the job."""
+    """Document, version and job exist, and the queue has the job."""
     owner, queue = await tenant(catalogue), Queue()
     handed_in = submission("report", options=ProcessingOptions(chunking=ChunkingOptions(chunk_size=99)))
     submitted = await catalogue.documents.submit(owner, handed_in, queue)
@@ -66,7 +66,7 @@ async def a_submission_is_recorded_with_its_job(catalogue: Catalogue) -> None:
 
 
 async def what_contains_nul_is_nothing_or_refused(catalogue: Catalogue) -> None:
-    """No text of a database may contain U+0000 in PostgreSQL; asking for one is no fault of the catalogue."""
+    """PostgreSQL cannot store U+0000. Searching for it finds nothing or is refused, without a server error."""
     owner = await tenant(catalogue)
     for asked in (catalogue.documents.document, catalogue.jobs.job):
         try:
@@ -77,7 +77,7 @@ async def what_contains_nul_is_nothing_or_refused(catalogue: Catalogue) -> None:
 
 
 async def a_submission_is_whole_or_not_at_all(catalogue: Catalogue) -> None:
-    """When the queue refuses, nothing is left of document, version or job."""
+    """If the queue refuses, no document, version or job is left."""
     owner = await tenant(catalogue)
     await raises(
         ConnectionRefusedError, catalogue.documents.submit(owner, submission("report"), Queue(fails=True)), "a queue that is down"
@@ -92,7 +92,7 @@ async def a_submission_is_whole_or_not_at_all(catalogue: Catalogue) -> None:
 
 
 async def the_same_again_is_unchanged(catalogue: Catalogue) -> None:
-    """Equal submissions change nothing, processed or not; without a key of its own a document has none."""
+    """Equal submissions change nothing, processed or not. Without a caller's key, a document has none."""
     owner, queue = await tenant(catalogue), Queue()
     first = await catalogue.documents.submit(owner, submission("report"), queue)
     again = await catalogue.documents.submit(owner, submission("report", document_id="another"), queue)
@@ -107,7 +107,7 @@ async def the_same_again_is_unchanged(catalogue: Catalogue) -> None:
 
 
 async def other_metadata_is_an_update(catalogue: Catalogue) -> None:
-    """With equal content a visible document is not processed again, but readers of its metadata are notified."""
+    """With equal content, a visible document is not processed again, but readers of its metadata are notified."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = submitted.document
@@ -129,7 +129,7 @@ async def other_metadata_is_an_update(catalogue: Catalogue) -> None:
 
 
 async def other_content_or_options_make_a_version(catalogue: Catalogue) -> None:
-    """The old version stays visible until the new one is published, then only the new one is."""
+    """The old version stays visible until the new one is published."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     new_text = "\n".join((*LINES[1:], "The engine was never finished."))
@@ -179,7 +179,7 @@ async def processing_steps_are_repeatable(catalogue: Catalogue) -> None:
 
 
 async def another_parse_drops_what_was_prepared(catalogue: Catalogue) -> None:
-    """Chunks of another text do not survive it."""
+    """Prepared chunks of another text are dropped."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     await stage(catalogue, owner, submitted)
@@ -192,7 +192,7 @@ async def another_parse_drops_what_was_prepared(catalogue: Catalogue) -> None:
 
 
 async def versions_only_grow(catalogue: Catalogue) -> None:
-    """A late version neither begins nor becomes visible."""
+    """A late version neither starts nor becomes visible."""
     owner = await tenant(catalogue)
     first = await catalogue.documents.submit(owner, submission("report"), nothing)
     await stage(catalogue, owner, first)
@@ -209,7 +209,7 @@ async def versions_only_grow(catalogue: Catalogue) -> None:
 
 
 async def a_failed_version_leaves_the_visible_one(catalogue: Catalogue) -> None:
-    """Failing is listed; the older version stays, and the same content is processed again."""
+    """The failure is listed, the older version stays visible, and the same content is processed again."""
     owner = await tenant(catalogue)
     first = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = first.document
@@ -234,7 +234,7 @@ async def a_failed_version_leaves_the_visible_one(catalogue: Catalogue) -> None:
 
 
 async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
-    """Nothing of the document is shown any more, its open jobs are asked to stop, and late steps find nothing."""
+    """The document is hidden, its open jobs are asked to stop, and late steps raise `NotFound`."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
     newer = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
@@ -266,7 +266,7 @@ async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
 
 
 async def a_purge_names_versions(catalogue: Catalogue) -> None:
-    """It spares documents without a tombstone, newer versions and the re-upload, and leaves nothing else."""
+    """It keeps documents without a tombstone, newer versions and a new upload, and removes everything else."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     equal(sum((await catalogue.documents.purge(owner, document.id, up_to_version=9)).values()), 0, "it is not tombstoned")
@@ -291,7 +291,7 @@ async def a_purge_names_versions(catalogue: Catalogue) -> None:
 
 
 async def superseded_versions_are_dropped(catalogue: Catalogue) -> None:
-    """Only versions below the visible one go, with the originals no other version needs."""
+    """Only versions below the visible one are removed, with the originals that no other version needs."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     equal(list(await catalogue.documents.drop_versions(owner, document.id, below=5)), [], "the visible version stays")
@@ -307,7 +307,7 @@ async def superseded_versions_are_dropped(catalogue: Catalogue) -> None:
 
 
 async def an_original_that_is_not_kept_is_named_once_more(catalogue: Catalogue) -> None:
-    """Its version names it no longer, the outbox does; versions of the same content are made from text and metadata."""
+    """The outbox names it, its version no longer does. Versions of the same content use text and metadata."""
     owner, key = await tenant(catalogue), submission("report").blob_key
     submitted = await catalogue.documents.submit(owner, submission("report", metadata={"shelf": 1}), nothing)
     document_id = submitted.document.id
@@ -335,7 +335,7 @@ async def an_original_that_is_not_kept_is_named_once_more(catalogue: Catalogue) 
 
 
 async def publish_and_tombstone_exclude_each_other(catalogue: Catalogue) -> None:
-    """In any order, a tombstoned document is never visible afterwards."""
+    """In any order, a tombstoned document never becomes visible again."""
     owner = await tenant(catalogue)
     for number in range(8):
         submitted = await catalogue.documents.submit(owner, submission(f"report {number}"), nothing)
@@ -352,7 +352,7 @@ async def publish_and_tombstone_exclude_each_other(catalogue: Catalogue) -> None
 
 
 async def equal_submissions_at_once_are_one_document(catalogue: Catalogue) -> None:
-    """Twenty at a time make one document with one job."""
+    """Twenty concurrent submissions create one document with one job."""
     owner, queue = await tenant(catalogue), Queue()
     handed_in = [submission("report", document_id=f"proposed {number}") for number in range(20)]
     found = await asyncio.gather(*(catalogue.documents.submit(owner, one, queue) for one in handed_in))
@@ -362,7 +362,7 @@ async def equal_submissions_at_once_are_one_document(catalogue: Catalogue) -> No
 
 
 async def documents_are_listed_in_pages(catalogue: Catalogue) -> None:
-    """Newest first, each once, narrowed by state, key and filter; cursors and limits that are none are refused."""
+    """Newest first, without repetition, filtered by state, key and filter. Invalid cursors and limits are refused."""
     owner, docs = await tenant(catalogue), catalogue.documents
     for number in range(7):
         await docs.submit(owner, submission(f"report {number}", metadata={"even": number % 2 == 0, "n": number}), nothing)
@@ -392,7 +392,7 @@ async def documents_are_listed_in_pages(catalogue: Catalogue) -> None:
 
 
 async def chunks_are_listed_in_reading_order(catalogue: Catalogue) -> None:
-    """Pages of the visible version; hydration takes any number of ids, repeated and unknown ones too."""
+    """In pages, of the visible version. Hydration accepts any number of ids, including repeated and unknown ones."""
     owner = await tenant(catalogue)
     text = "\n".join(f"This is line {number}." for number in range(1203))
     document = await ingest(catalogue, owner, "long", text)
@@ -415,7 +415,7 @@ async def chunks_are_listed_in_reading_order(catalogue: Catalogue) -> None:
 
 
 async def a_partial_ingestion_is_tried_again_as_a_version(catalogue: Catalogue) -> None:
-    """The visible version stays meanwhile; a failed one keeps its version, and its prepared chunks."""
+    """The visible version stays meanwhile. A failed version keeps its number and its prepared chunks."""
     owner, queue = await tenant(catalogue), Queue()
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document, job = await stage(catalogue, owner, submitted), submitted.job

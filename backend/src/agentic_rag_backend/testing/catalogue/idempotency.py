@@ -1,7 +1,7 @@
-"""Contract of every store of idempotency keys: run `CHECKS` against an adapter, each on a fresh, empty database.
+"""Contract of every store of idempotency keys: run `CHECKS` against an adapter, each on a new, empty database.
 
-A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_idempotency_keys.py`` shows how
-to run them, and that stores with planted faults fail them.
+A check is an async function of the store that raises `AssertionError`. ``tests/contract/test_idempotency_keys.py`` shows how to
+run them, and that stores with planted faults fail them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Check = Callable[[IdempotencyKeys], Awaitable[None]]
 
 
 async def the_first_answer_is_given_again(keys: IdempotencyKeys) -> None:
-    """Byte for byte, and however often."""
+    """The stored response is identical, byte for byte, any number of times."""
     claim = await _claim(keys, A, "digest")
     true(await keys.complete(A, "digest", claim, FIRST), "completed")
     for _ in range(2):
@@ -33,7 +33,7 @@ async def the_first_answer_is_given_again(keys: IdempotencyKeys) -> None:
 
 
 async def one_of_many_at_once_begins(keys: IdempotencyKeys) -> None:
-    """The others hear that it is in progress."""
+    """The other callers learn that the request is in progress."""
 
     async def begin() -> str:
         try:
@@ -47,7 +47,7 @@ async def one_of_many_at_once_begins(keys: IdempotencyKeys) -> None:
 
 
 async def another_request_is_refused(keys: IdempotencyKeys) -> None:
-    """While the first one runs, and after it."""
+    """During the first request, and after it."""
     claim = await _claim(keys, A, "digest")
     await raises(IdempotencyKeyReused, keys.begin(A, "digest", fingerprint="other", lease_s=LEASE_S), "while it runs")
     await keys.complete(A, "digest", claim, FIRST)
@@ -55,13 +55,13 @@ async def another_request_is_refused(keys: IdempotencyKeys) -> None:
 
 
 async def a_released_key_is_free(keys: IdempotencyKeys) -> None:
-    """For any request."""
+    """The key can be used for any request."""
     await keys.release(A, "digest", await _claim(keys, A, "digest"))
     await _claim(keys, A, "digest", fingerprint="other")
 
 
 async def a_lease_ends(keys: IdempotencyKeys) -> None:
-    """Another process can claim the key of a dead process again, and the late end of the first claim changes nothing."""
+    """Another process can claim the key of a dead process. A late end of the first claim then changes nothing."""
     late = await _claim(keys, A, "digest", lease_s=0)
     claim = await _claim(keys, A, "digest")
     equal(await keys.complete(A, "digest", late, Answer(500)), False, "a lost claim's answer")
@@ -73,7 +73,7 @@ async def a_lease_ends(keys: IdempotencyKeys) -> None:
 
 
 async def owners_are_apart(keys: IdempotencyKeys) -> None:
-    """Equal keys of two tenants, and of the operator, are three; another owner cannot use a digest and a claim."""
+    """Equal keys of two tenants and the operator are three keys. Another owner cannot use a digest and a claim."""
     claims = {owner: await _claim(keys, owner, "digest") for owner in (A, B, Operator.OPERATOR)}
     equal(await keys.complete(B, "digest", claims[A], FIRST), False, "another's claim")
     await keys.release(B, "digest", claims[A])
@@ -88,7 +88,7 @@ async def owners_are_apart(keys: IdempotencyKeys) -> None:
 
 
 async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
-    """Expired keys of all tenants are removed; kept answers and running requests stay."""
+    """Expired keys of all tenants are removed. Valid responses and running requests stay."""
     for owner in (A, B):
         await _claim(keys, owner, "over", lease_s=0)
     running = await _claim(keys, A, "running")
@@ -99,7 +99,7 @@ async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
 
 
 async def what_a_killed_process_was_at_is_released(keys: IdempotencyKeys) -> None:
-    """For all tenants; a stored answer is returned as before."""
+    """For all tenants. Stored responses are returned as before."""
     for owner in (A, B):
         await _claim(keys, owner, "running")
     await keys.complete(A, "kept", await _claim(keys, A, "kept"), FIRST)
@@ -110,7 +110,7 @@ async def what_a_killed_process_was_at_is_released(keys: IdempotencyKeys) -> Non
 
 
 async def keys_want_an_owner(keys: IdempotencyKeys) -> None:
-    """Anything but a `TenantId` or the operator is an error."""
+    """Any value but a `TenantId` or the operator is an error."""
     for scope in (None, "", A.value, "operator"):
         await raises(InvalidScope, keys.begin(scope, "d", fingerprint="same", lease_s=1), "begin")  # type: ignore[arg-type]
         await raises(InvalidScope, keys.complete(scope, "d", Claim("x"), FIRST), "complete")  # type: ignore[arg-type]

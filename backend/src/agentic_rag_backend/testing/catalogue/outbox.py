@@ -1,4 +1,4 @@
-"""Contract of a catalogue's outbox: it lists the changes that other stores still have to apply, from the moment of the change."""
+"""Contract of a catalogue's outbox: it lists the changes that other stores still have to apply, from their commit on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentic_rag_backend.testing.catalogue.samples import Check, equal, ingest, 
 
 
 async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:
-    """Title and metadata that change in place leave an entry, however they are submitted; an equal submission leaves none."""
+    """A change of title or metadata in place adds an entry, however it is submitted. An equal submission adds none."""
     owner = await tenant(catalogue)
     document_id = (await ingest(catalogue, owner, "minutes")).id
     equal(await catalogue.outbox.pending(owner, limit=10), [], "of a document that a job makes visible")
@@ -25,7 +25,7 @@ async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:
 
 
 async def what_is_recorded_again_meanwhile_stays(catalogue: Catalogue) -> None:
-    """Delivering takes time, in which the same subject may change again."""
+    """The same subject may change again while an entry is being delivered."""
     owner = await tenant(catalogue)
     await catalogue.outbox.add(owner, Topic.LABELS, "one")
     taken = await catalogue.outbox.pending(owner, limit=10)
@@ -42,7 +42,7 @@ async def what_is_recorded_again_meanwhile_stays(catalogue: Catalogue) -> None:
 
 
 async def entries_keep_their_order(catalogue: Catalogue) -> None:
-    """The oldest comes first, up to a limit; one that is recorded again keeps its place."""
+    """Oldest first, up to a limit. An entry that is recorded again keeps its position."""
     owner = await tenant(catalogue)
     for subject in ("c", "a", "b", "c"):
         await catalogue.outbox.add(owner, Topic.LEFTOVERS, subject)
@@ -51,7 +51,7 @@ async def entries_keep_their_order(catalogue: Catalogue) -> None:
 
 
 async def tenants_with_entries_are_found(catalogue: Catalogue) -> None:
-    """A tenant under deletion is among them until it is gone; a missing tenant has no entries."""
+    """A tenant in deletion is included until it is removed. A missing tenant has no entries."""
     one, other = await tenant(catalogue, "one"), await tenant(catalogue, "other")
     equal(await catalogue.outbox.tenants(limit=10), [])
     await catalogue.outbox.add(one, Topic.LABELS, "x")

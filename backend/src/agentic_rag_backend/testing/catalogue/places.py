@@ -1,4 +1,4 @@
-"""Contract of the record of places: run `CHECKS` against a catalogue, each on a fresh, migrated, empty database."""
+"""Contract of the record of places: run `CHECKS` against a catalogue, each on a new, migrated, empty database."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST, SECOND = Place("1", "a:/one"), Place("2", "a:/two")
 
 
 async def the_first_that_is_claimed_stays(catalogue: SqlCatalogue) -> None:
-    """Every later claim returns the first place; other names have their own."""
+    """Every later claim returns the first place. Other names have their own places."""
     equal(await catalogue.places.claim("vectors", FIRST), FIRST, "the first claim")
     equal(await catalogue.places.claim("vectors", SECOND), FIRST, "a later claim")
     equal(await catalogue.places.claim("graph", SECOND), SECOND, "a claim of another name")
@@ -23,7 +23,7 @@ async def the_first_that_is_claimed_stays(catalogue: SqlCatalogue) -> None:
 
 
 async def a_place_that_moved_is_the_same(catalogue: SqlCatalogue) -> None:
-    """A moved place keeps its id; its description is the latest one."""
+    """A moved place keeps its id. Its description is the latest one."""
     moved = Place(FIRST.id, "b:/elsewhere")
     await catalogue.places.claim("vectors", FIRST)
     equal(await catalogue.places.claim("vectors", moved), moved, "the place, moved")
@@ -31,14 +31,14 @@ async def a_place_that_moved_is_the_same(catalogue: SqlCatalogue) -> None:
 
 
 async def one_of_many_gets_it(catalogue: SqlCatalogue) -> None:
-    """Concurrent claims all return one place."""
+    """All concurrent claims return the same place."""
     places = [Place(str(number), f"a:/{number}") for number in range(8)]
     told = await asyncio.gather(*(catalogue.places.claim("vectors", place) for place in places))
     equal(len(set(told)), 1, "different places that were told")
 
 
 async def a_place_is_replaced_when_that_is_wanted(catalogue: SqlCatalogue) -> None:
-    """Whether there is one already or not."""
+    """Whether a place exists already or not."""
     await catalogue.places.replace("vectors", FIRST)
     equal(await catalogue.places.claim("vectors", SECOND), FIRST, "the place")
     await catalogue.places.replace("vectors", SECOND)

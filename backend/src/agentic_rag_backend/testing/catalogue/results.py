@@ -1,4 +1,4 @@
-"""Contract of every document catalogue for expensive results: keep them, and never mix them up."""
+"""Contract of every document catalogue for expensive results: they are kept and never confused."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ async def begin(catalogue: Catalogue, owner: TenantId, key: str, text: str) -> D
 
 
 async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
-    """Queueing takes part in the transaction: a failure leaves nothing staged; a commit then finds everything at once."""
+    """Enqueueing is part of the transaction: after a failure nothing is staged, and a commit finds everything at once."""
     owner, docs, queue = await tenant(catalogue), catalogue.documents, Queue()
     submitted = await docs.submit(owner, submission("report", TEXT), nothing)
     document, job = await begin(catalogue, owner, "report", TEXT), submitted.job
@@ -84,7 +84,7 @@ async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
 
 
 async def a_job_ends_with_what_it_makes_visible(catalogue: Catalogue) -> None:
-    """In one transaction, and only if the version does become visible; the first end stays."""
+    """In one transaction, and only if the version becomes visible. The first end is final."""
     owner, docs = await tenant(catalogue), catalogue.documents
     submitted = await docs.submit(owner, submission("report", TEXT), nothing)
     document, job = await stage(catalogue, owner, submitted), submitted.job
@@ -112,7 +112,7 @@ async def a_job_ends_with_what_it_makes_visible(catalogue: Catalogue) -> None:
 
 
 async def a_version_takes_over_what_is_unchanged(catalogue: Catalogue) -> None:
-    """Results of equal chunks and recipes are copied with their new places; they stay while the version is visible."""
+    """Results of equal chunks and recipes are copied with new positions, and kept while their version is visible."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
     old, new = prepared(document.id, 1, TEXT), prepared(document.id, 2, SECOND)
@@ -150,7 +150,7 @@ async def another_recipe_is_another_result(catalogue: Catalogue) -> None:
 
 
 async def what_failed_is_not_reused(catalogue: Catalogue) -> None:
-    """A chunk without a vector, or whose extraction failed, is computed again; a good result takes its place."""
+    """A chunk without a vector, or with a failed extraction, is computed again, and the new result replaces it."""
     owner, docs = await tenant(catalogue), catalogue.documents
     first = await begin(catalogue, owner, "report", TEXT)
     good = prepared(first.id, 1, TEXT)
@@ -217,7 +217,7 @@ async def results_belong_to_one_document_of_one_tenant(catalogue: Catalogue) -> 
 
 
 async def many_results_are_reused_at_once(catalogue: Catalogue) -> None:
-    """More than one statement takes ids; chunks keep their order."""
+    """The ids exceed one statement. Chunks keep their order."""
     owner, docs = await tenant(catalogue), catalogue.documents
     lines = [f"This is line {number}." for number in range(1203)]
     document = await ingest(catalogue, owner, "long", "\n".join(lines))
@@ -229,7 +229,7 @@ async def many_results_are_reused_at_once(catalogue: Catalogue) -> None:
 
 
 async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
-    """The rest of a document is counted by table, also of a tombstoned one, and is nothing after its purge."""
+    """The rows of a document are counted by table, also after a tombstone. After its purge, all counts are 0."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
     await stage(catalogue, owner, await docs.submit(owner, submission("report", SECOND), nothing), SECOND)

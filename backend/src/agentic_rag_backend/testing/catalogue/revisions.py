@@ -32,7 +32,7 @@ BROKEN = Failure("embed", "model_unavailable", "no answer")
 
 
 async def metadata_is_merged_by_key(catalogue: Catalogue) -> None:
-    """A null removes, absent keys stay; readers see it at once, and answers made before are outdated."""
+    """Null removes a key, missing keys stay. Readers see the change at once, and cached answers become outdated."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
     before = await state_version(catalogue, owner)
@@ -75,7 +75,7 @@ async def a_refused_change_changes_nothing(catalogue: Catalogue) -> None:
 
 
 async def a_version_on_its_way_is_superseded(catalogue: Catalogue) -> None:
-    """A change of metadata during the processing of a version is a version of its own; the visible one stays until then."""
+    """A metadata change during processing creates another version. The visible version stays until it is published."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
     await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
@@ -90,7 +90,7 @@ async def a_version_on_its_way_is_superseded(catalogue: Catalogue) -> None:
 
 
 async def another_chunking_is_a_version_of_the_same_original(catalogue: Catalogue) -> None:
-    """With the same content, title and metadata; the old chunks stay visible until it is published."""
+    """With the same content, title and metadata. The old chunks stay visible until it is published."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
     await catalogue.documents.revise(owner, document.id, Change(metadata={"shelf": 3}), nothing)
@@ -111,7 +111,7 @@ async def another_chunking_is_a_version_of_the_same_original(catalogue: Catalogu
 
 
 async def what_failed_can_be_changed(catalogue: Catalogue) -> None:
-    """A failed version is cut again even alike; an unreadable one gives way to the visible, or there is a `Conflict`."""
+    """A failed version is chunked again even without a change. An unreadable one gives way to the visible one, or `Conflict`."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
     submitted = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
@@ -135,7 +135,7 @@ async def what_failed_can_be_changed(catalogue: Catalogue) -> None:
 
 
 async def a_revision_is_what_its_owner_made(catalogue: Catalogue) -> None:
-    """Processing keeps it; another version, title or metadata is another one, also where two documents are alike."""
+    """Processing keeps it. It changes with version, title and metadata, and differs between equal documents."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = await stage(catalogue, owner, submitted)
@@ -151,7 +151,7 @@ async def a_revision_is_what_its_owner_made(catalogue: Catalogue) -> None:
 
 
 async def of_two_writers_one_wins(catalogue: Catalogue) -> None:
-    """Of many writers that expect the same revision exactly one changes the document; the others change nothing."""
+    """Of many writers that expect the same revision, exactly one changes the document."""
     owner, docs = await tenant(catalogue), catalogue.documents
     for turn in range(3):
         document = await ingest(catalogue, owner, f"report {turn}")
@@ -182,7 +182,7 @@ async def of_two_writers_one_wins(catalogue: Catalogue) -> None:
 
 
 async def a_job_ends_with_its_numbers(catalogue: Catalogue) -> None:
-    """Stage and numbers given at the end are stored; others stay unchanged."""
+    """Stage and counts given at the end are stored. Others stay unchanged."""
     owner = await tenant(catalogue)
     for progress, expected in ((("publish", 3, 3), ("publish", 3, 3)), (None, ("embed", 1, 3))):
         submitted = await catalogue.documents.submit(owner, submission(f"report {progress}"), nothing)

@@ -1,4 +1,4 @@
-"""Building blocks of the catalogue's checks: samples, a queue that only records, and comparisons that name the difference."""
+"""Parts of the catalogue's checks: samples, a queue that only records, and comparisons that report the difference."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ LINES = ("Ada wrote the first program.", "Charles built the engine.", "Ada knew 
 
 @dataclass
 class Queue:
-    """Records the enqueued jobs; with ``fails`` it raises after recording, as an unavailable queue would."""
+    """Records the enqueued jobs. With ``fails`` it raises after recording, like an unavailable queue."""
 
     jobs: list[tuple[TenantId, Job]] = field(default_factory=list)
     fails: bool = False
 
     def __call__(self, connection: Connection, tenant: TenantId, job: Job) -> None:
-        """Take a job."""
+        """Record a job."""
         self.jobs.append((tenant, job))
         if self.fails:
             raise ConnectionRefusedError("the queue is down")
 
 
 def nothing(connection: Connection, tenant: TenantId, job: Job) -> None:
-    """Enqueue nowhere."""
+    """Enqueue nothing."""
 
 
 def submission(key: str, text: str = "\n".join(LINES), **other: Any) -> Submission:
@@ -53,7 +53,7 @@ def submission(key: str, text: str = "\n".join(LINES), **other: Any) -> Submissi
 
 
 def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
-    """Return one prepared chunk a line of ``text``; ids do not contain the tenant, so that only the scope keeps two apart."""
+    """Return one prepared chunk per line of ``text``. Ids are equal for all tenants, so that only the scope separates them."""
     found, start = [], 0
     for ordinal, line in enumerate(text.split("\n")):
         line_hash = content_hash(line)
@@ -108,13 +108,13 @@ async def tenant(catalogue: Catalogue, name: str = "first") -> TenantId:
 
 
 async def state_version(catalogue: Catalogue, owner: TenantId) -> int:
-    """Return the tenant's counter."""
+    """Return the tenant's ``state_version``."""
     held: Tenant = await catalogue.tenants.tenant(owner)
     return held.state_version
 
 
 async def stage(catalogue: Catalogue, owner: TenantId, submitted: Submitted, text: str = "\n".join(LINES)) -> Document:
-    """Take a submission up to the point where it could be published."""
+    """Process a submission up to the state in which it can be published."""
     document, version = submitted.document, submitted.document.latest_version
     begun = await catalogue.documents.begin_processing(owner, document.id, version)
     true(begun is not None and begun.version == version, "a version that waits can be begun")
@@ -126,7 +126,7 @@ async def stage(catalogue: Catalogue, owner: TenantId, submitted: Submitted, tex
 
 
 async def ingest(catalogue: Catalogue, owner: TenantId, key: str, text: str = "\n".join(LINES), **other: Any) -> Document:
-    """Submit, stage and publish; return the document as it is then."""
+    """Submit, stage and publish. Return the resulting document."""
     submitted = await catalogue.documents.submit(owner, submission(key, text, **other), nothing)
     document = await stage(catalogue, owner, submitted, text)
     equal(await catalogue.documents.publish(owner, document.id, document.latest_version), True)
@@ -139,7 +139,7 @@ def untimed(document: Document) -> Document:
 
 
 async def raises(error: type[Exception], call: Awaitable[Any], what: str) -> Exception:
-    """Await ``call``, which must raise ``error``; return the exception."""
+    """Await ``call``, which must raise ``error``. Return the exception."""
     try:
         found = await call
     except error as raised:

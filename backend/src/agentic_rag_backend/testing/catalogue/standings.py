@@ -24,20 +24,20 @@ _LATE = "A late line."
 
 
 async def standing_of(catalogue: Catalogue, owner: TenantId, document_id: str) -> Standing:
-    """Return where one document stands."""
+    """Return the standing of one document."""
     (found,) = await catalogue.documents.standings(owner, ids=[document_id])
     return found
 
 
 async def finish_jobs(catalogue: Catalogue, owner: TenantId) -> None:
-    """End every job that has not ended."""
+    """End all unfinished jobs."""
     for job in (await catalogue.jobs.jobs(owner, limit=100)).items:
         if not job.state.ended:
             await catalogue.jobs.finish(owner, job.id, JobState.FAILED)
 
 
 async def documents_tell_where_they_stand(catalogue: Catalogue) -> None:
-    """Visible, in flight, unfinished, tombstoned: from the first moment to the last."""
+    """A document that is visible, in flight, unfinished or tombstoned, from its first to its last state."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = submitted.document
@@ -63,7 +63,7 @@ async def documents_tell_where_they_stand(catalogue: Catalogue) -> None:
 
 
 async def standings_come_by_id(catalogue: Catalogue) -> None:
-    """Pages cover every document, tombstoned ones included."""
+    """Pages cover every document, including tombstoned ones."""
     owner = await tenant(catalogue)
     ids = sorted([(await ingest(catalogue, owner, f"report-{number}")).id for number in range(7)])
     await catalogue.documents.tombstone(owner, ids[3], nothing)
@@ -77,7 +77,7 @@ async def standings_come_by_id(catalogue: Catalogue) -> None:
 
 
 async def visible_chunks_are_told_by_document(catalogue: Catalogue) -> None:
-    """Return the chunks of the visible version, in reading order; none for a document without one."""
+    """In reading order. Documents without a visible version are absent."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     expected = [item.chunk.id for item in prepared(document.id, 1, "\n".join(LINES))]
@@ -92,7 +92,7 @@ async def visible_chunks_are_told_by_document(catalogue: Catalogue) -> None:
 
 
 async def what_was_begun_gets_a_job(catalogue: Catalogue) -> None:
-    """A document whose newest version waits in vain is processed, a tombstoned one deleted; others get no job."""
+    """A document with an unprocessed version gets an ingest job, a tombstoned one a delete job. Others get no job."""
     owner, queue = await tenant(catalogue), Queue()
     kinds: list[JobKind] = []
 
@@ -120,7 +120,7 @@ async def what_was_begun_gets_a_job(catalogue: Catalogue) -> None:
 
 
 async def a_mend_is_a_change(catalogue: Catalogue) -> None:
-    """A repair raises the counter; a repair of knowledge makes communities stale and appears among the changed documents."""
+    """A repair raises ``state_version``. A repair of knowledge also makes communities stale and counts as a document change."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     generation = await catalogue.communities.next_generation(owner)

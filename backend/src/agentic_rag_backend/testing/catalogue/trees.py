@@ -51,7 +51,9 @@ async def grow(catalogue: Catalogue, owner: TenantId, nodes: Sequence[TreeNode] 
 
 
 async def trees_are_shown_whole(catalogue: Catalogue) -> None:
-    """Nodes of a new generation are not in the current tree; the flip raises the counter, and an older one does not undo it."""
+    """Nodes of a new generation are invisible until it is published. That raises ``state_version``, and older ones cannot replace
+    it.
+    """
     owner, trees = await tenant(catalogue), catalogue.trees
     equal(((await trees.pointer(owner)).generation, (await trees.pointer(owner)).stale), (0, False))
     await ingest(catalogue, owner, "report")
@@ -80,7 +82,7 @@ async def trees_are_shown_whole(catalogue: Catalogue) -> None:
 
 
 async def nodes_are_found_by_what_they_are(catalogue: Catalogue) -> None:
-    """By level, id, vector, children and document; children keep their order."""
+    """By level, id, vector, children and document. Children keep their order."""
     owner, trees = await tenant(catalogue), catalogue.trees
     generation = await grow(catalogue, owner)
     equal(await trees.nodes(owner, generation, level=1), [LEAF, OTHER])
@@ -95,7 +97,7 @@ async def nodes_are_found_by_what_they_are(catalogue: Catalogue) -> None:
 
 
 async def a_tree_changes_in_one_step(catalogue: Catalogue) -> None:
-    """Nodes are replaced and removed, the others stay; only of the current generation."""
+    """Nodes are replaced and removed, others stay. Only the current generation can change."""
     owner, trees = await tenant(catalogue), catalogue.trees
     generation = await grow(catalogue, owner)
     grown = replace(LEAF, children=("chunk 4",), documents=("paper 4",), fingerprint="f4", size=1)
@@ -112,7 +114,7 @@ async def a_tree_changes_in_one_step(catalogue: Catalogue) -> None:
 
 
 async def summaries_of_nodes_are_kept_by_key(catalogue: Catalogue) -> None:
-    """Under fingerprint, prompt and model; communities' summaries are others."""
+    """By fingerprint, prompt and model, separately from communities' summaries."""
     owner, trees = await tenant(catalogue), catalogue.trees
     many = [replace(BARE, fingerprint=f"f{number}") for number in range(600)]
     await trees.save_summaries(owner, many)
@@ -126,7 +128,7 @@ async def summaries_of_nodes_are_kept_by_key(catalogue: Catalogue) -> None:
 
 
 async def stale_trees_are_due(catalogue: Catalogue) -> None:
-    """Trees that exist, with documents that changed some time ago, and without a request since."""
+    """Existing trees whose documents changed some time before, and without a request since."""
     owner, trees = await tenant(catalogue), catalogue.trees
     past, ahead = datetime.now(UTC) - timedelta(hours=1), datetime.now(UTC) + timedelta(hours=1)
     await ingest(catalogue, owner, "report")

@@ -18,7 +18,7 @@ from agentic_rag_backend.testing.catalogue.samples import (
 
 
 async def changes_are_told_from_any_moment(catalogue: Catalogue) -> None:
-    """From each moment on, the visible documents plus the changes equal the documents visible now; a purge hides none."""
+    """From each state, the visible documents plus the changes equal the documents visible now, also after a purge."""
     owner, other = await tenant(catalogue), await tenant(catalogue, "other")
     docs = catalogue.documents
     moments: list[tuple[int, dict[str, int]]] = []
@@ -55,7 +55,7 @@ async def changes_are_told_from_any_moment(catalogue: Catalogue) -> None:
 
 
 async def what_is_on_its_way_is_no_change(catalogue: Catalogue) -> None:
-    """A version that is prepared, or that failed to overtake the visible one, changes nothing that is visible."""
+    """A prepared version, or a version that failed to replace the visible one, is not a change."""
     owner = await tenant(catalogue)
     await ingest(catalogue, owner, "report")
     before = await catalogue.documents.visibility(owner)
@@ -66,7 +66,7 @@ async def what_is_on_its_way_is_no_change(catalogue: Catalogue) -> None:
 
 
 async def an_unknown_past_is_told_whole(catalogue: Catalogue) -> None:
-    """A caller with a state that is not on record, older or of another database, receives everything."""
+    """A caller with an unknown state, too old or of another database, gets everything."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
     now = await state_version(catalogue, owner)

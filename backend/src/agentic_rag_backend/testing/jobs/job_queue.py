@@ -1,7 +1,7 @@
-"""Contract of every job queue: run `CHECKS` against an adapter, each on a fresh, empty database.
+"""Contract of every job queue: run `CHECKS` against an adapter, each on a new, empty database.
 
-A check is an async function of a `Workplace` that raises `AssertionError`; ``tests/contract/test_job_queue.py`` shows how
-to run them, and that queues with planted faults fail them.
+A check is an async function of a `Workplace` that raises `AssertionError`. ``tests/contract/test_job_queue.py`` shows how to run
+them, and that queues with planted faults fail them.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _WAIT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Workplace:
-    """Factory for a check: makes queues, one after the other, of one database, and opens transactions of that database.
+    """Creates queues on one database, one after another, and opens transactions of that database.
 
-    ``make`` returns a queue that is not launched, with ``prepare`` running `PREPARE_CONCURRENCY` of a tenant at once;
+    ``make`` returns a queue that is not launched and runs `PREPARE_CONCURRENCY` jobs of a tenant at once on ``prepare``.
     ``transact`` runs a function in a transaction and commits if its flag is true.
     """
 
@@ -44,7 +44,7 @@ Check = Callable[[Workplace], Awaitable[None]]
 
 
 class _Log:
-    """A workflow that remembers its runs; it waits while ``gate`` is closed."""
+    """A workflow that records its runs. It waits while ``gate`` is closed."""
 
     def __init__(self) -> None:
         self.runs: list[tuple[TenantId, str, int]] = []
@@ -66,13 +66,13 @@ class _Log:
             self.at_once[tenant] -= 1
 
     async def until(self, runs: int) -> None:
-        """Wait for that many runs, and a moment longer so that one too many is seen."""
+        """Wait for that many runs, and a moment longer to detect one too many."""
         await _until(lambda: len(self.runs) >= runs, f"{runs} runs; there were {self.runs}")
         await asyncio.sleep(0.1)
 
 
 async def a_job_runs_once(place: Workplace) -> None:
-    """An attempt of a job runs once however often it is enqueued; the next attempt runs again."""
+    """An attempt of a job runs once, however often it is enqueued. The next attempt runs again."""
     log = _Log()
     async with _launched(place, log) as queue:
         for attempt in (1, 1, 2, 1):
@@ -84,7 +84,7 @@ async def a_job_runs_once(place: Workplace) -> None:
 
 
 async def row_and_job_are_one(place: Workplace) -> None:
-    """A job enqueued in a transaction runs if that is committed, and never if it is rolled back."""
+    """A job enqueued in a transaction runs if it is committed, and never if it is rolled back."""
     log = _Log()
     async with _launched(place, log) as queue:
         enqueue = queue.enqueuer("work_v1")
@@ -96,7 +96,7 @@ async def row_and_job_are_one(place: Workplace) -> None:
 
 
 async def what_was_enqueued_before_runs_after_launch(place: Workplace) -> None:
-    """Jobs wait for a process that works."""
+    """Jobs wait for a process that runs them."""
     log = _Log()
     async with _launched(place, log):
         pass
@@ -128,7 +128,7 @@ async def what_waits_tells_for_how_long(place: Workplace) -> None:
 
 
 async def commits_of_a_tenant_go_one_at_a_time(place: Workplace) -> None:
-    """``commit`` runs one of a tenant at once, in order; ``prepare`` several, up to the limit."""
+    """``commit`` runs one job of a tenant at once, in order. ``prepare`` runs several, up to its limit."""
     log, commits = _Log(), _Log()
     async with _launched(place, log, commits) as queue:
         log.gate.clear()
@@ -136,9 +136,9 @@ async def commits_of_a_tenant_go_one_at_a_time(place: Workplace) -> None:
         for number in range(12):
             await queue.enqueue("work_v1", A, f"{number:02}", 1)
             await queue.enqueue("commit_v1", A, f"{number:02}", 1)
-            await asyncio.sleep(0.002)  # order is that of enqueueing to the millisecond
+            await asyncio.sleep(0.002)  # the order of enqueueing is recorded in milliseconds
         await _until(lambda: bool(commits.started), "a commit")
-        await asyncio.sleep(0.2)  # so that a second one is seen
+        await asyncio.sleep(0.2)  # to detect a second run
         commits.gate.set()
         await commits.until(12)
         await _until(lambda: log.most[A] >= PREPARE_CONCURRENCY, "as many at once as allowed")
@@ -149,7 +149,7 @@ async def commits_of_a_tenant_go_one_at_a_time(place: Workplace) -> None:
 
 
 async def tenants_do_not_wait_for_each_other(place: Workplace) -> None:
-    """While one tenant's job stands still with many behind it, another tenant's runs."""
+    """While one tenant's job blocks many behind it, another tenant's job runs."""
     stuck, log = _Log(), _Log()
     stuck.gate.clear()
 
@@ -168,7 +168,7 @@ async def tenants_do_not_wait_for_each_other(place: Workplace) -> None:
 
 
 async def a_failure_frees_the_tenant(place: Workplace) -> None:
-    """A workflow that raises is not run again, and the workflows behind it run."""
+    """A workflow that raises does not run again, and the workflows behind it run."""
     log = _Log()
     failed: list[str] = []
 
@@ -188,7 +188,7 @@ async def a_failure_frees_the_tenant(place: Workplace) -> None:
 
 
 async def workflows_enqueue_workflows(place: Workplace) -> None:
-    """A workflow may put its job on another queue."""
+    """A workflow may enqueue its job on another queue."""
     log = _Log()
     queues: list[JobQueue] = []
 
@@ -203,7 +203,7 @@ async def workflows_enqueue_workflows(place: Workplace) -> None:
 
 
 async def what_was_running_begins_anew(place: Workplace) -> None:
-    """The next queue finishes every job that runs or waits at a shutdown, each job once."""
+    """The next queue finishes all jobs that were queued or running at a shutdown, each once."""
     log = _Log()
     async with _launched(place, log) as queue:
         log.gate.clear()
@@ -229,7 +229,7 @@ async def only_a_running_queue_answers(place: Workplace) -> None:
 
 
 async def names_and_scopes_are_checked(place: Workplace) -> None:
-    """Unknown and doubled names, late registrations and empty scopes are refused."""
+    """Unknown and duplicate names, late registrations and empty scopes are refused."""
     async with _launched(place, _Log()) as queue:
         await _raises(ConfigurationError, queue.enqueue("unknown_v1", A, "job", 1))
         for scope in (None, "", str(A)):
@@ -243,7 +243,7 @@ async def names_and_scopes_are_checked(place: Workplace) -> None:
 
 
 async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
-    """Queued and running ones have one, of their present attempt; ended and unknown ones have none."""
+    """Queued and running jobs have a workflow of their current attempt. Ended and unknown jobs have none."""
     log = _Log()
     log.gate.clear()
     async with _launched(place, log) as queue:
@@ -261,7 +261,7 @@ async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
 
 
 async def a_turn_keeps_commits_out(place: Workplace) -> None:
-    """While the tenant's turn is held none of its commits runs, and during a commit the turn is taken; others continue."""
+    """While the tenant's turn is held, none of its commits runs, and during a commit the turn is taken. Others continue."""
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
         async with queue.turn(Turn.COMMIT, A):
@@ -353,7 +353,7 @@ async def _until(condition: Callable[[], bool], expected: str) -> None:
 async def _until_equal(ask: Callable[[], Awaitable[object]], expected: object) -> None:
     try:
         async with asyncio.timeout(_WAIT_S):
-            while await ask() != expected:  # noqa: ASYNC110 - the queue tells nobody
+            while await ask() != expected:  # noqa: ASYNC110 - the queue has no notification
                 await asyncio.sleep(0.01)
     except TimeoutError:
         raise AssertionError(f"waited {_WAIT_S} s for {expected!r}; it is {await ask()!r}") from None

@@ -1,4 +1,4 @@
-"""Contract of leases: run `CHECKS` against a catalogue that has them and its workers, each on a fresh, empty database.
+"""Contract of leases: run `CHECKS` against a catalogue with leases and workers, each on a new, empty database.
 
 ``tests/contract/test_leases.py`` shows how to run them, and that leases with planted faults fail them.
 """
@@ -35,7 +35,7 @@ Check = Callable[[Site], Awaitable[None]]
 
 
 async def one_of_many_takes_it(site: Site) -> None:
-    """Of many workers that ask at once one gets it, and the others when it is given up, each with a higher fence."""
+    """Of many concurrent workers one gets the lease, and the others after it is given up, each with a higher fence."""
     names = await _joined(site, AT_ONCE)
     before = 0
     while names:
@@ -50,7 +50,7 @@ async def one_of_many_takes_it(site: Site) -> None:
 
 
 async def who_is_no_worker_takes_nothing(site: Site) -> None:
-    """Workers that never joined, that left, or that were buried get no lease."""
+    """Workers that never joined, have left, or were removed as dead get no lease."""
     await _joined(site, 1)
     await site.workers.join("left", [])
     await site.workers.leave("left")
@@ -60,7 +60,7 @@ async def who_is_no_worker_takes_nothing(site: Site) -> None:
 
 
 async def a_buried_workers_lease_is_free(site: Site) -> None:
-    """The lease of a buried worker or of one that left is free; while its holder is a worker, no other worker gets it."""
+    """The lease of a removed worker is free. While its holder is a worker, no other worker gets it."""
     await _joined(site, 3)
     await _taken(site, "worker-0")
     equal(await site.leases.take(A, "commit", "worker-1"), None)
@@ -72,7 +72,7 @@ async def a_buried_workers_lease_is_free(site: Site) -> None:
 
 
 async def a_fence_is_void_when_it_is_taken_again(site: Site) -> None:
-    """By the same worker, too."""
+    """Also by the same worker."""
     await _joined(site, 1)
     first = await _taken(site, "worker-0")
     equal(await site.leases.holds(A, first), True)
@@ -81,7 +81,7 @@ async def a_fence_is_void_when_it_is_taken_again(site: Site) -> None:
 
 
 async def a_buried_workers_fence_is_void(site: Site) -> None:
-    """Before anybody else has taken the lease."""
+    """Even before another worker takes the lease."""
     await _joined(site, 2)
     fence = await _taken(site, "worker-0")
     await _bury(site, "worker-0")
@@ -89,7 +89,7 @@ async def a_buried_workers_fence_is_void(site: Site) -> None:
 
 
 async def a_late_giving_up_changes_nothing(site: Site) -> None:
-    """A void fence gives nothing up."""
+    """An invalid fence gives nothing up."""
     await _joined(site, 2)
     old = await _taken(site, "worker-0")
     new = await _taken(site, "worker-0")
@@ -98,7 +98,7 @@ async def a_late_giving_up_changes_nothing(site: Site) -> None:
 
 
 async def who_asks_is_told_of(site: Site) -> None:
-    """The holder learns once whether another worker asked; a lease without a request reports none."""
+    """The holder learns once whether another worker requested the lease."""
     await _joined(site, 2)
     equal(await site.leases.give_up(A, await _taken(site, "worker-0")), False)
     fence = await _taken(site, "worker-0")
@@ -109,7 +109,7 @@ async def who_asks_is_told_of(site: Site) -> None:
 
 
 async def tenants_and_names_are_apart(site: Site) -> None:
-    """A lease is one tenant's and one thing's; no tenant is an error."""
+    """A lease belongs to one tenant and one name. A missing tenant is an error."""
     await _joined(site, 2)
     fence = await _taken(site, "worker-0")
     others = [await site.leases.take(B, "commit", "worker-1"), await site.leases.take(A, "rebuild", "worker-1")]
@@ -121,7 +121,7 @@ async def tenants_and_names_are_apart(site: Site) -> None:
 
 
 async def a_void_fence_publishes_nothing(site: Site) -> None:
-    """A fence is void after its holder was buried or another worker took the lease; the newest fence is valid."""
+    """A fence is invalid after its holder was removed or another worker took the lease. The newest fence is valid."""
     owner = await tenant(site)
     submitted = await site.documents.submit(owner, submission("report", "Ada knew Charles."), nothing)
     document = await stage(site, owner, submitted, "Ada knew Charles.")
@@ -136,7 +136,7 @@ async def a_void_fence_publishes_nothing(site: Site) -> None:
 
 
 async def one_leads(site: Site) -> None:
-    """One of many does a thing of no tenant, the same one until it is a worker no more."""
+    """One of many workers does a task without a tenant, until it leaves the workers."""
     names = await _joined(site, 3)
     for _ in range(2):
         asked = await asyncio.gather(*(site.leases.lead("housekeeping", name) for name in names))

@@ -1,7 +1,7 @@
-"""Contract of every worker directory: run `CHECKS` against an adapter, each on a fresh, empty database.
+"""Contract of every worker directory: run `CHECKS` against an adapter, each on a new, empty database.
 
-A check is an async function of the directory that raises `AssertionError`; ``tests/contract/test_workers.py`` shows how to
-run them, and that directories with planted faults fail them.
+A check is an async function of the directory that raises `AssertionError`. ``tests/contract/test_workers.py`` shows how to run
+them, and that directories with planted faults fail them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Check = Callable[[WorkerDirectory], Awaitable[None]]
 
 
 async def workers_come_and_go(directory: WorkerDirectory) -> None:
-    """A worker that has joined is listed with its workflows and beats until it leaves; others cannot beat."""
+    """A joined worker is listed with its workflows and can send heartbeats until it leaves. Others cannot."""
     await directory.join("one", ["ingest_v1", "delete_v1"])
     await directory.join("two", [])
     equal([await directory.beat(name) for name in ("one", "one", "nobody")], [True, True, False])
@@ -39,7 +39,7 @@ async def workers_come_and_go(directory: WorkerDirectory) -> None:
 
 
 async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
-    """A beat since the last reading saves a worker; a buried one learns of it at its next beat."""
+    """A heartbeat since the last reading saves a worker. A removed worker learns of it at its next heartbeat."""
     await directory.join("one", [])
     await directory.join("two", [])
     one, two = await directory.workers()
@@ -49,7 +49,7 @@ async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
 
 
 async def one_buries(directory: WorkerDirectory) -> None:
-    """Of many workers that bury the same worker at once one does, and a kill is counted once."""
+    """Of many workers that remove the same worker, one succeeds, and a kill is counted once."""
     await directory.join("one", [])
     await directory.began(A, "w:1:1", "one")
     (silent,) = await directory.workers()
@@ -58,7 +58,7 @@ async def one_buries(directory: WorkerDirectory) -> None:
 
 
 async def what_was_running_is_blamed(directory: WorkerDirectory) -> None:
-    """Kills count against the workflows that the buried worker was running at its end, and against nothing else."""
+    """Kills count for the workflows that the removed worker was running at its end, and for no others."""
     for name in ("one", "two"):
         await directory.join(name, [])
     await directory.began(A, "w:over:1", "one")
@@ -73,7 +73,7 @@ async def what_was_running_is_blamed(directory: WorkerDirectory) -> None:
 
 
 async def kills_add_up_until_it_is_finished(directory: WorkerDirectory) -> None:
-    """However often it is stopped in between; a worker that leaves is no kill."""
+    """Regardless of stops in between. A worker that leaves adds no kill."""
     for times in (1, 2):
         await directory.join("one", [])
         await directory.began(A, "w:1:1", "one")
@@ -94,7 +94,7 @@ async def kills_add_up_until_it_is_finished(directory: WorkerDirectory) -> None:
 
 
 async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
-    """A worker presumed dead reports an end: workflows that run elsewhere by now stay unchanged."""
+    """A worker presumed dead reports an end. Workflows that now run elsewhere stay unchanged."""
     await directory.join("zombie", [])
     await directory.began(A, "w:1:1", "zombie")
     await _bury(directory, "zombie")
@@ -107,7 +107,7 @@ async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
 
 
 async def what_nobody_runs_is_forgotten(directory: WorkerDirectory) -> None:
-    """`forget` removes the kills of the named workflows that run nowhere."""
+    """`forget` removes the kills of the named workflows that no worker runs."""
     await directory.join("one", [])
     for name in ("w:1:1", "w:2:1", "w:3:1"):
         await directory.began(A, name, "one")
@@ -120,7 +120,7 @@ async def what_nobody_runs_is_forgotten(directory: WorkerDirectory) -> None:
 
 
 async def runs_want_a_tenant(directory: WorkerDirectory) -> None:
-    """Anything but a `TenantId` is an error."""
+    """Any value but a `TenantId` is an error."""
     for scope in (None, "", A.value):
         await raises(InvalidScope, directory.began(scope, "w:1:1", "one"), "began")  # type: ignore[arg-type]
         await raises(InvalidScope, directory.ended(scope, "w:1:1", "one", finished=True), "ended")  # type: ignore[arg-type]

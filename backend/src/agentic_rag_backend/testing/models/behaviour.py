@@ -124,23 +124,23 @@ def _parse_part(text: str) -> Part | None:
 
 
 def active(parts: Sequence[Part], call: int) -> Kinds:
-    """Return the behaviour of the ``call``-th call (from 0) of a model: kind → value, one content behaviour at most."""
+    """Return the behaviour of a model's ``call``-th call (from 0): kind → value, with at most one kind of content."""
     kinds = {part.kind: part.value for part in parts if part.times is None or call < part.times}
     content = [kind for kind in kinds if kind in _CONTENT]
-    # A fault that has ended gives way to the other parts of the name: "broken-jsonx1+cite".
+    # When a fault has ended, the other parts of the name apply: "broken-jsonx1+cite".
     for shadowed in content[1:]:
         kinds.pop(shadowed)
     return Kinds(kinds)
 
 
 def prompt_hash(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Return the SHA-256 (hex) under which a reply to these messages is recorded."""
+    """Return the SHA-256 (hex) of the messages, under which a reply is recorded."""
     text = json.dumps([[message.get("role"), message.get("content")] for message in messages], ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def count_tokens(text: str) -> int:
-    """Return the number of words and punctuation marks: a stand-in for tokens that a test can predict."""
+    """Return the number of words and punctuation marks: a predictable substitute for tokens."""
     return sum(1 for _ in _TOKEN.finditer(text))
 
 
@@ -188,7 +188,7 @@ def _written(kinds: Kinds, messages: Sequence[Mapping[str, Any]], schema: Mappin
 
 
 def instance(schema: Mapping[str, Any], *, text: str = "text") -> Any:
-    """Return a value that holds to a JSON Schema (the subset that structured outputs allow); strings are ``text``."""
+    """Return a value that matches a JSON Schema (the subset of structured outputs). Strings are ``text``."""
     if "$ref" in schema or "$defs" in schema:
         schema = without_references(schema)
     if "const" in schema:
@@ -213,7 +213,7 @@ def instance(schema: Mapping[str, Any], *, text: str = "text") -> Any:
 
 
 def without_references(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a JSON Schema with its ``$ref`` written out."""
+    """Return a JSON Schema with each ``$ref`` resolved."""
     definitions = schema.get("$defs", {})
 
     def inline(value: Any) -> Any:

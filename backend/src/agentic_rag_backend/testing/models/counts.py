@@ -1,4 +1,4 @@
-"""Counters of a scripted model server: calls and tokens in all, per model, per prompt and per text."""
+"""Counters of a scripted model server: calls and tokens in total, per model, per prompt and per text."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
 MOST_COUNTED = 200_000
-"""Most prompts, and texts, with separate counts (about 60 MB each); beyond it, the least recently used are dropped."""
+"""Maximum number of prompts, and of texts, with separate counts (about 60 MB each). Beyond it, the least recent are dropped."""
 MOST_MODELS = 10_000
 V = TypeVar("V")
 
 
 @dataclass(slots=True)
 class Counts:
-    """The calls of one model, or of all. ``failures`` counts the scripted faults, by kind."""
+    """The calls of one model, or of all models. ``failures`` counts the scripted faults by kind."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -27,7 +27,7 @@ class Counts:
 
 @dataclass(slots=True)
 class PromptCounts:
-    """The calls of one prompt that were answered, and their tokens."""
+    """The answered calls of one prompt, and their tokens."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -38,9 +38,10 @@ class PromptCounts:
 class Stats:
     """Counts since the start or the last reset.
 
-    ``prompts`` is by prompt hash (`behaviour.prompt_hash`). ``texts`` and ``passages`` are by `text_hash`: how often
-    each text was embedded, and how often each fenced passage was in a prompt. These three count answers: a call that
-    met a fault, or whose sender went away while it waited, does not count. ``most_at_once`` is the highest concurrency.
+    ``prompts`` is by prompt hash (`behaviour.prompt_hash`). ``texts`` and ``passages`` are by `text_hash`: how often each text
+    was
+    embedded, and how often each fenced passage was in a prompt. These three count answered calls only, without faults and calls
+    whose sender disconnected. ``most_at_once`` is the highest concurrency.
     """
 
     total: Counts = field(default_factory=Counts)
@@ -50,19 +51,19 @@ class Stats:
     passages: dict[str, int] = field(default_factory=dict)
     embedded_texts: int = 0
     forgotten: int = 0
-    """Prompts and texts that are counted apart no more, there being more than `MOST_COUNTED`."""
+    """Prompts and texts whose separate counts were dropped because of `MOST_COUNTED`."""
     in_flight: int = 0
     most_at_once: int = 0
     cancelled: int = 0
-    """Requests whose sender went away before the end."""
+    """Requests whose sender disconnected before the end."""
 
     def paid_again(self) -> dict[str, int]:
-        """Return, by hash, the texts that were embedded and the passages that were read more than once."""
+        """Return, by hash, the texts that were embedded more than once and the passages that were read more than once."""
         return {digest: count for counts in (self.texts, self.passages) for digest, count in counts.items() if count > 1}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Stats:
-        """Return the counts in an answer of ``GET /_stats``."""
+        """Return the counts from a response of ``GET /_stats``."""
         return cls(
             **{
                 **value,
@@ -74,12 +75,12 @@ class Stats:
 
 
 def text_hash(text: str) -> str:
-    """Return the SHA-256 (hex) under which a text is counted; white space at its ends does not matter."""
+    """Return the SHA-256 (hex) under which a text is counted, without white space at its ends."""
     return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()
 
 
 class _Bounded(Generic[V]):
-    """A mapping that forgets the entry met longest ago when there are more than ``most``."""
+    """A mapping that drops the least recently used entry when it exceeds ``most``."""
 
     def __init__(self, make: Callable[[], V], most: int) -> None:
         self.held: OrderedDict[str, V] = OrderedDict()
@@ -98,10 +99,10 @@ class _Bounded(Generic[V]):
 
 
 class Ledger:
-    """Keeps the counts; may be used from any thread.
+    """Keeps the counts. Thread-safe.
 
     Args:
-        most: prompts, texts and passages that are counted apart.
+        most: maximum number of prompts, texts and passages with separate counts.
     """
 
     def __init__(self, most: int = MOST_COUNTED) -> None:
@@ -117,12 +118,12 @@ class Ledger:
         self._passages = _Bounded(lambda: [0], self._most)
 
     def reset(self) -> None:
-        """Forget all but the requests in flight."""
+        """Reset all counts except the requests in progress."""
         with self._lock:
             self._begin(in_flight=self._plain.in_flight)
 
     def begin(self, model: str) -> int:
-        """Record a request; return the number of earlier requests to this model."""
+        """Record a request. Return the number of earlier requests to this model."""
         with self._lock:
             plain = self._plain
             plain.in_flight += 1
@@ -133,23 +134,23 @@ class Ledger:
             return counts.calls - 1
 
     def end(self) -> None:
-        """Note that a request is over."""
+        """Record the end of a request."""
         with self._lock:
             self._plain.in_flight -= 1
 
     def cancelled(self) -> None:
-        """Note that a sender went away."""
+        """Record a disconnected sender."""
         with self._lock:
             self._plain.cancelled += 1
 
     def failed(self, model: str, kind: str) -> None:
-        """Note a scripted fault."""
+        """Record a scripted fault."""
         with self._lock:
             for counts in (self._plain.total, self._models.meet(model)):
                 counts.failures[kind] = counts.failures.get(kind, 0) + 1
 
     def chatted(self, model: str, prompt: str, tokens: tuple[int, int], passages: Iterable[str]) -> None:
-        """Note an answered prompt (by hash), its tokens read and written, and the passages (texts) in it."""
+        """Record an answered prompt (by hash), its input and output tokens, and its passages (texts)."""
         with self._lock:
             for counts in (self._plain.total, self._models.meet(model), self._answered(prompt)):
                 counts.prompt_tokens += tokens[0]
@@ -158,7 +159,7 @@ class Ledger:
                 self._passages.meet(text_hash(passage))[0] += 1
 
     def embedded(self, model: str, texts: Iterable[str], tokens: int) -> None:
-        """Note embedded texts."""
+        """Record embedded texts."""
         with self._lock:
             for counts in (self._plain.total, self._models.meet(model)):
                 counts.prompt_tokens += tokens
@@ -182,7 +183,7 @@ class Ledger:
             )
 
     def model_names(self) -> list[str]:
-        """Return the names that were asked."""
+        """Return the names of the called models."""
         with self._lock:
             return list(self._models.held)
 

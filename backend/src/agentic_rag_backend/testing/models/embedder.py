@@ -1,7 +1,7 @@
-"""The contract of an `Embedder`, checked by calling it; run from ``tests/contract`` on every adapter.
+"""The contract of an `Embedder`, run from ``tests/contract`` on every adapter.
 
-Each check is an async function of an embedder; `CHECKS` lists them. An adapter that breaks a promise of
-`models.embedding.base` fails at least one.
+Each check is an async function of an embedder. `CHECKS` lists them. An adapter that breaks a rule of `models.embedding.base`
+fails at least one.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TEXTS = (
     "Ein Satz mit Umlauten: Grüße aus Köln. 東京タワーは赤い。",
 )
 TOLERANCE = 1e-3
-"""How far two embeddings of one text may lie apart in any value: none of an index's decisions depends on less."""
+"""Maximum difference between two embeddings of one text in any value. Smaller differences do not affect an index."""
 
 
 async def check_shape_and_length(embedder: Embedder) -> None:
-    """Rows are float32, finite, of length 1 and of the dimension that was promised."""
+    """Rows are float32, finite, of length 1 and of the declared dimension."""
     vectors = await embedder.embed(TEXTS)
     assert vectors.dtype == np.float32
     assert vectors.shape == (len(TEXTS), embedder.dimensions)
@@ -33,7 +33,7 @@ async def check_shape_and_length(embedder: Embedder) -> None:
 
 
 async def check_order(embedder: Embedder) -> None:
-    """Vectors come in the order of the texts, for any order of computation; different texts differ."""
+    """Vectors are in the order of the texts, for any order of computation. Different texts differ."""
     forward = await embedder.embed(TEXTS)
     backward = await embedder.embed(TEXTS[::-1])
     np.testing.assert_allclose(forward, backward[::-1], atol=TOLERANCE)
@@ -42,7 +42,7 @@ async def check_order(embedder: Embedder) -> None:
 
 
 async def check_alone_or_in_a_batch(embedder: Embedder) -> None:
-    """A text has the same vector alone, in a batch and repeated: other texts have no influence."""
+    """A text has the same vector alone, in a batch and repeated."""
     together = await embedder.embed(TEXTS * 12)
     for number, text in enumerate(TEXTS):
         alone = (await embedder.embed([text]))[0]
@@ -51,7 +51,7 @@ async def check_alone_or_in_a_batch(embedder: Embedder) -> None:
 
 
 async def check_concurrent_calls(embedder: Embedder) -> None:
-    """Callers at the same time get each their own."""
+    """Concurrent callers get their own results."""
     expected = await embedder.embed(TEXTS)
     results = await asyncio.gather(*(embedder.embed([text, TEXTS[0]]) for text in TEXTS))
     for number, vectors in enumerate(results):
@@ -60,7 +60,7 @@ async def check_concurrent_calls(embedder: Embedder) -> None:
 
 
 async def check_query(embedder: Embedder) -> None:
-    """A question is one unit vector; an empty one is finite."""
+    """A question gives one unit vector. An empty question gives a finite vector."""
     query = await embedder.embed_query("Who discovered radium?")
     assert query.shape == (embedder.dimensions,)
     assert query.dtype == np.float32
@@ -69,7 +69,7 @@ async def check_query(embedder: Embedder) -> None:
 
 
 async def check_long_query(embedder: Embedder) -> None:
-    """Only the beginning of a very long question is embedded; `query_characters` returns its length."""
+    """Only the beginning of a very long question is embedded. `query_characters` returns its length."""
     short = "Who discovered radium?"
     assert embedder.query_characters(short) == len(short)
     for long in ("." * 8000, "Who discovered radium? " * 2000, "雨" * 8000):
@@ -80,7 +80,7 @@ async def check_long_query(embedder: Embedder) -> None:
 
 
 async def check_long_text(embedder: Embedder) -> None:
-    """The end of a long text changes its vector: nothing is cut."""
+    """The end of a long text affects its vector: nothing is truncated."""
     start = "The committee met again to discuss the harbour, the railway and the schools of the town. " * 40
     vectors = await embedder.embed([start, start + "Penguins breed on the ice of Antarctica. " * 20, start * 5])
     assert float(vectors[0] @ vectors[1]) < 0.99
@@ -88,13 +88,13 @@ async def check_long_text(embedder: Embedder) -> None:
 
 
 async def check_nothing(embedder: Embedder) -> None:
-    """No texts give no rows of the right width; an empty text gives a finite vector."""
+    """No texts give no rows of the right width. An empty text gives a finite vector."""
     assert (await embedder.embed([])).shape == (0, embedder.dimensions)
     assert np.isfinite(await embedder.embed(["", " \n"])).all()
 
 
 async def check_fingerprint(embedder: Embedder) -> None:
-    """The fingerprint names something and does not change by use."""
+    """The fingerprint is not empty and does not change with use."""
     before = embedder.fingerprint
     await embedder.embed(TEXTS[:1])
     assert before

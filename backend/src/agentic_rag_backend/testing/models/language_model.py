@@ -20,7 +20,7 @@ _PASSAGES = (
 
 
 def sample_request(question: str = "Who founded the Halden Institute?", *, prompt: str = "contract@1") -> ModelRequest:
-    """Return a request that any model can answer from its evidence, as messages and as values."""
+    """Return a request that any model can answer from its evidence, given as messages and as values."""
     evidence = tuple(
         Evidence(marker=number, text=text, title=title, score=1.0 / number) for number, (title, text) in enumerate(_PASSAGES, 1)
     )
@@ -33,7 +33,7 @@ def sample_request(question: str = "Who founded the Halden Institute?", *, promp
 
 
 async def read_stream(model: LanguageModel, request: ModelRequest) -> list[ModelDelta]:
-    """Return everything a stream yields."""
+    """Return all pieces of a stream."""
     async with aclosing(model.stream(request)) as deltas:
         return [delta async for delta in deltas]
 

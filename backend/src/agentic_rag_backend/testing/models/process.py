@@ -31,11 +31,11 @@ _END_S = 15.0
 
 
 class ModelProcess:
-    """A server in a process and a session of its own; a context manager. It ends with the process that started it.
+    """A server in a separate process and session. A context manager. The process ends with the process that started it.
 
     Args:
-        port: 0 picks a free one.
-        recordings: as of `ModelServer`.
+        port: 0 picks a free port.
+        recordings: see `ModelServer`.
     """
 
     def __init__(self, *, port: int = 0, recordings: Path | None = None) -> None:
@@ -63,7 +63,7 @@ class ModelProcess:
 
     @property
     def pid(self) -> int:
-        """The server's process."""
+        """The server's process id."""
         return self._process.pid
 
     def stats(self) -> Stats:

@@ -20,7 +20,7 @@ from agentic_rag_backend.testing.models.behaviour import instance, without_refer
 
 _WORD = re.compile(r"\w+")
 _RUN_WORDS = 6
-"""Words of a run; one run of a passage in a prompt is no accident, and two identify the passage."""
+"""Number of words in a run. One common run is unlikely by chance, and two identify the passage."""
 _ENTITY_LIST = re.compile(r"entit|node|mention", re.IGNORECASE)
 _TRIPLE_LIST = re.compile(r"tripl|relation|edge|fact", re.IGNORECASE)
 _SUBJECT = re.compile(r"subject|source|head|from|\bs\b", re.IGNORECASE)
@@ -32,7 +32,7 @@ _NAME = re.compile(r"name|text|entity\Z|title|label", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """The extraction from one passage, or from the part of it that a prompt holds."""
+    """The extraction from one passage, or from the part of it that a prompt contains."""
 
     passage_id: str
     entities: tuple[str, ...]
@@ -51,7 +51,7 @@ class Recordings:
                 self._runs.setdefault(tuple(words[start : start + _RUN_WORDS]), []).append(id)
 
     def find(self, prompt: str) -> list[Extracted]:
-        """Return the extractions from the passages in ``prompt``, in their order there.
+        """Return the extractions from the passages in ``prompt``, in the order of the prompt.
 
         For a partial passage, only entities and triples with names that occur in the prompt.
         """
@@ -73,12 +73,12 @@ class Recordings:
         for id, found_at in starts.items():
             if id in whole:
                 found.append(self._extracted[id])
-            elif len(found_at - accounted) > 1:  # not merely words that a passage there has as well
+            elif len(found_at - accounted) > 1:  # not only words that occur in a passage there
                 found.append(_within(self._extracted[id], said))
         return found
 
     def reply(self, prompt: str, schema: Mapping[str, Any] | None) -> str | None:
-        """Return the extraction as the JSON text that ``schema`` asks for; None where no passage is in ``prompt``.
+        """Return the extraction as JSON text for ``schema``. None if ``prompt`` contains no passage.
 
         Without a schema: ``{"entities": [name, …], "triples": [[subject, predicate, object], …]}``.
         """
@@ -97,7 +97,7 @@ def load_recordings(folder: Path) -> Recordings:
     """Read the recordings in ``folder``.
 
     Raises:
-        FileNotFoundError: there are none.
+        FileNotFoundError: the folder has no recordings.
     """
     passages = {str(row["id"]): str(row["text"]) for row in _rows(folder / "corpus.jsonl")}
     extracted = {
@@ -131,7 +131,7 @@ def _within(whole: Extracted, said: str) -> Extracted:
 
 
 def _filled(schema: Mapping[str, Any], entities: Sequence[str], triples: Sequence[tuple[str, str, str]]) -> Any:
-    """Return a value that matches ``schema``; its lists of entities and of triples are filled, under any field names."""
+    """Return a value that matches ``schema``, with its lists of entities and triples filled, under any field names."""
     schema = without_references(schema)
     value = instance(schema)
     for name, described in schema.get("properties", {}).items():

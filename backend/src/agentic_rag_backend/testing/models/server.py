@@ -88,7 +88,7 @@ class ModelServer:
         self._recordings = recordings
         self._ledger = Ledger()
         self._socket = socket.create_server(("127.0.0.1", port))
-        # Accepted sockets inherit it; otherwise small pieces of a stream wait 40 ms for the reader's acknowledgement.
+        # Accepted sockets inherit it. Otherwise small pieces of a stream wait 40 ms for the reader's acknowledgement.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         config = uvicorn.Config(
             self._app,
@@ -105,7 +105,7 @@ class ModelServer:
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
+        """The server's port."""
         return int(self._socket.getsockname()[1])
 
     @property
@@ -169,7 +169,7 @@ class ModelServer:
                 self._ledger.end()
 
         async def counted(message: MutableMapping[str, Any]) -> None:
-            # Before the last byte: a caller that has its answer may send the next request at once.
+            # Before the last byte: a caller may send its next request as soon as it has the response.
             if message["type"] == "http.response.body" and not message.get("more_body"):
                 end()
             await send(message)
@@ -186,12 +186,12 @@ class ModelServer:
             end()
 
     async def _failed(self, exchange: _Exchange) -> bool:
-        """Answer with the fault the name asks for, if any."""
+        """Answer with the fault in the model's name, if any."""
         model, kinds, request, send = exchange.model, exchange.kinds, exchange.request, exchange.send
         wants_schema = request.get("response_format", {}).get("type") == "json_schema"
         if "drop" in kinds:
             self._ledger.failed(model, "drop")
-            await send(_start(200, [(b"content-length", b"1000")]))  # and nothing more: uvicorn closes the connection
+            await send(_start(200, [(b"content-length", b"1000")]))  # and no body: uvicorn closes the connection
         elif "rate-limited" in kinds:
             self._ledger.failed(model, "429")
             seconds = kinds.number("rate-limited")

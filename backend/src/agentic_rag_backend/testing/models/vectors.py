@@ -1,4 +1,4 @@
-"""The vectors of a scripted embedder: equal texts have equal ones, in every process and on every machine."""
+"""Vectors of a scripted embedder: equal texts have equal vectors, in every process and on every machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.text.words import words
 
 
 def embed_text(text: str, dimensions: int) -> list[float]:
-    """Return a unit vector in which texts that share words are near each other; equal in every process."""
+    """Return a unit vector that is similar for texts with common words. Deterministic in all processes."""
     vector = [0.0] * dimensions
     for word in words(text):
         digest = hashlib.sha256(word.form.encode()).digest()
@@ -22,7 +22,7 @@ def embed_text(text: str, dimensions: int) -> list[float]:
 
 
 def hash_text(text: str, dimensions: int) -> list[float]:
-    """Return a unit vector made of the text's hash, independent of its meaning: different texts differ. Twenty times as fast."""
+    """Return a unit vector from the text's hash: different texts are unrelated. Twenty times as fast."""
     drawn = hashlib.shake_128(text.encode(errors="surrogatepass")).digest(2 * dimensions)
     values = struct.unpack(f"<{dimensions}h", drawn)
     length = math.sqrt(sum(value * value for value in values)) or 1.0

@@ -1,7 +1,7 @@
-"""Contract of every blob store: run `CHECKS` against an adapter, each on a fresh, empty store.
+"""Contract of every blob store: run `CHECKS` against an adapter, each on a new, empty store.
 
-A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_blob_store.py`` shows how
-to run them, and that stores with planted faults fail them.
+A check is an async function of the store that raises `AssertionError`. ``tests/contract/test_blob_store.py`` shows how to run
+them, and that stores with planted faults fail them.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ STRANGE = (
     "-",
     "a:b?*",
 )
-"""Keys a store might fold together, decode, or take for a way out of the tenant's folder; none is the folder of another."""
+"""Keys that a store might merge, decode, or treat as a path out of the tenant's folder. No key is another one's folder."""
 
 
 async def what_was_put_is_got(store: BlobStore) -> None:
-    """Byte for byte, empty and large ones too; the same key again replaces."""
+    """Byte for byte, also for empty and large content. The same key replaces the content."""
     key = blob_key("d1", 1)
     for content in (b"first", b"", bytes(range(256)) * 20_000, b"last"):
         await store.put(A, key, content)
@@ -51,7 +51,7 @@ async def what_was_put_is_got(store: BlobStore) -> None:
 
 
 async def strange_keys_stay_apart(store: BlobStore) -> None:
-    """Every key is its own blob; a key with an empty part is refused."""
+    """Every key has its own blob. A key with an empty part is refused."""
     for key in STRANGE:
         await store.put(A, key, key.encode())
     for key in STRANGE:
@@ -62,7 +62,7 @@ async def strange_keys_stay_apart(store: BlobStore) -> None:
 
 
 async def what_is_missing_is_not_found(store: BlobStore) -> None:
-    """Reading a missing blob raises, deleting it returns False."""
+    """Reading a missing blob raises `NotFound`, deleting it returns False."""
     await _raises(NotFound, store.get(A, "d/1"), "a blob that was never put")
     _equal(await store.delete(A, "d/1"), False)
     await store.put(A, "d/1", b"x")
@@ -72,7 +72,7 @@ async def what_is_missing_is_not_found(store: BlobStore) -> None:
 
 
 async def another_tenant_sees_nothing(store: BlobStore) -> None:
-    """Equal keys of two tenants are two blobs, and one's deletes leave the other's."""
+    """Equal keys of two tenants are two blobs. Deleting one keeps the other."""
     for tenant in (A, B):
         await store.put(tenant, "d/1", tenant.value.encode())
     await store.put(A, "only/1", b"of A")
@@ -85,7 +85,7 @@ async def another_tenant_sees_nothing(store: BlobStore) -> None:
 
 
 async def every_method_wants_a_tenant(store: BlobStore) -> None:
-    """Anything but a `TenantId` is an error, never 'all tenants'."""
+    """Any value but a `TenantId` is an error and never means all tenants."""
     await store.put(A, "d/1", b"x")
     scopes: tuple[Any, ...] = (None, "", A.value)
     for scope in scopes:
@@ -99,7 +99,7 @@ async def every_method_wants_a_tenant(store: BlobStore) -> None:
 
 
 async def keys_are_listed_by_age(store: BlobStore) -> None:
-    """A tenant's own keys, unchanged; no blobs stored later."""
+    """The tenant's keys, unchanged, without blobs that were stored later."""
     later = datetime.now(UTC) + timedelta(days=1)
     for key in STRANGE:
         await store.put(A, key, b"x")
@@ -142,7 +142,7 @@ async def tenants_are_listed(store: BlobStore) -> None:
 
 
 async def many_at_once(store: BlobStore) -> None:
-    """Puts and deletes in one folder do not get in each other's way, and a blob is never seen half written."""
+    """Concurrent puts and deletes in one folder work, and readers never see a partial blob."""
     whole = {b"a" * 200_000, b"b" * 200_000}
 
     async def work(number: int) -> None:

@@ -1,7 +1,7 @@
-"""Contract of every engine that searches the graph: run `CHECKS` against one, each on an empty `SearchedGraph`.
+"""Contract of every graph search engine: run `CHECKS` against one, each on an empty `SearchedGraph`.
 
-A check is an async function that raises `AssertionError`; ``tests/contract/test_graph_search.py`` shows how to run them, and
-that engines with planted faults fail them.
+A check is an async function that raises `AssertionError`. ``tests/contract/test_graph_search.py`` shows how to run them, and that
+engines with planted faults fail them.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ QUESTIONS = ("Whom did Ada found Acme for?", "Bolt makes Nuts", "who bought Bolt
 
 
 class SearchedGraph(Protocol):
-    """An engine over a graph that the check fills."""
+    """An engine on a graph that the check fills."""
 
     async def add(self, tenant: TenantId, document: DocumentKnowledge) -> None:
         """Write a document's knowledge, as ingestion does."""
 
     async def forget(self, tenant: TenantId, document_id: str) -> None:
-        """Remove version 1 of a document from the graph; data derived from it may stay."""
+        """Remove version 1 of a document from the graph. Derived data may stay."""
 
     async def find(self, tenant: TenantId, text: str, *, limit: int = 20, moment: datetime | None = None) -> GraphFindings:
-        """Ask the engine; texts that share words have near vectors."""
+        """Search with the engine. Texts with common words have similar vectors."""
 
 
 Check = Callable[[SearchedGraph], Awaitable[None]]
 
 
 async def what_is_said_is_found_best_first(graph: SearchedGraph) -> None:
-    """The fact that the question is about comes first, and its ends are among the entities."""
+    """The fact that answers the question comes first, and its ends are among the entities."""
     await graph.add(A, ONE)
     await graph.add(A, TWO)
     found = await graph.find(A, "Bolt makes Nuts, says two in version 1.")
@@ -51,7 +51,7 @@ async def what_is_said_is_found_best_first(graph: SearchedGraph) -> None:
 
 
 async def limits_hold(graph: SearchedGraph) -> None:
-    """At most ``limit`` of each."""
+    """At most ``limit`` entities and ``limit`` facts."""
     await graph.add(A, knowledge("many", [(f"S{number}", "met", f"T{number}") for number in range(8)]))
     found = await graph.find(A, "who met whom, says many", limit=3)
     assert len(found.relationships) == 3
@@ -59,7 +59,7 @@ async def limits_hold(graph: SearchedGraph) -> None:
 
 
 async def another_tenant_sees_and_changes_nothing(graph: SearchedGraph) -> None:
-    """With the same names, words and ids; results are equal to the last byte, with any data of the other tenant."""
+    """With the same names, words and ids. Results are identical, whatever data the other tenant has."""
     for document in (ONE, TWO):
         await graph.add(A, document)
     alone = [repr(await graph.find(A, text, moment=NOW)) for text in QUESTIONS]
@@ -71,7 +71,7 @@ async def another_tenant_sees_and_changes_nothing(graph: SearchedGraph) -> None:
 
 
 async def what_left_the_graph_is_not_found(graph: SearchedGraph) -> None:
-    """Even if search data still leads to it, as in the middle of a deletion."""
+    """Even if search data still refers to it, as in the middle of a deletion."""
     await graph.add(A, ONE)
     await graph.add(A, TWO)
     await graph.forget(A, "two")
@@ -82,7 +82,7 @@ async def what_left_the_graph_is_not_found(graph: SearchedGraph) -> None:
 
 
 async def only_what_holds_at_the_moment_is_found(graph: SearchedGraph) -> None:
-    """Facts of unknown dates hold always; by default the moment is now."""
+    """Facts of unknown dates always hold. The default time is now."""
     year = timedelta(days=365)
     times: list[dict[str, Any]] = [
         {},
@@ -100,7 +100,7 @@ async def only_what_holds_at_the_moment_is_found(graph: SearchedGraph) -> None:
 
 
 async def a_tenant_is_required(graph: SearchedGraph) -> None:
-    """No tenant is never every tenant."""
+    """A missing tenant never means all tenants."""
     await graph.add(A, ONE)
     nobody: Any
     for nobody in (None, "", A.value, [A]):

@@ -1,7 +1,7 @@
-"""Contract of every graph store: run `CHECKS` against an adapter, each on a fresh, empty store.
+"""Contract of every graph store: run `CHECKS` against an adapter, each on a new, empty store.
 
-A check is an async function of the store that raises `AssertionError`; ``tests/contract/test_graph_store.py`` shows how
-to run them, and that stores with planted faults fail them.
+A check is an async function of the store that raises `AssertionError`. ``tests/contract/test_graph_store.py`` shows how to run
+them, and that stores with planted faults fail them.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ B = TenantId("t_" + "b" * 32)
 
 
 def entity_id(name: str) -> str:
-    """Return the id samples give to a name: the same for every tenant, so that only the tenant keeps them apart."""
+    """Return the sample id of a name. It is the same for every tenant, so that only the tenant separates them."""
     return stable_id("sample", ascii(name))
 
 
 def knowledge(
     document_id: str, statements: Sequence[Statement], *, version: int = 1, aliases: Mapping[str, Sequence[str]] | None = None
 ) -> DocumentKnowledge:
-    """Return the knowledge of a document with one statement a chunk; versions share the chunks of equal statements."""
+    """Return the knowledge of a document with one statement per chunk. Versions share the chunks of equal statements."""
     entities, mentions, relationships, sentences, chunks = {}, [], [], [], []
     for source, relation, target in statements:
         support = Support(document_id, version, stable_id("chunk", document_id, ascii((source, relation, target))))
@@ -130,7 +130,7 @@ _WRITES = ("write_document", "delete_document", "write_communities", "delete_gen
 
 
 async def snapshot(store: GraphStore, tenant: TenantId) -> dict[str, Any]:
-    """Return all that a tenant can see, in an order of its own, so that snapshots compare."""
+    """Return all data that a tenant can read, in a fixed order for comparisons."""
     relationships = await _everything(store.all_relationships(tenant))
     ids = [relationship.id for relationship in relationships]
     return {
@@ -146,7 +146,7 @@ async def snapshot(store: GraphStore, tenant: TenantId) -> dict[str, Any]:
 
 
 async def every_method_wants_a_tenant(store: GraphStore) -> None:
-    """None, text and the empty scope are refused by every method, and nothing happens."""
+    """None, text and the empty scope are refused by every method, without effect."""
     await _fill(store, A)
     before = await snapshot(store, A)
     for name in _tenant_methods():
@@ -170,7 +170,7 @@ async def another_tenant_sees_nothing(store: GraphStore) -> None:
 
 
 async def another_tenant_changes_nothing(store: GraphStore) -> None:
-    """With A's ids, no write or delete of B changes A; both tenants may use the same ids."""
+    """With A's ids, no write or delete of B changes A. Both tenants may use the same ids."""
     await _fill(store, A)
     before = await snapshot(store, A)
     for name in _WRITES:
@@ -180,7 +180,7 @@ async def another_tenant_changes_nothing(store: GraphStore) -> None:
 
 
 async def another_tenant_is_not_referred_to(store: GraphStore) -> None:
-    """A relationship or mention of an entity that only another tenant has is refused, and nothing of it is kept."""
+    """A relationship or mention of an entity that only another tenant has is refused as a whole."""
     await _fill(store, A)
     before = await snapshot(store, B)
     whole = knowledge("three", [("Ada", "knows", "Acme")])
@@ -194,7 +194,7 @@ async def another_tenant_is_not_referred_to(store: GraphStore) -> None:
 
 
 async def writing_is_repeatable(store: GraphStore) -> None:
-    """The same knowledge and communities again change nothing."""
+    """Writing the same knowledge and communities again changes nothing."""
     await _fill(store, A)
     before = await snapshot(store, A)
     _equal(before["counts"], GraphCounts(entities=4, relationships=3, mentions=8))
@@ -225,7 +225,7 @@ async def what_was_written_is_read(store: GraphStore) -> None:
 
 
 async def names_find_entities(store: GraphStore) -> None:
-    """Names and aliases are found under any spelling that normalises alike; two entities may have one name."""
+    """Names and aliases are found under every spelling with the same normalised form. Two entities may have one name."""
     await _fill(store, A)
     other = replace(knowledge("other", [("Ada", "is", "Ada")]).entities[0], id="another-ada", type="ship")
     await store.write_document(A, replace(knowledge("other", []), entities=(other,)))
@@ -237,7 +237,7 @@ async def names_find_entities(store: GraphStore) -> None:
 
 
 async def nothing_asked_nothing_read(store: GraphStore) -> None:
-    """Empty selections select nothing; they never mean everything."""
+    """Empty selections select nothing and never mean everything."""
     await _fill(store, A)
     _equal(await store.entities(A, []), {})
     _equal(await store.find_entities(A, []), {})
@@ -254,7 +254,7 @@ async def nothing_asked_nothing_read(store: GraphStore) -> None:
 
 
 async def documents_are_selected(store: GraphStore) -> None:
-    """Streams of some documents hold their mentions, and their relationships with the supports of all documents."""
+    """Streams of some documents contain their mentions, and their relationships with the supports of all documents."""
     await _fill(store, A)
     mentions = await _everything(store.all_mentions(A, ["two", "two", "unknown"]))
     _equal(sorted(map(repr, mentions)), sorted(map(repr, TWO.mentions)))
@@ -265,7 +265,7 @@ async def documents_are_selected(store: GraphStore) -> None:
 
 
 async def names_are_told_by_document(store: GraphStore) -> None:
-    """Every name is read with each version that uses it and with its entity's filed name; of some documents if given."""
+    """Every name comes with each version that uses it and with its entity's stored name, optionally of some documents."""
     await _fill(store, A)
     newer = knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]})
     await store.write_document(A, newer)
@@ -298,7 +298,7 @@ async def knowledge_batches_equal_mentions_and_names(store: GraphStore) -> None:
 
 
 async def _batches(stream: AsyncIterator[KnowledgeBatch]) -> list[str]:
-    """Return the mentions and the names of a stream, in an order of their own."""
+    """Return the mentions and the names of a stream, in a fixed order."""
     batches = [batch async for batch in stream]
     labels = {each.entity_id: each for batch in batches for each in batch.labels}
     mentions = [
@@ -340,7 +340,7 @@ def _namings(document: DocumentKnowledge) -> list[Naming]:
 
 
 async def versions_are_listed(store: GraphStore) -> None:
-    """Every version that was written and not deleted, in order, empty versions included; of some documents if given."""
+    """Every version that was written and not deleted, in order, including empty ones, optionally of some documents."""
     silent = knowledge("silent", [])
     later = knowledge("one", [("Ada", "left", "Acme")], version=2)
     for document in (TWO, silent, later, ONE, ONE):
@@ -369,7 +369,7 @@ async def tenants_are_listed(store: GraphStore) -> None:
 
 
 async def deleting_leaves_nothing(store: GraphStore) -> None:
-    """Deleting the last document removes everything, and the receipt counts it; deleting again removes nothing."""
+    """Deleting the last document removes everything, and the receipt counts it. Deleting again removes nothing."""
     await store.write_document(A, ONE)
     gone = await store.delete_document(A, "one", up_to_version=1)
     _equal(gone.as_counts(), {"entities": 3, "relationships": 2, "mentions": 4, "supports": 2})
@@ -382,7 +382,7 @@ async def deleting_leaves_nothing(store: GraphStore) -> None:
 
 
 async def deleting_keeps_what_others_say(store: GraphStore) -> None:
-    """After two documents and the deletion of one, the store equals a store with only the other."""
+    """After writing two documents and deleting one, the store equals a store with only the other."""
     await store.write_document(B, TWO)
     expected = await snapshot(store, B)
     await store.write_document(A, ONE)
@@ -392,7 +392,7 @@ async def deleting_keeps_what_others_say(store: GraphStore) -> None:
 
 
 async def aliases_go_with_their_document(store: GraphStore) -> None:
-    """An alias that only a deleted document used is found no more."""
+    """An alias that only a deleted document used is no longer found."""
     await store.write_document(A, ONE)
     await store.write_document(A, TWO)
     await store.delete_document(A, "two", up_to_version=1)
@@ -401,7 +401,7 @@ async def aliases_go_with_their_document(store: GraphStore) -> None:
 
 
 async def late_deletes_spare_newer_versions(store: GraphStore) -> None:
-    """Deleting versions ≤ v leaves v + 1 whole, also if both make the same statement."""
+    """Deleting versions ≤ v keeps v + 1 complete, even if both make the same statement."""
     newer = knowledge("one", [("Ada", "founded", "Acme"), ("Ada", "left", "Acme")], version=2)
     await store.write_document(B, newer)
     expected = await snapshot(store, B)
@@ -412,7 +412,7 @@ async def late_deletes_spare_newer_versions(store: GraphStore) -> None:
 
 
 async def a_version_is_taken_back(store: GraphStore) -> None:
-    """Deleting versions above v leaves the statements of v and older versions, also if both make the same one."""
+    """Deleting versions above v keeps the statements of v and older versions, even if both make the same one."""
     await store.write_document(B, ONE)
     expected = await snapshot(store, B)
     await store.write_document(A, ONE)
@@ -431,7 +431,7 @@ async def order_does_not_matter(store: GraphStore) -> None:
 
 
 async def a_write_is_whole_or_not_at_all(store: GraphStore) -> None:
-    """A document with one bad row, or one that rests on another document's passage, leaves no trace."""
+    """A document with one invalid row, or with a support in another document, leaves no data."""
     bad = replace(ONE, relationships=(*ONE.relationships, replace(ONE.relationships[0], id="bad", target_id="unknown")))
     stray = replace(ONE, mentions=(*ONE.mentions, Mention(entity_id("Ada"), Support("two", 1, "chunk"))))
     for wrong in (bad, stray):
@@ -467,7 +467,7 @@ async def a_revision_is_of_one_state_of_knowledge(store: GraphStore) -> None:
 
 
 async def generations_stand_side_by_side(store: GraphStore) -> None:
-    """Writing a generation replaces only that generation; old ones are deleted on request."""
+    """Writing a generation replaces only that generation. Old ones are deleted on request."""
     small, large = community("small", 1, ["Ada"]), community("large", 1, ["Acme", "Bolt"])
     deep = replace(community("deep", 1, ["Acme"], level=1), parent_id=large.id)
     second = community("large", 2, ["Bolt", "Acme", "Ada"])
@@ -484,7 +484,7 @@ async def generations_stand_side_by_side(store: GraphStore) -> None:
 
 
 async def a_tenant_is_removed_whole(store: GraphStore) -> None:
-    """After `delete_tenant` nothing is left, and writing starts from empty."""
+    """After `delete_tenant` no data is left, and the tenant can be written again."""
     await _fill(store, A)
     _true(await store.delete_tenant(A) > 0, "delete_tenant reports that nothing went")
     _equal(await snapshot(store, A), await snapshot(store, B))
@@ -493,7 +493,7 @@ async def a_tenant_is_removed_whole(store: GraphStore) -> None:
 
 
 async def strange_text_is_stored(store: GraphStore) -> None:
-    """NUL, lone surrogates, right-to-left text and quotes in names and facts neither fail nor damage others."""
+    """NUL, lone surrogates, right-to-left text and quotes in names and facts cause no errors and no damage."""
     names = ["N\0UL", "sur\ud800rogate", "'); DROP TABLE entities; --", "שלום", "\U0001f600", " "]
     await store.write_document(A, ONE)
     await store.write_document(A, knowledge("odd", [(name, "is", "Ada") for name in names], aliases={"Ada": names}))
@@ -550,7 +550,7 @@ class _DeletesTenants(Protocol):
 
 
 def _tenant_methods() -> list[str]:
-    """Return the methods of the ports; a new one without a row in `OPERATIONS` is noticed here."""
+    """Return the methods of the ports, to detect a method without a row in `OPERATIONS`."""
     ports = (KnowledgeStore, CommunityStore, _DeletesTenants)
     names = [name for port in ports for name, _ in inspect.getmembers(port, inspect.isfunction) if not name.startswith("_")]
     _equal(sorted(names), sorted(OPERATIONS))

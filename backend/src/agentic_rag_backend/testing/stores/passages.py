@@ -1,4 +1,4 @@
-"""Make documents visible without ingestion: a chunk for each paragraph, and vectors that are given."""
+"""Makes documents visible without ingestion, with one chunk per paragraph and given vectors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BETWEEN = "\n\n"
 
 
 async def hand_in(catalogue: Catalogue, tenant: TenantId, title: str, paragraphs: Sequence[str]) -> list[Chunk]:
-    """Submit a document whose key is its title, as far as its text and chunks; the same title again is its next version."""
+    """Submit a document with its title as key, and record its text and chunks. The same title again is its next version."""
     text = BETWEEN.join(paragraphs)
     submission = Submission(
         document_id=str(uuid.uuid4()),
@@ -42,7 +42,7 @@ async def show(
     document: tuple[str, Sequence[str]],
     rows: Sequence[Vector],
 ) -> str:
-    """Make a document, its title and its paragraphs, visible with these vectors and nothing extracted; return its id."""
+    """Make a document with its title, paragraphs and these vectors visible, without extractions. Return its id."""
     title, paragraphs = document
     chunks = await hand_in(catalogue, tenant, title, paragraphs)
     document_id, version = chunks[0].document_id, chunks[0].version
@@ -66,7 +66,7 @@ async def show(
 
 
 def paragraphs_as_chunks(tenant: TenantId, document_id: str, version: int, paragraphs: Sequence[str]) -> list[Chunk]:
-    """Return a chunk for each paragraph, at its place in the text that they make joined by `BETWEEN`."""
+    """Return a chunk for each paragraph, with its offsets in the text of all paragraphs joined by `BETWEEN`."""
     chunks, start = [], 0
     for ordinal, text in enumerate(paragraphs):
         digest = content_hash(text)

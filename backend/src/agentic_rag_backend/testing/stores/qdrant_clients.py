@@ -1,4 +1,4 @@
-"""Clients of Qdrant that need no server: one that keeps its points in this process, one whose requests are written down."""
+"""Qdrant clients without a server: one that keeps its points in this process, and one whose requests are recorded."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ WITHOUT_INDEXES = "ignore:Payload indexes have no effect in the local Qdrant:Use
 """Warning filter for tests with a local client, which scans."""
 
 _SERIALIZED = 3
-"""Value of ``sqlite3.threadsafety`` where threads may share connections."""
+"""Value of ``sqlite3.threadsafety`` at which threads may share connections."""
 
 
 def _products(query: NDArray[np.floating], vectors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Return inner products, each rounded once: independent of the other vectors compared."""
+    """Return inner products, each rounded once, independent of the other vectors in the comparison."""
     products: NDArray[np.float64] = np.multiply(vectors, query, dtype=np.float64).sum(axis=-1)
     return products.astype(np.float32)
 
 
 class LocalClient(AsyncQdrantClient):
-    """The client's own engine, which scans, with dense scores that depend on nothing but the two vectors.
+    """The client's local engine, which scans, with dense scores that depend on the two vectors only.
 
     By default, it scales vectors differently when they are written, loaded and searched, and sums in an order
     that depends on their number. Ours have unit length, so their inner product is the cosine.
@@ -49,22 +49,22 @@ class LocalClient(AsyncQdrantClient):
             return await super().query_batch_points(collection_name, requests, *args, **named)
 
     def _unsynced(self, collection_name: str) -> None:
-        """Skip the disk sync after every point: a sample only has to survive the closing."""
+        """Skip the disk sync after every point: a sample only has to survive closing."""
         local: Any = self._client
         local.collections[collection_name].storage.storage.execute("PRAGMA synchronous = OFF")
 
 
 def local_client(folder: Path) -> AsyncQdrantClient:
-    """Return a client that keeps its points in ``folder`` and needs no server: for small samples, a thousandth as fast."""
+    """Return a client that keeps its points in ``folder``, without a server. For small samples: it is a thousand times slower."""
     if CollectionPersistence.CHECK_SAME_THREAD is None:
-        # Left to itself, the client opens a database to learn this and never closes it, which Python 3.13 warns of.
+        # Otherwise the client opens a database to learn this and never closes it, which causes a warning in Python 3.13.
         CollectionPersistence.CHECK_SAME_THREAD = sqlite3.threadsafety != _SERIALIZED
     return LocalClient(path=str(folder))
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One request: ``query`` is the URL's, ``body`` the JSON, or None without a body."""
+    """One request. ``query`` is the URL's query, ``body`` the JSON, or None without a body."""
 
     method: str
     path: str
@@ -79,7 +79,7 @@ Answer = Callable[[Sent], httpx.Response]
 
 @dataclass
 class RecordingServer:
-    """A transport that answers by ``answer`` and records the requests."""
+    """A transport that answers with ``answer`` and records the requests."""
 
     answer: Answer
     sent: list[Sent] = field(default_factory=list)
@@ -93,7 +93,7 @@ class RecordingServer:
         return self.answer(sent)
 
     def attach(self, client: AsyncQdrantClient) -> AsyncQdrantClient:
-        """Redirect the requests of ``client``, of REST, to this transport."""
+        """Redirect the REST requests of ``client`` to this transport."""
         http = client.http.client
         http._async_client._transport = httpx.MockTransport(self)
         http._async_client._mounts = {}

@@ -21,12 +21,12 @@ def point_id(number: int) -> str:
 
 
 def vector(number: int) -> Vector:
-    """Return a reproducible vector, of length other than 1."""
+    """Return a reproducible vector that does not have unit length."""
     return np.random.default_rng(number).normal(size=DIMENSIONS).astype(np.float32)
 
 
 def chunk(number: int, text: str | None = "a harbour at night", *, document: str = "d1", **fields: Any) -> VectorPoint:
-    """Return a sample chunk with a vector of its own."""
+    """Return a sample chunk with its own vector."""
     given = {"kind": NodeKind.CHUNK, "dense": vector(number), "version": 1, "title": f"Title of {document}", **fields}
     return VectorPoint(id=point_id(number), text=text, document_id=document, **given)
 
@@ -37,7 +37,7 @@ def node(number: int, kind: NodeKind, text: str = "a harbour at night", **fields
 
 
 def random_value(choose: random.Random) -> Any:
-    """Return a metadata value of the awkward sort."""
+    """Return an unusual metadata value."""
     plain = [
         True,
         False,
@@ -61,7 +61,7 @@ def random_value(choose: random.Random) -> Any:
 
 
 def random_filter(choose: random.Random, fields: Sequence[str], depth: int = 3) -> Filter:
-    """Return a filter over ``fields`` with every operator, defaults included."""
+    """Return a filter over ``fields`` with any operators, including defaults."""
     shape = choose.random() if depth else 1.0
     if shape < 0.4:
         parts = tuple(random_filter(choose, fields, depth - 1) for _ in range(choose.randint(0, 3)))

@@ -1,6 +1,6 @@
-"""The contract of `stores.vector.base.VectorStore` as checks that every adapter runs.
+"""The contract of `stores.vector.base.VectorStore`, as checks that every adapter runs.
 
-An adapter gives an `OpenStore`; each check in `CHECKS` takes it and raises `AssertionError` if the contract is broken.
+An adapter provides an `OpenStore`. Each check in `CHECKS` takes it and raises `AssertionError` if the contract is broken.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from agentic_rag_backend.testing.stores.vector_samples import (
 )
 
 OpenStore = Callable[[str], AbstractAsyncContextManager[VectorStore]]
-"""Opens the store at a named place, for `DIMENSIONS` dimensions, and closes it; a place is empty at first and keeps its data."""
+"""Opens and closes the store at a named place, for `DIMENSIONS` dimensions. A place is initially empty and keeps its data."""
 Check = Callable[[OpenStore], Awaitable[None]]
 
 A = TenantId("t_" + "a" * 32)
@@ -68,7 +68,7 @@ async def _refused(call: Awaitable[object], error: type[AgenticRagError] = Inval
 
 
 async def tenant_is_required(open_store: OpenStore) -> None:
-    """Every method that takes a tenant refuses anything else, with any other arguments."""
+    """Every method that takes a tenant refuses other values, with any other arguments."""
     arguments: dict[str, Any] = {
         "collection": CHUNKS,
         "points": [chunk(1)],
@@ -99,7 +99,7 @@ async def tenant_is_required(open_store: OpenStore) -> None:
 
 
 async def another_tenant_sees_nothing(open_store: OpenStore) -> None:
-    """No read of B shows A's points, with equal ids or without."""
+    """No read of B returns A's points, with equal ids or different ones."""
     async with open_store("reads") as store:
         await store.upsert(A, CHUNKS, [chunk(1), chunk(2)])
         assert await find(store, B) == Legs()
@@ -115,7 +115,7 @@ async def another_tenant_sees_nothing(open_store: OpenStore) -> None:
 
 
 async def another_tenant_changes_nothing(open_store: OpenStore) -> None:
-    """No write of B touches A's points of equal ids, documents and generations."""
+    """No write of B changes A's points with equal ids, documents and generations."""
     async with open_store("writes") as store:
         await store.upsert(A, CHUNKS, [chunk(1, metadata={"year": 1}), chunk(2, document="d2")])
         await store.upsert(A, NODES, [node(3, NodeKind.COMMUNITY, generation=1)])
@@ -132,7 +132,7 @@ async def another_tenant_changes_nothing(open_store: OpenStore) -> None:
 
 
 async def repeated_writes_change_nothing(open_store: OpenStore) -> None:
-    """An upsert replaces: twice is once, and fields missing in the second are gone."""
+    """An upsert replaces: writing twice equals writing once, and fields missing in the second write are removed."""
     async with open_store("repeated") as store:
         points = [chunk(number) for number in range(5)]
         await store.upsert(A, CHUNKS, points)
@@ -149,7 +149,7 @@ async def repeated_writes_change_nothing(open_store: OpenStore) -> None:
 
 
 async def deletes_leave_nothing(open_store: OpenStore) -> None:
-    """Deleted points are neither found, read nor counted, and the numbers returned are those that existed."""
+    """Deleted points are not found, read or counted. The returned numbers are those of existing points."""
     async with open_store("deletes") as store:
         await store.upsert(A, CHUNKS, [chunk(number) for number in range(6)])
         await store.upsert(A, NODES, [node(9, NodeKind.ENTITY)])
@@ -168,7 +168,7 @@ async def deletes_leave_nothing(open_store: OpenStore) -> None:
 
 
 async def documents_are_purged_by_version(open_store: OpenStore) -> None:
-    """A purge takes the named versions of one document, except the ids to keep."""
+    """A purge removes the given versions of one document, except the ids to keep."""
     async with open_store("versions") as store:
         versions = [(1, "d1", 1), (2, "d1", 2), (3, "d1", 2), (4, "d1", 3), (5, "d2", 1)]
         await store.upsert(
@@ -182,7 +182,7 @@ async def documents_are_purged_by_version(open_store: OpenStore) -> None:
 
 
 async def generations_are_kept_apart(open_store: OpenStore) -> None:
-    """A search of a generation sees that one only; old ones go, other kinds stay."""
+    """A search of a generation finds only that generation. Old ones are removed, other kinds stay."""
     async with open_store("generations") as store:
         points = [node(number, NodeKind.COMMUNITY, generation=number) for number in (1, 2, 3)]
         await store.upsert(A, NODES, [*points, node(4, NodeKind.ENTITY), node(5, NodeKind.FACT, generation=1)])
@@ -196,7 +196,7 @@ async def generations_are_kept_apart(open_store: OpenStore) -> None:
 
 
 async def kinds_and_collections_are_kept_apart(open_store: OpenStore) -> None:
-    """A search finds one kind in one collection; equal ids in both are two points; facts need no dense vector."""
+    """A search finds one kind in one collection. Equal ids in both are two points. Facts need no dense vector."""
     async with open_store("kinds") as store:
         await store.upsert(A, CHUNKS, [chunk(1)])
         await store.upsert(A, NODES, [node(1, NodeKind.ENTITY), node(2, NodeKind.FACT, dense=None)])
@@ -210,7 +210,7 @@ async def kinds_and_collections_are_kept_apart(open_store: OpenStore) -> None:
 
 
 async def bad_vectors_are_refused_whole(open_store: OpenStore) -> None:
-    """One bad vector anywhere, and nothing of the batch is written; a search with one is refused too."""
+    """With one invalid vector, nothing of the batch is written. A search with one is refused too."""
     bad: list[Any] = [np.zeros(DIMENSIONS + 1, np.float32), np.zeros((1, DIMENSIONS), np.float32), np.zeros(0, np.float32)]
     bad += [np.full(DIMENSIONS, value, np.float32) for value in (np.nan, np.inf, -np.inf)]
     async with open_store("bad") as store:
@@ -224,7 +224,7 @@ async def bad_vectors_are_refused_whole(open_store: OpenStore) -> None:
 
 
 async def limits_are_bounded(open_store: OpenStore) -> None:
-    """A limit holds for each leg, and one outside 1–10,000 is refused."""
+    """A limit applies to each leg. Limits outside 1–10,000 are refused."""
     async with open_store("limits") as store:
         await store.upsert(A, CHUNKS, [chunk(number) for number in range(30)])
         for limit in (0, -1, 10_001):
@@ -235,7 +235,7 @@ async def limits_are_bounded(open_store: OpenStore) -> None:
 
 
 async def ties_are_ordered_by_id(open_store: OpenStore) -> None:
-    """Of many equal scores the smallest ids are returned, in order, after everything better."""
+    """Of many equal scores, the smallest ids are returned, in order, after all better scores."""
     async with open_store("ties") as store:
         equals = [chunk(number, dense=vector(1)) for number in range(2, 90)]
         better = chunk(200, "harbour night harbour night", dense=vector(1) * 3)
@@ -247,7 +247,7 @@ async def ties_are_ordered_by_id(open_store: OpenStore) -> None:
 
 
 async def legs_are_what_was_asked_for(open_store: OpenStore) -> None:
-    """Cosine and BM25 scores, best first, one leg each; several searches are answered in order."""
+    """Cosine and BM25 scores, best first, in separate legs. Several searches are answered in order."""
     async with open_store("legs") as store:
         texts = ["harbour harbour lights", "harbour lights and a long way of many words to the sea", "an orchard"]
         await store.upsert(A, CHUNKS, [chunk(number, text) for number, text in enumerate(texts)])
@@ -307,7 +307,7 @@ async def frequencies_are_the_kinds_own(open_store: OpenStore) -> None:
 
 
 async def filters_mean_what_they_say(open_store: OpenStore) -> None:
-    """Every filter selects exactly the points that `domain.filters.matches` does, also after writes between searches."""
+    """A filter selects exactly the points that `domain.filters.matches` does, also after writes between searches."""
     choose = random.Random(11)  # noqa: S311 - samples, not secrets
     names = ["year", "a.b", 'quo"te[0]', "confidence", "ключ", "title", "document_id", "key", "unknown"]
     held: dict[str, VectorPoint] = {}
@@ -331,7 +331,7 @@ async def filters_mean_what_they_say(open_store: OpenStore) -> None:
 
 
 async def metadata_can_be_replaced(open_store: OpenStore) -> None:
-    """New metadata replaces the old for all chunks of the document; vectors and words stay."""
+    """New metadata replaces the old for all chunks of the document. Vectors and words stay."""
     async with open_store("metadata") as store:
         points = [chunk(number, metadata={"year": 1999, "label": "old"}) for number in range(3)]
         await store.upsert(A, CHUNKS, [*points, chunk(5, document="d2", metadata={"year": 1999})])
@@ -355,14 +355,14 @@ async def metadata_can_be_replaced(open_store: OpenStore) -> None:
 
 
 async def listed(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **which: Any) -> list[StoredPoint]:
-    """Return every page of `VectorStore.points` as one list, ordered by id; a page has at most 500."""
+    """Return all pages of `VectorStore.points` as one list, ordered by id. A page has at most 500 points."""
     pages = [page async for page in store.points(tenant, collection, **which)]
     assert all(1 <= len(page) <= 500 for page in pages)
     return sorted((point for page in pages for point in page), key=lambda point: point.id)
 
 
 async def stored_points_are_listed(open_store: OpenStore) -> None:
-    """Every point of the tenant once, unchanged; narrowed by kind, document and id; none for an empty selection."""
+    """Every point of the tenant once, unchanged, filtered by kind, document and id. None for an empty selection."""
     async with open_store("listed") as store:
         given = [chunk(n, document=f"d{n % 3}", version=n % 4, key="k", metadata={"year": n}) for n in range(1_203)]
         nodes = [node(1, NodeKind.FACT, dense=None), node(2, NodeKind.COMMUNITY, generation=7)]
@@ -423,7 +423,7 @@ async def indexes_are_described(open_store: OpenStore) -> None:
 
 
 async def what_is_written_survives_reopening(open_store: OpenStore) -> None:
-    """A store opened again answers as it did; a closed one answers nothing."""
+    """A reopened store gives the same answers. A closed store gives none."""
     async with open_store("reopened") as store:
         await store.upsert(A, CHUNKS, [chunk(number, metadata={"year": number}) for number in range(20)])
         await store.delete(A, CHUNKS, [point_id(3)])
