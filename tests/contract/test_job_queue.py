@@ -13,6 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, create_engine
@@ -88,7 +89,7 @@ class _AllAtOnce(DbosQueue):
     """Runs several commits of a tenant at once."""
 
     def register(self, name, queue, workflow):  # type: ignore[no-untyped-def]
-        self._slots = Slots(contract.PREPARE_CONCURRENCY, 32, _Everybodys())
+        self._execution._slots = Slots(contract.PREPARE_CONCURRENCY, 32, _Everybodys())
         super().register(name, queue, workflow)
 
 
@@ -96,18 +97,24 @@ class _OneForAll(DbosQueue):
     """Has one slot for all tenants."""
 
     async def launch(self) -> None:
-        self._slots = Slots(1, 1, Turns())
+        self._execution._slots = Slots(1, 1, Turns())
         await super().launch()
 
 
 class _Forgets(DbosQueue):
     """Ends running workflows instead of handing them back."""
 
-    async def _run(self, declared, tenant, job_id, attempt):  # type: ignore[no-untyped-def]
-        try:
-            await super()._run(declared, tenant, job_id, attempt)
-        except asyncio.CancelledError:
-            return
+    async def launch(self) -> None:
+        run = self._execution._run
+
+        async def forget(*workflow: Any) -> None:
+            try:
+                await run(*workflow)
+            except asyncio.CancelledError:
+                return
+
+        self._execution._run = forget  # type: ignore[assignment, method-assign]
+        await super().launch()
 
 
 class _NewNames(DbosQueue):

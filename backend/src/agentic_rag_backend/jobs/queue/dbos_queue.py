@@ -7,10 +7,8 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
-from typing import Any
 
 import structlog
 from dbos import DBOS, DBOSConfig, EnqueueOptions
@@ -19,13 +17,11 @@ from sqlalchemy import Connection, Engine
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, NotFound, StoreUnavailable
-from agentic_rag_backend.fairness import act_for
 from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
-from agentic_rag_backend.jobs.coordination.recovery import caution
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
-from agentic_rag_backend.jobs.coordination.turns import Turn, Turns, turn_lost
+from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
 from agentic_rag_backend.jobs.coordination.workers import BEATS
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
@@ -38,12 +34,10 @@ from agentic_rag_backend.jobs.queue.dbos_client import (
     options_of,
     workflow_id,
 )
+from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution, Failed
 from agentic_rag_backend.jobs.queue.notifications import notifications_on
 from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
 from agentic_rag_backend.stores.catalogue.base import Enqueue
-
-Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
-"""Called with ``(tenant, job_id, attempt, error)`` when a workflow ended without recording its result. May be called twice."""
 
 Returned = Callable[[TenantId, str, int], Awaitable[None]]
 """Called with ``(tenant, job_id, attempt)`` when a job waits again because its process has ended."""
@@ -55,16 +49,9 @@ _CLAIMED_A_PLACE = 2
 _RUNNING_AT_ONCE = 32
 """Limit of running workflows per queue in this process, over all tenants."""
 _DRAIN_S = 3.0
-_CANCEL_S = 1.0
 _HOUSEKEEPING_S = 30.0
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class _Declared:
-    queue: QueueName
-    workflow: Workflow
 
 
 class DbosQueue:
@@ -99,31 +86,24 @@ class DbosQueue:
         self._polling_interval_s = polling_interval_s
         self._on_failed = on_failed
         self._on_returned = on_returned
-        self._declared: dict[str, _Declared] = {}
+        self._declared: dict[str, DeclaredWorkflow] = {}
         self._others = others
         self._drain_s = _DRAIN_S if drain_s is None else drain_s
         self._claimed_beside = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
         self._workers = QueueWorkers(
             polling_interval_s,
-            lambda: len(self._waiting) + len(self._working),
+            lambda: len(self._execution),
             lambda: others is None or (self._notifications is not None and self._notifications.listening),
         )
         self._notifications = notifications_on(self._engine, self._workers.wake)
         self._dbos_client = DbosClient(self._engine, self._workers.wake, self._notifications)
-        self._membership: Membership = (
-            SoleProcess(
-                executor_id, self._dbos_client, RunningJournal(sidecar_path(self._engine, "-running")), self._end, self._give_back
-            )
-            if others is None
-            else SharedDatabase(executor_id, self._dbos_client, others, self._end, self._give_back)
-        )
+        self._membership = self._membership_of(executor_id)
         self._turns = Turns() if others is None else Turns(others.leases, self._membership)
-        self._slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
         self._leading, self._lead_known_until = False, -math.inf
         self._claims = OwnClaims(self._dbos_client, lost_after_s=BEATS * self._membership.interval_s)
-        self._waiting: set[asyncio.Task[Any]] = set()
-        self._working: set[asyncio.Task[Any]] = set()
-        self._stopping = False
+        slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
+        # One more workflow can be claimed when one has ended.
+        self._execution = Execution(slots, self._claims, self._membership, failed=self._failed, ended=self._workers.wake)
         self._only_enqueues = False
         self._is_to_begin = False
         self._entered = False
@@ -139,7 +119,7 @@ class DbosQueue:
             raise ConfigurationError(f"a workflow named {name!r} is registered already")
         if DbosQueue._launched is self:
             raise ConfigurationError(f"workflow {name!r} was registered after the queue was launched")
-        self._declared[name] = _Declared(queue, workflow)
+        self._declared[name] = DeclaredWorkflow(name, queue, workflow)
 
     def enqueuer(self, name: str) -> Enqueue:
         """Return a function that enqueues a job for ``name`` inside an open catalogue transaction.
@@ -240,23 +220,29 @@ class DbosQueue:
         A handed-back workflow is cancelled (it sees `asyncio.CancelledError`) and starts again in another process or at the
         next start.
         """
-        self._stopping = True
+        self._execution.stopping = True
         logging.getLogger("dbos").setLevel(logging.ERROR)  # it warns of each workflow that is handed back
         for task in self._keeping:
             task.cancel()
         await asyncio.gather(*self._keeping, return_exceptions=True)
         self._keeping.clear()
-        await self._stop_work(self._drain_s if drain else 0)
+        await self._execution.stop(self._drain_s if drain else 0)
         await self._destroy()
 
     async def ping(self) -> None:
         """Raise `StoreUnavailable` unless the queue runs, or was opened for enqueueing only, and its database answers."""
-        if self._stopping or not (DbosQueue._launched is self or self._only_enqueues):
+        if self._execution.stopping or not (DbosQueue._launched is self or self._only_enqueues):
             raise StoreUnavailable("the job queue is not running")
         with as_unavailable():
             await asyncio.to_thread(ping, self._engine)
 
-    def _workflow(self, name: str) -> _Declared:
+    def _membership_of(self, executor_id: str) -> Membership:
+        if self._others is not None:
+            return SharedDatabase(executor_id, self._dbos_client, self._others, self._end, self._give_back)
+        journal = RunningJournal(sidecar_path(self._engine, "-running"))
+        return SoleProcess(executor_id, self._dbos_client, journal, self._end, self._give_back)
+
+    def _workflow(self, name: str) -> DeclaredWorkflow:
         if name not in self._declared:
             raise ConfigurationError(f"no workflow named {name!r} is registered; there are {sorted(self._declared)}")
         return self._declared[name]
@@ -278,12 +264,11 @@ class DbosQueue:
 
     async def _begin(self) -> None:
         """Join the workers, then start to claim jobs."""
-        self._loop = asyncio.get_running_loop()
         await self._enter(self._declared)
         with as_unavailable():
             dbos = DBOS(config=self._configuration())
-            for name in self._declared:
-                DBOS.workflow(name=name, max_recovery_attempts=None)(self._run_as_workflow(name))
+            for name, declared in self._declared.items():
+                DBOS.workflow(name=name, max_recovery_attempts=None)(self._execution.entry(declared))
             # On the loop's own thread: DBOS runs async workflows on the loop that it finds here.
             DBOS.listen_queues([])
             DBOS.launch()
@@ -301,91 +286,15 @@ class DbosQueue:
         if not self._is_to_begin:
             _log.error("worker_was_silent", consequence="other workers took its jobs; it starts again as a new worker")
         self._is_to_begin = True  # until done: the database may become unavailable meanwhile
-        self._stopping = True
-        await self._stop_work(0)
+        self._execution.stopping = True
+        await self._execution.stop(0)
         await asyncio.to_thread(self._workers.stop)
         # In a thread: DBOS joins its threads, some of which wait for this loop.
         await asyncio.to_thread(DBOS.destroy, destroy_registry=True)
         self._claims.forget()
-        self._stopping = False
+        self._execution.stopping = False
         await self._begin()
         self._is_to_begin = False
-
-    async def _stop_work(self, drain_s: float) -> None:
-        _cancel(self._waiting)
-        if self._working and drain_s:
-            await asyncio.wait(set(self._working), timeout=drain_s)
-        rest = self._working | self._waiting
-        _cancel(rest)
-        if rest:
-            await asyncio.wait(rest, timeout=_CANCEL_S)
-
-    def _run_as_workflow(self, name: str) -> Callable[[str, str, int], Coroutine[Any, Any, None]]:
-        async def run(tenant: str, job_id: str, attempt: int) -> None:
-            work = self._run(name, TenantId(tenant), job_id, attempt)
-            if asyncio.get_running_loop() is self._loop:
-                await work
-            else:
-                # DBOS uses its own loop while ours pauses, for example between two tests. Shared objects of jobs belong to
-                # ours.
-                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
-
-        run.__qualname__ = run.__name__ = name
-        return run
-
-    async def _run(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Run a workflow when its tenant and the process have a free slot. A cancelled workflow remains to be run again."""
-        task = asyncio.current_task()
-        if task is None or self._stopping:
-            raise asyncio.CancelledError
-        act_for(tenant, job=True)
-        this, crash_counter = workflow_id(name, job_id, attempt), self._membership.crash_counter
-        self._claims.begun(this)
-        self._waiting.add(task)
-        task.add_done_callback(self._forget)
-        with self._again_without_database(this):
-            careful = caution(await crash_counter.kills(this))
-        async with self._slots.taken(self._declared[name].queue, tenant, careful):
-            self._waiting.discard(task)
-            self._working.add(task)
-            with self._again_without_database(this):
-                await crash_counter.began(tenant, this)
-            finished = True
-            try:
-                await self._work(name, tenant, job_id, attempt)
-            except asyncio.CancelledError:
-                finished = False
-                if turn_lost():
-                    self._claims.run_again(this)
-                raise
-            finally:
-                await crash_counter.ended(tenant, this, finished=finished)
-
-    async def _work(self, name: str, tenant: TenantId, job_id: str, attempt: int) -> None:
-        try:
-            await self._declared[name].workflow(tenant, job_id, attempt)
-        except Exception as error:
-            (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
-            if problem is not None:
-                # If the workflow ended now, its job would stay in the state ``running`` for ever.
-                _log.error("job_failure_not_recorded", job=job_id, consequence="the job runs again", exc_info=problem)
-                self._claims.run_again(workflow_id(name, job_id, attempt))
-                raise asyncio.CancelledError from problem
-            raise
-
-    @contextlib.contextmanager
-    def _again_without_database(self, workflow: str) -> Iterator[None]:
-        """If the database fails, run a workflow again that has not done anything yet."""
-        try:
-            yield
-        except AgenticRagError as error:
-            self._claims.run_again(workflow)
-            raise asyncio.CancelledError from error
-
-    def _forget(self, task: asyncio.Task[Any]) -> None:
-        self._waiting.discard(task)
-        self._working.discard(task)
-        self._workers.wake()  # one more can be claimed
 
     async def _failed(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         if self._on_failed is not None:
@@ -452,8 +361,3 @@ def _quieten_logging() -> None:
     if not logger.handlers:
         logger.addHandler(logging.NullHandler())
     logger.setLevel(logging.WARNING)
-
-
-def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
-    for task in tuple(tasks):
-        task.cancel()

@@ -1,0 +1,151 @@
+"""Execution of claimed workflows in this process: wait for a slot, count crashes, record failures, run again what was cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError
+from agentic_rag_backend.fairness import act_for
+from agentic_rag_backend.jobs.base import QueueName, Workflow
+from agentic_rag_backend.jobs.coordination.membership import Membership
+from agentic_rag_backend.jobs.coordination.recovery import caution
+from agentic_rag_backend.jobs.coordination.slots import Slots
+from agentic_rag_backend.jobs.coordination.turns import turn_lost
+from agentic_rag_backend.jobs.queue.claims import OwnClaims
+from agentic_rag_backend.jobs.queue.dbos_client import workflow_id
+
+Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
+"""Called with ``(tenant, job_id, attempt, error)`` when a workflow ended without recording its result. May be called twice."""
+
+_CANCEL_S = 1.0
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredWorkflow:
+    """A workflow that was registered with the queue."""
+
+    name: str
+    queue: QueueName
+    workflow: Workflow
+
+
+class Execution:
+    """The workflows that this process has claimed: those that wait for a slot, and those that run.
+
+    Attributes:
+        stopping: True if no more workflows start.
+
+    Args:
+        failed: called if a workflow raises an exception.
+        ended: called when a workflow has ended, so that another one can be claimed.
+    """
+
+    def __init__(
+        self, slots: Slots, claims: OwnClaims, membership: Membership, *, failed: Failed, ended: Callable[[], None]
+    ) -> None:
+        self._slots = slots
+        self._claims = claims
+        self._membership = membership
+        self._failed = failed
+        self._ended = ended
+        self._waiting: set[asyncio.Task[Any]] = set()
+        self._working: set[asyncio.Task[Any]] = set()
+        self.stopping = False
+
+    def __len__(self) -> int:
+        """Return the number of claimed workflows."""
+        return len(self._waiting) + len(self._working)
+
+    def entry(self, declared: DeclaredWorkflow) -> Callable[[str, str, int], Coroutine[Any, Any, None]]:
+        """Return the function that DBOS calls for a workflow. It runs in the loop that is running now."""
+        loop = asyncio.get_running_loop()
+
+        async def run(tenant: str, job_id: str, attempt: int) -> None:
+            work = self._run(declared, TenantId(tenant), job_id, attempt)
+            if asyncio.get_running_loop() is loop:
+                await work
+            else:
+                # DBOS uses its own loop while ours pauses, for example between two tests. Shared objects of jobs belong to
+                # ours.
+                await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+        run.__qualname__ = run.__name__ = declared.name
+        return run
+
+    async def stop(self, drain_s: float) -> None:
+        """Cancel waiting workflows now, and running workflows after ``drain_s`` seconds."""
+        _cancel(self._waiting)
+        if self._working and drain_s:
+            await asyncio.wait(set(self._working), timeout=drain_s)
+        rest = self._working | self._waiting
+        _cancel(rest)
+        if rest:
+            await asyncio.wait(rest, timeout=_CANCEL_S)
+
+    async def _run(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
+        """Run a workflow when its tenant and the process have a free slot. A cancelled workflow remains to be run again."""
+        task = asyncio.current_task()
+        if task is None or self.stopping:
+            raise asyncio.CancelledError
+        act_for(tenant, job=True)
+        this, crash_counter = workflow_id(declared.name, job_id, attempt), self._membership.crash_counter
+        self._claims.begun(this)
+        self._waiting.add(task)
+        task.add_done_callback(self._forget)
+        with self._again_without_database(this):
+            careful = caution(await crash_counter.kills(this))
+        async with self._slots.taken(declared.queue, tenant, careful):
+            self._waiting.discard(task)
+            self._working.add(task)
+            with self._again_without_database(this):
+                await crash_counter.began(tenant, this)
+            finished = True
+            try:
+                await self._work(declared, tenant, job_id, attempt)
+            except asyncio.CancelledError:
+                finished = False
+                if turn_lost():
+                    self._claims.run_again(this)
+                raise
+            finally:
+                await crash_counter.ended(tenant, this, finished=finished)
+
+    async def _work(self, declared: DeclaredWorkflow, tenant: TenantId, job_id: str, attempt: int) -> None:
+        try:
+            await declared.workflow(tenant, job_id, attempt)
+        except Exception as error:
+            (problem,) = await asyncio.gather(self._failed(tenant, job_id, attempt, error), return_exceptions=True)
+            if problem is not None:
+                # If the workflow ended now, its job would stay in the state ``running`` for ever.
+                _log.error("job_failure_not_recorded", job=job_id, consequence="the job runs again", exc_info=problem)
+                self._claims.run_again(workflow_id(declared.name, job_id, attempt))
+                raise asyncio.CancelledError from problem
+            raise
+
+    @contextlib.contextmanager
+    def _again_without_database(self, workflow: str) -> Iterator[None]:
+        """If the database fails, run a workflow again that has not done anything yet."""
+        try:
+            yield
+        except AgenticRagError as error:
+            self._claims.run_again(workflow)
+            raise asyncio.CancelledError from error
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._waiting.discard(task)
+        self._working.discard(task)
+        self._ended()
+
+
+def _cancel(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    for task in tuple(tasks):
+        task.cancel()
