@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.testing.stores import graph_samples as samples
 from agentic_rag_backend.testing.stores import graph_store as contract
 
 
@@ -25,7 +26,7 @@ async def store(tmp_path: Path) -> AsyncIterator[SqliteGraphStore]:
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_sqlite(store: SqliteGraphStore, check: contract.Check) -> None:
+async def test_sqlite(store: SqliteGraphStore, check: samples.Check) -> None:
     await check(store)
 
 
@@ -114,14 +115,14 @@ async def test_faulty_statements_fail(
 ) -> None:
     _break(monkeypatch, statement, old, new)
     with pytest.raises((AssertionError, KeyError)):
-        await getattr(contract, check)(store)
+        await contract.BY_NAME[check](store)
 
 
 class _AnyScope(SqliteGraphStore):
     """Accepts any value as a tenant."""
 
     async def counts(self, tenant: TenantId) -> contract.GraphCounts:  # type: ignore[name-defined]
-        return await super().counts(tenant if isinstance(tenant, TenantId) else contract.A)
+        return await super().counts(tenant if isinstance(tenant, TenantId) else samples.A)
 
 
 class _HalfWrites(SqliteGraphStore):
@@ -154,7 +155,7 @@ class _EmptyMeansAll(SqliteGraphStore):
         (_EmptyMeansAll, contract.nothing_asked_nothing_read),
     ],
 )
-async def test_faulty_stores_fail(tmp_path: Path, faulty: type[SqliteGraphStore], check: contract.Check) -> None:
+async def test_faulty_stores_fail(tmp_path: Path, faulty: type[SqliteGraphStore], check: samples.Check) -> None:
     store = await faulty.open(tmp_path / "graph.db")
     with pytest.raises(AssertionError):
         await check(store)
@@ -189,14 +190,14 @@ _names = st.sampled_from(["Ada", "Acme", "Bolt", "Nuts"])
 _statements = st.lists(st.tuples(_names, st.sampled_from(["founded", "bought"]), _names), max_size=3, unique=True)
 _aliases = st.dictionaries(_names, st.lists(st.sampled_from(["Alpha", "Beta"]), unique=True), max_size=2)
 _documents = st.builds(
-    lambda document, version, statements, aliases: contract.knowledge(document, statements, version=version, aliases=aliases),
+    lambda document, version, statements, aliases: samples.knowledge(document, statements, version=version, aliases=aliases),
     st.sampled_from(["one", "two"]),
     st.integers(1, 3),
     _statements,
     _aliases,
 )
 _deletes = st.tuples(st.sampled_from(["one", "two"]), st.integers(1, 3))
-_steps = st.lists(st.tuples(st.sampled_from([contract.A, contract.B]), _documents | _deletes), max_size=10)
+_steps = st.lists(st.tuples(st.sampled_from([samples.A, samples.B]), _documents | _deletes), max_size=10)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -206,7 +207,7 @@ def test_random_sequences_match_a_model(steps: list[tuple[TenantId, DocumentKnow
 
 
 async def _follow(steps: list[tuple[TenantId, DocumentKnowledge | tuple[str, int]]]) -> None:
-    models = {contract.A: _Model(), contract.B: _Model()}
+    models = {samples.A: _Model(), samples.B: _Model()}
     with TemporaryDirectory() as folder:
         store = await SqliteGraphStore.open(Path(folder) / "graph.db")
         for tenant, step in steps:
@@ -220,7 +221,7 @@ async def _follow(steps: list[tuple[TenantId, DocumentKnowledge | tuple[str, int
                 written[step.document_id, step.version] = step
                 await store.write_document(tenant, step)
         for tenant, model in models.items():
-            found = await contract.snapshot(store, tenant)
+            found = await samples.snapshot(store, tenant)
             expected = model.expected()
             assert found["mentions"] == expected["mentions"]
             assert found["sentences"] == expected["sentences"]

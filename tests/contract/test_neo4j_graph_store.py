@@ -22,6 +22,7 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
+from agentic_rag_backend.testing.stores import graph_samples as samples
 from agentic_rag_backend.testing.stores import graph_store as contract
 
 
@@ -33,7 +34,7 @@ async def store(empty_neo4j: Neo4jAddress) -> AsyncIterator[Neo4jGraphStore]:
 
 
 @pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
-async def test_neo4j(store: Neo4jGraphStore, check: contract.Check) -> None:
+async def test_neo4j(store: Neo4jGraphStore, check: samples.Check) -> None:
     await check(store)
 
 
@@ -81,12 +82,12 @@ async def test_faulty_statements_fail(
     assert old in text
     monkeypatch.setitem(neo4j._CYPHER, statement, text.replace(old, new))  # type: ignore[arg-type]
     with pytest.raises((AssertionError, KeyError)):
-        await getattr(contract, check)(store)
+        await contract.BY_NAME[check](store)
 
 
 @pytest.mark.parametrize("check", [contract.a_write_is_whole_or_not_at_all, contract.another_tenant_is_not_referred_to])
 async def test_a_store_that_leaves_out_what_does_not_fit_fails(
-    store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch, check: contract.Check
+    store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch, check: samples.Check
 ) -> None:
     async def careless(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
         await transaction.run(neo4j._CYPHER[name], values)
@@ -105,7 +106,7 @@ _times = st.none() | st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1), ti
 @st.composite
 def _documents(draw: st.DrawFn) -> DocumentKnowledge:
     """Return knowledge of documents that differ in every respect in which documents can differ."""
-    whole = contract.knowledge(
+    whole = samples.knowledge(
         draw(st.sampled_from(["one", "one-b", "two"])),
         draw(_statements),
         version=draw(st.integers(1, 3)),
@@ -133,7 +134,7 @@ _steps = st.lists(st.tuples(st.integers(0, 1), _documents() | _deletes), max_siz
 
 def _named(document: str, *names: str) -> DocumentKnowledge:
     """Return a document that uses these names for one entity. The first is its own name."""
-    whole = contract.knowledge(document, [("Ada", "knows", "Ada")])
+    whole = samples.knowledge(document, [("Ada", "knows", "Ada")])
     return replace(whole, entities=(replace(whole.entities[0], name=names[0], aliases=names[1:]),))
 
 

@@ -33,9 +33,10 @@ from agentic_rag_backend.stores.vector.base import (
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
+from agentic_rag_backend.testing.stores import vector_search
 from agentic_rag_backend.testing.stores import vector_store as contract
 from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
-from agentic_rag_backend.testing.stores.vector_store import CHECKS, DIMENSIONS, Check, OpenStore  # type: ignore[attr-defined]
+from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, Check, OpenStore, point_id
 
 Wrap = Callable[[EdgeVectorStore], Any]
 
@@ -52,7 +53,7 @@ def opener(folder: Path, wrap: Wrap = lambda store: store) -> OpenStore:
     return open_store
 
 
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 async def test_edge(check: Check, tmp_path: Path) -> None:
     await check(opener(tmp_path))
 
@@ -73,7 +74,7 @@ def qdrant_opener(folder: Path) -> OpenStore:
 
 
 @pytest.mark.filterwarnings(WITHOUT_INDEXES)
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 async def test_qdrant(check: Check, tmp_path: Path) -> None:
     await check(qdrant_opener(tmp_path))
 
@@ -112,7 +113,7 @@ async def server_opener(server: QdrantServer, *, grpc: bool) -> AsyncIterator[Op
 
 
 @pytest.mark.parametrize("grpc", [False, True], ids=["rest", "grpc"])
-@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("check", contract.CHECKS, ids=lambda check: check.__name__)
 async def test_qdrant_server(check: Check, grpc: bool, qdrant_server: QdrantServer) -> None:
     async with server_opener(qdrant_server, grpc=grpc) as open_store:
         await check(open_store)
@@ -249,7 +250,7 @@ class KeepsNothing(Faulty):
 class LosesVectorsWithMetadata(Faulty):
     async def update_metadata(self, tenant: TenantId, document_id: str, metadata: Any, *, title: str, key: str | None) -> None:
         await self.store.update_metadata(tenant, document_id, metadata, title=title, key=key)
-        held = await self.store.vectors(tenant, Collection.CHUNKS, [contract.point_id(number) for number in range(3)])  # type: ignore[attr-defined]
+        held = await self.store.vectors(tenant, Collection.CHUNKS, [point_id(number) for number in range(3)])
         points = [
             VectorPoint(id=id, kind=NodeKind.CHUNK, document_id=document_id, version=1, metadata=metadata, title=title, key=key)
             for id in held
@@ -339,7 +340,7 @@ class AnswersWhenClosed(Faulty):
 
 class LosesWhatItWrote(Faulty):
     async def flush(self) -> None:
-        await self.store.delete(contract.A, Collection.CHUNKS, [contract.point_id(7)])  # type: ignore[attr-defined]
+        await self.store.delete(A, Collection.CHUNKS, [point_id(7)])
 
 
 class ListsOnePage(Faulty):
@@ -367,7 +368,7 @@ class RemembersTenants(Faulty):
 class DescribesOneTenant(Faulty):
     async def indexes(self) -> list[IndexStatus]:
         found = await self.store.indexes()
-        own = [await self.store.count(contract.A, index.collection) for index in found]
+        own = [await self.store.count(A, index.collection) for index in found]
         return [replace(index, points=points) for index, points in zip(found, own, strict=True)]
 
 
@@ -399,14 +400,14 @@ FAULTS: dict[type[Faulty], Check] = {
     KeepsNothing: contract.documents_are_purged_by_version,
     LosesVectorsWithMetadata: contract.metadata_can_be_replaced,
     IgnoresGeneration: contract.generations_are_kept_apart,
-    IgnoresFilter: contract.filters_mean_what_they_say,
-    ClampsLimits: contract.limits_are_bounded,
+    IgnoresFilter: vector_search.filters_mean_what_they_say,
+    ClampsLimits: vector_search.limits_are_bounded,
     IgnoresKind: contract.kinds_and_collections_are_kept_apart,
-    BreaksTiesBackwards: contract.ties_are_ordered_by_id,
-    FusesLegs: contract.legs_are_what_was_asked_for,
-    AnswersOutOfOrder: contract.legs_are_what_was_asked_for,
-    ScoresByEverybodysWords: contract.scores_are_the_tenants_own,
-    ScoresByEveryKindsWords: contract.frequencies_are_the_kinds_own,
+    BreaksTiesBackwards: vector_search.ties_are_ordered_by_id,
+    FusesLegs: vector_search.legs_are_what_was_asked_for,
+    AnswersOutOfOrder: vector_search.legs_are_what_was_asked_for,
+    ScoresByEverybodysWords: vector_search.scores_are_the_tenants_own,
+    ScoresByEveryKindsWords: vector_search.frequencies_are_the_kinds_own,
     ListsOnePage: contract.stored_points_are_listed,
     ListsEveryTenant: contract.stored_points_are_listed,
     RemembersTenants: contract.tenants_are_listed,
@@ -423,4 +424,4 @@ async def test_a_planted_fault_fails(fault: type[Faulty], tmp_path: Path) -> Non
 
 
 def test_every_check_fails_for_some_fault() -> None:
-    assert set(FAULTS.values()) == set(CHECKS)
+    assert set(FAULTS.values()) == set(contract.CHECKS)

@@ -26,7 +26,7 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 from agentic_rag_backend.testing.stand_ins import ScriptedModel
-from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_backend.testing.stores import graph_samples as samples
 
 Story = Callable[[str], dict[str, list[str]]]
 
@@ -114,7 +114,7 @@ async def test_rebuild_of_an_unchanged_graph_writes_nothing(world: Any, story: S
 
 
 async def _write_hidden(world: Any, tenant: TenantId) -> None:
-    hidden = contract.knowledge("hidden", [("Ada", "founded", "Acme")])
+    hidden = samples.knowledge("hidden", [("Ada", "founded", "Acme")])
     await world.graph.write_document(tenant, hidden)
 
 

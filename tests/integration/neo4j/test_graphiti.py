@@ -31,8 +31,8 @@ from agentic_rag_backend.stores.graph.graphiti.driver import GraphReader, Tenant
 from agentic_rag_backend.stores.graph.graphiti.interface import TenantSearch
 from agentic_rag_backend.stores.graph.graphiti.search import recipe
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
-from agentic_rag_backend.testing.stores import graph_store as contract
-from agentic_rag_backend.testing.stores.graph_store import A, B, entity_id
+from agentic_rag_backend.testing.stores import graph_samples as samples
+from agentic_rag_backend.testing.stores.graph_samples import A, B, entity_id
 
 ADA = "Whom did Ada found Acme for?"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -55,8 +55,8 @@ def fact(document: DocumentKnowledge, number: int = 0) -> str:
 
 async def test_a_search_without_a_filter_leaves_out_what_has_ended(held: World) -> None:
     """The filter that Graphiti passes on may be empty. The time still applies."""
-    ended = replace(contract.ONE.relationships[0], invalid_at=NOW - timedelta(days=9))
-    await held.add(A, replace(contract.ONE, relationships=(ended, *contract.ONE.relationships[1:])))
+    ended = replace(samples.ONE.relationships[0], invalid_at=NOW - timedelta(days=9))
+    await held.add(A, replace(samples.ONE, relationships=(ended, *samples.ONE.relationships[1:])))
 
     found = await held.search._graphiti.search_(
         ADA,
@@ -67,31 +67,31 @@ async def test_a_search_without_a_filter_leaves_out_what_has_ended(held: World) 
         query_vector=vector("Ada founded Acme bought Bolt says one").tolist(),
     )
 
-    assert {edge.attributes["id"] for edge in found.edges} == {fact(contract.ONE, 1)}
+    assert {edge.attributes["id"] for edge in found.edges} == {fact(samples.ONE, 1)}
 
 
 async def test_what_a_graphiti_client_took_back_is_not_found(held: World) -> None:
-    await held.add(A, contract.ONE)
-    edge = f"{{id: '{fact(contract.ONE)}'}}"
+    await held.add(A, samples.ONE)
+    edge = f"{{id: '{fact(samples.ONE)}'}}"
     await held.graph.connections.define(f"MATCH ()-[r:RELATES_TO {edge}]->() SET r.expired_at = datetime('2025-01-01T00:00:00Z')")
 
-    assert fact(contract.ONE) not in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
-    assert fact(contract.ONE) in {item.id for item in (await held.find(A, ADA, moment=NOW - timedelta(days=999))).relationships}
+    assert fact(samples.ONE) not in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
+    assert fact(samples.ONE) in {item.id for item in (await held.find(A, ADA, moment=NOW - timedelta(days=999))).relationships}
 
 
 async def test_a_fact_ends_only_where_everything_that_states_it_says_so(held: World) -> None:
     """One document states an end, the other does not: the fact still holds."""
-    ended = replace(contract.ONE.relationships[0], invalid_at=NOW - timedelta(days=9))
-    await held.add(A, replace(contract.ONE, relationships=(ended, *contract.ONE.relationships[1:])))
-    assert fact(contract.ONE) not in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
-    await held.add(A, contract.TWO)
+    ended = replace(samples.ONE.relationships[0], invalid_at=NOW - timedelta(days=9))
+    await held.add(A, replace(samples.ONE, relationships=(ended, *samples.ONE.relationships[1:])))
+    assert fact(samples.ONE) not in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
+    await held.add(A, samples.TWO)
 
-    assert fact(contract.ONE) in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
+    assert fact(samples.ONE) in {item.id for item in (await held.find(A, ADA, moment=NOW)).relationships}
 
 
 async def test_more_is_looked_at_where_much_has_ended(held: World) -> None:
     stated = [(f"S{number}", "met", f"T{number}") for number in range(12)]
-    document = contract.knowledge("one", stated)
+    document = samples.knowledge("one", stated)
     over = [replace(each, invalid_at=NOW - timedelta(days=1)) for each in document.relationships[1:]]
     document = replace(document, relationships=(document.relationships[0], *over))
     await held.add(A, document)
@@ -102,8 +102,8 @@ async def test_more_is_looked_at_where_much_has_ended(held: World) -> None:
 
 
 async def test_filters_say_through_which_passages(held: World) -> None:
-    await held.add(A, contract.knowledge("one", [("Ada", "met", "Bob")]))
-    await held.add(A, contract.knowledge("two", [("Cleo", "met", "Dan")]))
+    await held.add(A, samples.knowledge("one", [("Ada", "met", "Bob")]))
+    await held.add(A, samples.knowledge("two", [("Cleo", "met", "Dan")]))
     only = Comparison("source", "eq", "two")
 
     found = await held.find(A, "unheard words met", filter=only)
@@ -115,7 +115,7 @@ async def test_filters_say_through_which_passages(held: World) -> None:
 
 @pytest.mark.parametrize("groups", [None, [], [""], [B.value], [A.value, B.value], [A.value[:-1]], [A.value.upper()]])
 async def test_a_search_names_its_tenant_in_full_and_no_other(held: World, groups: list[str] | None) -> None:
-    await held.add(A, contract.ONE)
+    await held.add(A, samples.ONE)
     with pytest.raises(InvalidScope):
         await held.search._graphiti.search_(
             ADA, config=recipe(5), group_ids=groups, driver=scoped(held, A), query_vector=vector(ADA).tolist()
@@ -123,7 +123,7 @@ async def test_a_search_names_its_tenant_in_full_and_no_other(held: World, group
 
 
 async def test_without_a_tenant_nothing_of_graphitis_reaches_the_graph(held: World) -> None:
-    await held.add(A, contract.ONE)
+    await held.add(A, samples.ONE)
     graphiti: Graphiti = held.search._graphiti
     uuid = graph_uuid(A, entity_id("Ada"))
     calls = [
@@ -143,13 +143,13 @@ async def test_without_a_tenant_nothing_of_graphitis_reaches_the_graph(held: Wor
 
 async def test_reads_by_uuid_stay_in_the_tenant(held: World) -> None:
     for tenant in (A, B):
-        await held.add(tenant, contract.ONE)
+        await held.add(tenant, samples.ONE)
     own, other = (scoped(held, tenant) for tenant in (A, B))
-    node, edge = graph_uuid(A, entity_id("Ada")), graph_uuid(A, fact(contract.ONE))
-    episode = graph_uuid(A, contract.ONE.chunk_ids[0])
+    node, edge = graph_uuid(A, entity_id("Ada")), graph_uuid(A, fact(samples.ONE))
+    episode = graph_uuid(A, samples.ONE.chunk_ids[0])
 
     assert (await EntityNode.get_by_uuid(own, node)).name == "Ada"
-    assert (await EntityEdge.get_by_uuid(own, edge)).fact == contract.ONE.relationships[0].fact
+    assert (await EntityEdge.get_by_uuid(own, edge)).fact == samples.ONE.relationships[0].fact
     assert (await EpisodicNode.get_by_uuid(own, episode)).name == "one"
     for found in (
         await EntityNode.get_by_uuids(own, [node], group_id=A.value),
@@ -171,11 +171,11 @@ async def test_reads_by_uuid_stay_in_the_tenant(held: World) -> None:
 
 async def test_nothing_is_deleted_through_graphiti(held: World) -> None:
     """Neither of another tenant nor of the same tenant: a document's knowledge is removed with the document."""
-    await held.add(A, contract.ONE)
-    before = await contract.snapshot(held.graph, A)
+    await held.add(A, samples.ONE)
+    before = await samples.snapshot(held.graph, A)
     own, other = (scoped(held, tenant) for tenant in (A, B))
     node = await EntityNode.get_by_uuid(own, graph_uuid(A, entity_id("Ada")))
-    edge = await EntityEdge.get_by_uuid(own, graph_uuid(A, fact(contract.ONE)))
+    edge = await EntityEdge.get_by_uuid(own, graph_uuid(A, fact(samples.ONE)))
     for driver in (own, other):
         for call in (
             lambda driver=driver: node.delete(driver),
@@ -187,12 +187,12 @@ async def test_nothing_is_deleted_through_graphiti(held: World) -> None:
             with pytest.raises(InvalidScope):
                 await call()
 
-    assert await contract.snapshot(held.graph, A) == before
+    assert await samples.snapshot(held.graph, A) == before
 
 
 async def test_graphitis_filters_are_applied(held: World) -> None:
-    typed = tuple(replace(each, type="person" if each.name == "Ada" else "firm") for each in contract.ONE.entities)
-    await held.add(A, replace(contract.ONE, entities=typed))
+    typed = tuple(replace(each, type="person" if each.name == "Ada" else "firm") for each in samples.ONE.entities)
+    await held.add(A, replace(samples.ONE, entities=typed))
     ada = graph_uuid(A, entity_id("Ada"))
 
     async def names(**named: Any) -> tuple[set[str], set[str]]:
@@ -217,19 +217,19 @@ async def test_graphitis_filters_are_applied(held: World) -> None:
 
 
 async def test_the_whole_recipe_with_passages_is_answered_too(held: World) -> None:
-    await held.add(A, contract.ONE)
+    await held.add(A, samples.ONE)
     config = recipe(5)
     config.episode_config = EpisodeSearchConfig(search_methods=[EpisodeSearchMethod.bm25])
 
     found = await held.search.results(A, question(ADA), config)
 
-    assert [episode.uuid for episode in found.episodes][:1] == [graph_uuid(A, contract.ONE.chunk_ids[0])]
+    assert [episode.uuid for episode in found.episodes][:1] == [graph_uuid(A, samples.ONE.chunk_ids[0])]
     assert found.communities == []
 
 
 async def test_the_recipes_of_graphiti_stay_as_they_are(held: World) -> None:
     before = COMBINED_HYBRID_SEARCH_RRF.model_dump()
-    await held.add(A, contract.ONE)
+    await held.add(A, samples.ONE)
     await held.find(A, ADA, limit=3)
 
     assert COMBINED_HYBRID_SEARCH_RRF.model_dump() == before
@@ -247,7 +247,7 @@ async def test_four_statements_whatever_the_tenant_holds_and_no_vector_in_them(
 
     monkeypatch.setattr(AsyncManagedTransaction, "run", counted)
     for size in (1, 40):
-        await held.add(A, contract.knowledge(f"of {size}", [(f"S{n}", "founded", f"T{n}") for n in range(size)]))
+        await held.add(A, samples.knowledge(f"of {size}", [(f"S{n}", "founded", f"T{n}") for n in range(size)]))
         sent.clear()
         await held.find(A, "S0 founded T0, says who")
         assert len(sent) == 4
@@ -258,7 +258,7 @@ async def test_four_statements_whatever_the_tenant_holds_and_no_vector_in_them(
 
 
 async def test_a_store_that_does_not_answer_is_an_error_of_ours(held: World) -> None:
-    await held.add(A, contract.ONE)
+    await held.add(A, samples.ONE)
     await held.graph.close()
     with pytest.raises(StoreUnavailable):
         await held.find(A, ADA)
@@ -267,8 +267,8 @@ async def test_a_store_that_does_not_answer_is_an_error_of_ours(held: World) -> 
 async def test_a_stock_graphiti_reads_what_we_wrote(held: World, empty_neo4j: Neo4jAddress) -> None:
     """Any client of that release can, with its own statements and indexes, within the requested group."""
     for tenant in (A, B):
-        await held.add(tenant, contract.ONE)
-    await held.graph.write_communities(A, 1, [contract.COMMUNITY])
+        await held.add(tenant, samples.ONE)
+    await held.graph.write_communities(A, 1, [samples.COMMUNITY])
     embedder = WordEmbedder()
     driver = Neo4jDriver(empty_neo4j.uri, empty_neo4j.user, empty_neo4j.password, empty_neo4j.database)
     stock = Graphiti(
@@ -285,10 +285,10 @@ async def test_a_stock_graphiti_reads_what_we_wrote(held: World, empty_neo4j: Ne
         found = await stock.search_("Ada founded Acme", config=config, group_ids=[A.value])
 
         assert {edge.group_id for edge in found.edges} == {A.value}
-        assert found.edges[0].uuid == graph_uuid(A, fact(contract.ONE))
+        assert found.edges[0].uuid == graph_uuid(A, fact(samples.ONE))
         assert {node.name for node in found.nodes} >= {"Ada", "Acme"}
-        (edge,) = await EntityEdge.get_by_uuids(driver, [graph_uuid(A, fact(contract.ONE))])
-        assert (edge.name, edge.episodes) == ("founded", [graph_uuid(A, contract.ONE.chunk_ids[0])])
+        (edge,) = await EntityEdge.get_by_uuids(driver, [graph_uuid(A, fact(samples.ONE))])
+        assert (edge.name, edge.episodes) == ("founded", [graph_uuid(A, samples.ONE.chunk_ids[0])])
         (episode,) = await EpisodicNode.get_by_uuids(driver, edge.episodes)
         assert edge.uuid in episode.entity_edges
         (community,) = await CommunityNode.get_by_group_ids(driver, [A.value])

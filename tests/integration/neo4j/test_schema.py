@@ -12,7 +12,7 @@ from agentic_rag_backend.stores.graph import neo4j_schema
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import graph_uuid
-from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_backend.testing.stores import graph_samples as samples
 
 _GRAPHITI = [
     "CREATE INDEX entity_uuid IF NOT EXISTS FOR (n:Entity) ON (n.uuid)",
@@ -66,29 +66,29 @@ async def test_a_newer_schema_is_refused(empty_neo4j: Neo4jAddress) -> None:
 
 
 async def test_nodes_and_edges_have_what_graphiti_reads(store: Neo4jGraphStore, empty_neo4j: Neo4jAddress) -> None:
-    typed = replace(contract.ONE.entities[0], type="legal person", description="who founded it")
-    document = replace(contract.ONE, entities=(typed, *contract.ONE.entities[1:]))
-    await store.write_document(contract.A, document)
-    await store.write_communities(contract.A, 1, [contract.COMMUNITY])
+    typed = replace(samples.ONE.entities[0], type="legal person", description="who founded it")
+    document = replace(samples.ONE, entities=(typed, *samples.ONE.entities[1:]))
+    await store.write_document(samples.A, document)
+    await store.write_communities(samples.A, 1, [samples.COMMUNITY])
 
     (entity,) = await ask(
         empty_neo4j, "MATCH (e:Entity {name: 'Ada'}) RETURN properties(e) AS held, labels(e) AS labels, e.created_at AS at"
     )
     assert set(entity["labels"]) == {"Entity", "LegalPerson"}  # type: ignore[call-overload]
     held = dict(entity["held"])  # type: ignore[call-overload]
-    assert held["uuid"] == graph_uuid(contract.A, contract.entity_id("Ada"))
-    assert (held["group_id"], held["summary"], held["labels"]) == (str(contract.A), "who founded it", ["Entity", "LegalPerson"])
+    assert held["uuid"] == graph_uuid(samples.A, samples.entity_id("Ada"))
+    assert (held["group_id"], held["summary"], held["labels"]) == (str(samples.A), "who founded it", ["Entity", "LegalPerson"])
     (edge,) = await ask(
         empty_neo4j,
         "MATCH (a)-[r:RELATES_TO {name: 'founded'}]->(b) RETURN a.name AS source, b.name AS target, r.fact AS fact,"
         " r.group_id AS group, r.created_at IS NOT NULL AS dated, r.valid_at AS valid, r.expired_at AS expired,"
         " [uuid IN r.episodes WHERE EXISTS { MATCH (c:Episodic:Chunk {uuid: uuid})-[:MENTIONS]->(a) }] AS episodes",
     )
-    assert (edge["source"], edge["target"], edge["fact"]) == ("Ada", "Acme", contract.ONE.relationships[0].fact)
-    assert edge["group"] == str(contract.A)
+    assert (edge["source"], edge["target"], edge["fact"]) == ("Ada", "Acme", samples.ONE.relationships[0].fact)
+    assert edge["group"] == str(samples.A)
     assert edge["dated"] is True
     assert edge["valid"] is None
-    assert edge["episodes"] == [graph_uuid(contract.A, contract.ONE.chunk_ids[0])]
+    assert edge["episodes"] == [graph_uuid(samples.A, samples.ONE.chunk_ids[0])]
     (chunk,) = await ask(
         empty_neo4j,
         "MATCH (:Document {name: 'one'})-[:HAS_CHUNK]->(c:Chunk) WHERE 'text' = c.source AND c.content IS NOT NULL"
@@ -106,17 +106,17 @@ async def test_nodes_and_edges_have_what_graphiti_reads(store: Neo4jGraphStore, 
 
 async def test_what_graphiti_saves_over_ours_leaves_ours(store: Neo4jGraphStore, empty_neo4j: Neo4jAddress) -> None:
     """Its saves replace all properties of episodes and communities."""
-    await store.write_document(contract.A, contract.ONE)
-    await store.write_communities(contract.A, 1, [contract.COMMUNITY])
-    before = await contract.snapshot(store, contract.A)
+    await store.write_document(samples.A, samples.ONE)
+    await store.write_communities(samples.A, 1, [samples.COMMUNITY])
+    before = await samples.snapshot(store, samples.A)
     for label in ("Episodic", "Community"):
         await _define(
             empty_neo4j,
             f"MATCH (n:{label}) SET n = {{uuid: n.uuid, name: 'its own', group_id: n.group_id, created_at: datetime()}}",
         )
 
-    assert await contract.snapshot(store, contract.A) == before
-    gone = await store.delete_document(contract.A, "one", up_to_version=1)
+    assert await samples.snapshot(store, samples.A) == before
+    gone = await store.delete_document(samples.A, "one", up_to_version=1)
     assert gone.entities == 3
     left = await ask(empty_neo4j, "MATCH (n) WHERE NOT n:SchemaVersion RETURN DISTINCT labels(n)[0] AS label ORDER BY label")
     assert [row["label"] for row in left] == ["Community", "Tenant", "ThemeRecord"]
@@ -125,19 +125,19 @@ async def test_what_graphiti_saves_over_ours_leaves_ours(store: Neo4jGraphStore,
 async def test_types_do_not_become_labels_of_ours(store: Neo4jGraphStore, empty_neo4j: Neo4jAddress) -> None:
     kinds = ["document", "Chunk", "tenant", "entity name", "x`) DETACH DELETE (n", "", "9lives", "théme", "a" * 100]
     entities = tuple(
-        replace(contract.ONE.entities[0], id=f"e-{number}", name=f"Name {number}", type=kind) for number, kind in enumerate(kinds)
+        replace(samples.ONE.entities[0], id=f"e-{number}", name=f"Name {number}", type=kind) for number, kind in enumerate(kinds)
     )
-    await store.write_document(contract.A, replace(contract.knowledge("one", []), entities=entities))
+    await store.write_document(samples.A, replace(samples.knowledge("one", []), entities=entities))
 
     (found,) = await ask(empty_neo4j, "MATCH (e:Entity) UNWIND labels(e) AS label RETURN collect(DISTINCT label) AS labels")
     assert found["labels"] == ["Entity"]
-    assert {entity.type for entity in (await store.entities(contract.A, [each.id for each in entities])).values()} == set(kinds)
+    assert {entity.type for entity in (await store.entities(samples.A, [each.id for each in entities])).values()} == set(kinds)
 
 
 def test_an_id_leads_elsewhere_for_every_tenant() -> None:
-    identifier = contract.entity_id("Ada")
+    identifier = samples.entity_id("Ada")
 
-    assert graph_uuid(contract.A, identifier) != graph_uuid(contract.B, identifier) != identifier
-    assert graph_uuid(contract.A, graph_uuid(contract.A, identifier)) == identifier
-    assert graph_uuid(contract.A, "no uuid") != graph_uuid(contract.B, "no uuid")
-    assert graph_uuid(contract.A, identifier.upper()) != graph_uuid(contract.A, identifier)
+    assert graph_uuid(samples.A, identifier) != graph_uuid(samples.B, identifier) != identifier
+    assert graph_uuid(samples.A, graph_uuid(samples.A, identifier)) == identifier
+    assert graph_uuid(samples.A, "no uuid") != graph_uuid(samples.B, "no uuid")
+    assert graph_uuid(samples.A, identifier.upper()) != graph_uuid(samples.A, identifier)

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.stores.graph import neo4j
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
-from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_backend.testing.stores import graph_samples as samples
 
 Plan = Mapping[str, Any]
 _WHOLE_TENANT = re.compile(r"(?<!Tenant)\(group_id\) WHERE")
@@ -46,13 +46,13 @@ def _hits(plan: Plan) -> int:
     return int(plan.get("dbHits", 0)) + sum(_hits(child) for child in plan.get("children", ()))
 
 
-@pytest.mark.parametrize("written", [(), (contract.ONE, contract.TWO)], ids=["empty", "small"])
+@pytest.mark.parametrize("written", [(), (samples.ONE, samples.TWO)], ids=["empty", "small"])
 async def test_no_statement_looks_at_more_than_it_needs(store: Neo4jGraphStore, written: tuple[DocumentKnowledge, ...]) -> None:
     """Also without statistics: plans made for a small graph are kept while it grows."""
     for index in _BY_GROUP:
         await store._connections.define(index)
     for document in written:
-        await store.write_document(contract.A, document)
+        await store.write_document(samples.A, document)
     await store._connections.define("CALL db.clearQueryCaches()")
     wide, sorting = {}, set()
     for name, statement in neo4j._CYPHER.items():
@@ -84,12 +84,12 @@ async def test_round_trips_do_not_depend_on_how_much_a_document_says(
     monkeypatch.setattr(AsyncManagedTransaction, "run", counted)
     costs = []
     for size in (1, 10, 300):
-        document = contract.knowledge(f"of {size}", [(f"S{number}", "made", f"T{number}") for number in range(size)])
+        document = samples.knowledge(f"of {size}", [(f"S{number}", "made", f"T{number}") for number in range(size)])
         sent.clear()
-        await store.write_document(contract.A, document)
+        await store.write_document(samples.A, document)
         written = len(sent)
         sent.clear()
-        await store.delete_document(contract.A, document.document_id, up_to_version=1)
+        await store.delete_document(samples.A, document.document_id, up_to_version=1)
         costs.append((written, len(sent)))
 
     assert len(set(costs)) == 1
@@ -102,15 +102,15 @@ async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monk
     around = [("Hub", "knows", f"N{number}") for number in range(1_000)]
     between = [("N1", "knows", "N2"), ("Hub", "knows", "Rim"), ("Rim", "knows", "Hub")]
     rim = [("Rim", "knows", f"M{number}") for number in range(100)]
-    await store.write_document(contract.A, contract.knowledge("hub", [*around, *between, *rim]))
-    ends = [contract.entity_id(name) for name in ("Hub", "Rim", "N1", "N2", "M3")]
+    await store.write_document(samples.A, samples.knowledge("hub", [*around, *between, *rim]))
+    ends = [samples.entity_id(name) for name in ("Hub", "Rim", "N1", "N2", "M3")]
 
-    found = await store.relationships_of(contract.A, ends)
+    found = await store.relationships_of(samples.A, ends)
 
     expected = [("Hub", "N1"), ("Hub", "N2"), ("N1", "N2"), ("Hub", "Rim"), ("Rim", "Hub"), ("Rim", "M3")]
-    ids = [(contract.entity_id(source), contract.entity_id(target)) for source, target in expected]
+    ids = [(samples.entity_id(source), samples.entity_id(target)) for source, target in expected]
     assert sorted((each.source_id, each.target_id) for each in found) == sorted(ids)
-    values = {"tenant": contract.A.value, "uuids": neo4j._uuids(contract.A, ends)}
+    values = {"tenant": samples.A.value, "uuids": neo4j._uuids(samples.A, ends)}
     hits = []
     for degree in (50, 1_000_000):
         async with store._connections._session(60) as session:
@@ -124,9 +124,9 @@ async def test_a_stream_holds_no_transaction_between_batches(
     store: Neo4jGraphStore, empty_neo4j: Neo4jAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(neo4j, "_MENTIONS_PER_BATCH", 2)
-    await store.write_document(contract.A, contract.ONE)
+    await store.write_document(samples.A, samples.ONE)
     batches = 0
-    async for batch in store.all_mentions(contract.A):
+    async for batch in store.all_mentions(samples.A):
         batches += 1
         async with store._connections._session(60) as session:
             # The requested one is the only one.

@@ -18,7 +18,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.stores.graph.nodes import MAX_NAME_BYTES
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
-from agentic_rag_backend.testing.stores import graph_store as contract
+from agentic_rag_backend.testing.stores import graph_samples as samples
 
 
 async def test_writers_of_one_tenant_leave_what_one_writer_would(
@@ -27,23 +27,22 @@ async def test_writers_of_one_tenant_leave_what_one_writer_would(
     """Documents with common entities, from two processes, with repetitions and deletions in between."""
     names = ["Ada", "Acme", "Bolt", "Nuts", "Eve"]
     documents = [
-        contract.knowledge(f"doc-{number:02}", [(names[number % 5], "knows", names[(number * 3 + 1) % 5])])
-        for number in range(12)
+        samples.knowledge(f"doc-{number:02}", [(names[number % 5], "knows", names[(number * 3 + 1) % 5])]) for number in range(12)
     ]
-    goes = [contract.knowledge(f"gone-{number}", [("Ada", "left", "Acme"), ("Zed", "left", "Yip")]) for number in range(4)]
+    goes = [samples.knowledge(f"gone-{number}", [("Ada", "left", "Acme"), ("Zed", "left", "Yip")]) for number in range(4)]
     other = await Neo4jGraphStore.open(empty_neo4j)
     for document in goes:
-        await store.write_document(contract.A, document)
+        await store.write_document(samples.A, document)
     await asyncio.gather(
-        *(store.write_document(contract.A, document) for document in documents),
-        *(other.write_document(contract.A, document) for document in documents[::-1]),
-        *(other.delete_document(contract.A, document.document_id, up_to_version=1) for document in goes),
+        *(store.write_document(samples.A, document) for document in documents),
+        *(other.write_document(samples.A, document) for document in documents[::-1]),
+        *(other.delete_document(samples.A, document.document_id, up_to_version=1) for document in goes),
     )
     alone = await SqliteGraphStore.open(tmp_path / "graph.db")
     for document in documents:
-        await alone.write_document(contract.A, document)
+        await alone.write_document(samples.A, document)
 
-    assert await contract.snapshot(store, contract.A) == await contract.snapshot(alone, contract.A)
+    assert await samples.snapshot(store, samples.A) == await samples.snapshot(alone, samples.A)
     await alone.close()
     await other.close()
 
@@ -53,7 +52,7 @@ async def test_transient_errors_are_answered_by_another_try_and_others_are_not(s
 
     async def deadlocked_once(transaction: Transaction) -> str:
         tries.append(1)
-        await transaction.run("MERGE (t:Tenant {group_id: $tenant})", {"tenant": contract.A.value})
+        await transaction.run("MERGE (t:Tenant {group_id: $tenant})", {"tenant": samples.A.value})
         if len(tries) == 1:
             raise _error("Neo.TransientError.Transaction.DeadlockDetected", TransientError)
         return "done"
@@ -139,13 +138,13 @@ async def test_the_password_is_not_shown() -> None:
 
 async def test_a_name_that_no_index_takes_is_refused_whole(store: Neo4jGraphStore) -> None:
     fits, too_long = "é" * (MAX_NAME_BYTES // 2), "é" * (MAX_NAME_BYTES // 2 + 1)
-    await store.write_document(contract.A, contract.knowledge("fits", [(fits, "is", "Ada")]))
-    before = await contract.snapshot(store, contract.A)
+    await store.write_document(samples.A, samples.knowledge("fits", [(fits, "is", "Ada")]))
+    before = await samples.snapshot(store, samples.A)
     with pytest.raises(InvalidRequest, match=str(MAX_NAME_BYTES)):
-        await store.write_document(contract.A, contract.knowledge("long", [(too_long, "is", "Ada")]))
+        await store.write_document(samples.A, samples.knowledge("long", [(too_long, "is", "Ada")]))
 
-    assert await contract.snapshot(store, contract.A) == before
-    assert list(await store.find_entities(contract.A, [fits])) == [fits.casefold()]
+    assert await samples.snapshot(store, samples.A) == before
+    assert list(await store.find_entities(samples.A, [fits])) == [fits.casefold()]
 
 
 async def test_a_tenant_that_never_wrote_is_not_made_by_a_delete(store: Neo4jGraphStore) -> None:

@@ -28,10 +28,21 @@ from agentic_rag_backend.stores.catalogue.base import (
 )
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
-from agentic_rag_backend.testing.catalogue import directory, documents, outbox, results, revisions, standings, trees, visibility
+from agentic_rag_backend.testing.catalogue import (
+    deletions,
+    directory,
+    documents,
+    outbox,
+    results,
+    revisions,
+    standings,
+    trees,
+    visibility,
+)
 from agentic_rag_backend.testing.catalogue.directory import SUMMARY
-from agentic_rag_backend.testing.catalogue.documents import BAD, TEXT
 from agentic_rag_backend.testing.catalogue.samples import (
+    BAD,
+    TEXT,
     Check,
     equal,
     ingest,
@@ -195,6 +206,7 @@ CHECKS: tuple[Check, ...] = (
     another_tenant_sees_nothing,
     equal_ids_stay_apart,
     *documents.CHECKS,
+    *deletions.CHECKS,
     *outbox.CHECKS,
     *results.CHECKS,
     *revisions.CHECKS,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy.engine import Connection
 
-from agentic_rag_backend.domain.document import Chunk, Document, content_hash, stable_id
+from agentic_rag_backend.domain.document import Chunk, Document, Failure, content_hash, stable_id
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
@@ -17,6 +17,8 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, 
 
 Check = Callable[[Catalogue], Awaitable[None]]
 LINES = ("Ada wrote the first program.", "Charles built the engine.", "Ada knew Charles.")
+TEXT = "\n".join(LINES)
+BAD = Failure("parse", "unreadable_document", "no text in it")
 
 
 @dataclass

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidScope
 from agentic_rag_backend.stores.graph.base import GraphFindings
-from agentic_rag_backend.testing.stores.graph_store import ONE, TWO, A, B, entity_id, knowledge
+from agentic_rag_backend.testing.stores.graph_samples import ONE, TWO, A, B, entity_id, knowledge
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 QUESTIONS = ("Whom did Ada found Acme for?", "Bolt makes Nuts", "who bought Bolt", "nothing of the kind")

@@ -4,15 +4,33 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import numpy as np
 
 from agentic_rag_backend.domain.filters import OPERATORS, And, Comparison, Filter, Not, Or
-from agentic_rag_backend.stores.vector.base import NodeKind, Vector, VectorPoint
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.stores.vector.base import (
+    Collection,
+    Legs,
+    NodeKind,
+    ScoredId,
+    Vector,
+    VectorPoint,
+    VectorSearch,
+    VectorStore,
+)
 
 DIMENSIONS = 8
+OpenStore = Callable[[str], AbstractAsyncContextManager[VectorStore]]
+"""Opens and closes the store at a named place, for `DIMENSIONS` dimensions. A place is initially empty and keeps its data."""
+Check = Callable[[OpenStore], Awaitable[None]]
+A = TenantId("t_" + "a" * 32)
+B = TenantId("t_" + "b" * 32)
+CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 
 
 def point_id(number: int) -> str:
@@ -78,3 +96,28 @@ def random_chunk(choose: random.Random, number: int, names: Sequence[str]) -> Ve
     """Return a sample chunk with some of the metadata fields ``names``."""
     metadata = {name: random_value(choose) for name in names if choose.random() < 0.7}
     return chunk(number, document=f"d{number % 5}", key=choose.choice([None, "k1"]), metadata=metadata)
+
+
+async def find(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **search: Any) -> Legs:
+    """Run one search, by default for the text and a vector of the samples."""
+    given = {"kind": NodeKind.CHUNK, "text": "harbour night", "dense": vector(1), **search}
+    return (await store.search(tenant, collection, [VectorSearch(**given)]))[0]
+
+
+def ids(leg: Sequence[ScoredId]) -> list[str]:
+    """Return the ids of a leg in order."""
+    return [scored.id for scored in leg]
+
+
+async def refused(call: Awaitable[object], error: type[AgenticRagError] = InvalidRequest) -> None:
+    """Raise `AssertionError` unless the call raises ``error``."""
+    try:
+        await call
+    except error:
+        return
+    raise AssertionError(f"{error.__name__} expected")
+
+
+def cosine(left: Vector, right: Vector) -> float:
+    """Return the cosine similarity of two vectors."""
+    return float(left @ right / (np.linalg.norm(left) * np.linalg.norm(right)))

@@ -6,65 +6,42 @@ An adapter provides an `OpenStore`. Each check in `CHECKS` takes it and raises `
 from __future__ import annotations
 
 import inspect
-import random
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from agentic_rag_backend.domain.filters import Comparison, matches
+from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, InvalidScope
+from agentic_rag_backend.errors import AgenticRagError, InvalidScope
 from agentic_rag_backend.stores.vector.base import (
     Collection,
     Legs,
     NodeKind,
-    ScoredId,
     StoredPoint,
     Vector,
-    VectorPoint,
     VectorSearch,
     VectorStore,
 )
 from agentic_rag_backend.stores.vector.tags import tags_of
+from agentic_rag_backend.testing.stores import vector_search
 from agentic_rag_backend.testing.stores.vector_samples import (
+    CHUNKS,
     DIMENSIONS,
+    NODES,
+    A,
+    B,
+    Check,
+    OpenStore,
     chunk,
+    cosine,
+    find,
+    ids,
     node,
     point_id,
-    random_chunk,
-    random_filter,
+    refused,
     vector,
 )
-
-OpenStore = Callable[[str], AbstractAsyncContextManager[VectorStore]]
-"""Opens and closes the store at a named place, for `DIMENSIONS` dimensions. A place is initially empty and keeps its data."""
-Check = Callable[[OpenStore], Awaitable[None]]
-
-A = TenantId("t_" + "a" * 32)
-B = TenantId("t_" + "b" * 32)
-CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
-
-
-async def find(store: VectorStore, tenant: TenantId, collection: Collection = CHUNKS, **search: Any) -> Legs:
-    """Run one search, by default for the text and a vector of the samples."""
-    given = {"kind": NodeKind.CHUNK, "text": "harbour night", "dense": vector(1), **search}
-    return (await store.search(tenant, collection, [VectorSearch(**given)]))[0]
-
-
-def ids(leg: Sequence[ScoredId]) -> list[str]:
-    """Return the ids of a leg in order."""
-    return [scored.id for scored in leg]
-
-
-async def _refused(call: Awaitable[object], error: type[AgenticRagError] = InvalidRequest) -> None:
-    try:
-        await call
-    except error:
-        return
-    raise AssertionError(f"{error.__name__} expected")
 
 
 async def tenant_is_required(open_store: OpenStore) -> None:
@@ -94,7 +71,7 @@ async def tenant_is_required(open_store: OpenStore) -> None:
             assert list(parameters)[1] == "tenant", name
             given = {parameter: arguments[parameter] for parameter in list(parameters)[2:]}
             for scope in (None, "", A.value, 0, [A]):
-                await _refused(getattr(store, name)(scope, **given), InvalidScope)
+                await refused(getattr(store, name)(scope, **given), InvalidScope)
         assert await store.count(A, CHUNKS) == 1
 
 
@@ -217,117 +194,10 @@ async def bad_vectors_are_refused_whole(open_store: OpenStore) -> None:
         await store.upsert(A, CHUNKS, [chunk(0)])
         for dense in bad:
             points = [chunk(0, "changed"), *(chunk(number) for number in range(1, 300)), chunk(300, dense=dense)]
-            await _refused(store.upsert(A, CHUNKS, points))
-            await _refused(find(store, A, dense=dense))
+            await refused(store.upsert(A, CHUNKS, points))
+            await refused(find(store, A, dense=dense))
         assert await store.count(A, CHUNKS) == 1
         assert ids((await find(store, A)).sparse) == [point_id(0)]
-
-
-async def limits_are_bounded(open_store: OpenStore) -> None:
-    """A limit applies to each leg. Limits outside 1–10,000 are refused."""
-    async with open_store("limits") as store:
-        await store.upsert(A, CHUNKS, [chunk(number) for number in range(30)])
-        for limit in (0, -1, 10_001):
-            await _refused(find(store, A, limit=limit))
-        for limit, found in ((1, 1), (29, 29), (10_000, 30)):
-            legs = await find(store, A, limit=limit)
-            assert len(legs.dense) == len(legs.sparse) == found
-
-
-async def ties_are_ordered_by_id(open_store: OpenStore) -> None:
-    """Of many equal scores, the smallest ids are returned, in order, after all better scores."""
-    async with open_store("ties") as store:
-        equals = [chunk(number, dense=vector(1)) for number in range(2, 90)]
-        better = chunk(200, "harbour night harbour night", dense=vector(1) * 3)
-        await store.upsert(A, CHUNKS, [*reversed(equals), better])
-        legs = await find(store, A, limit=7)
-        smallest = sorted(point.id for point in equals)
-        assert ids(legs.sparse) == [better.id, *smallest[:6]]
-        assert ids(legs.dense) == sorted([*smallest, better.id])[:7]
-
-
-async def legs_are_what_was_asked_for(open_store: OpenStore) -> None:
-    """Cosine and BM25 scores, best first, in separate legs. Several searches are answered in order."""
-    async with open_store("legs") as store:
-        texts = ["harbour harbour lights", "harbour lights and a long way of many words to the sea", "an orchard"]
-        await store.upsert(A, CHUNKS, [chunk(number, text) for number, text in enumerate(texts)])
-        both, dense, sparse, neither = await store.search(
-            A,
-            CHUNKS,
-            [
-                VectorSearch(kind=NodeKind.CHUNK, text="the harbours", dense=vector(1)),
-                VectorSearch(kind=NodeKind.CHUNK, dense=vector(1)),
-                VectorSearch(kind=NodeKind.CHUNK, text="the harbours"),
-                VectorSearch(kind=NodeKind.CHUNK, text="of the and"),
-            ],
-        )
-        assert (both.dense, both.sparse) == (dense.dense, sparse.sparse)
-        assert neither == Legs()
-        assert dense.sparse == sparse.dense == ()
-        assert ids(both.sparse) == [point_id(0), point_id(1)]
-        assert all(scored.score > 0 for scored in both.sparse)
-        for scored in both.dense:
-            number = next(number for number in range(3) if point_id(number) == scored.id)
-            assert abs(scored.score - _cosine(vector(1), vector(number))) < 1e-4
-        assert [scored.score for scored in both.dense] == sorted((scored.score for scored in both.dense), reverse=True)
-        assert store.terms("The Harbours") == store.terms("harbour") != store.terms("orchard")
-        assert store.terms("of the and") == frozenset()
-        assert await store.search(A, CHUNKS, []) == []
-
-
-async def scores_are_the_tenants_own(open_store: OpenStore) -> None:
-    """Scores and order are equal to the last bit with and without another tenant, in any order of writing."""
-    choose = random.Random(7)  # noqa: S311 - samples, not secrets
-    words = [f"word{number}q" for number in range(120)]
-    own = [chunk(number, " ".join(choose.choices(words[:60], k=choose.randint(5, 40)))) for number in range(120)]
-    others = [chunk(number, " ".join(choose.choices(words, k=30))) for number in range(60, 200)]
-    searches = [
-        VectorSearch(kind=NodeKind.CHUNK, text=" ".join(choose.choices(words, k=9)), dense=vector(n), limit=20) for n in range(30)
-    ]
-    found = []
-    for place, order in enumerate(("A", "AB", "BA", "BAD")):
-        async with open_store(f"idf{place}") as store:
-            for step in order:
-                if step == "D":
-                    await store.delete_tenant(B)
-                else:
-                    await store.upsert(A if step == "A" else B, CHUNKS, own if step == "A" else others)
-            found.append(await store.search(A, CHUNKS, searches))
-    assert found[0] == found[1] == found[2] == found[3]
-
-
-async def frequencies_are_the_kinds_own(open_store: OpenStore) -> None:
-    """Points of another kind, or another generation, change no score."""
-    async with open_store("frequencies") as store:
-        await store.upsert(A, NODES, [node(n, NodeKind.COMMUNITY, f"harbour word{n}q", generation=1) for n in range(9)])
-        before = await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=1, text="harbour word3q")
-        await store.upsert(A, NODES, [node(n, NodeKind.FACT, "harbour", dense=None) for n in range(20, 40)])
-        await store.upsert(A, NODES, [node(n, NodeKind.COMMUNITY, "word3q", generation=2) for n in range(50, 70)])
-        assert await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=1, text="harbour word3q") == before
-
-
-async def filters_mean_what_they_say(open_store: OpenStore) -> None:
-    """A filter selects exactly the points that `domain.filters.matches` does, also after writes between searches."""
-    choose = random.Random(11)  # noqa: S311 - samples, not secrets
-    names = ["year", "a.b", 'quo"te[0]', "confidence", "ключ", "title", "document_id", "key", "unknown"]
-    held: dict[str, VectorPoint] = {}
-    async with open_store("filters") as store:
-        for round_number in range(4):
-            numbers = range(round_number * 8, round_number * 8 + 16)
-            points = [random_chunk(choose, number, names[:5]) for number in numbers]
-            held.update((point.id, point) for point in points)
-            await store.upsert(A, CHUNKS, points)
-            await store.upsert(B, CHUNKS, [replace(point, metadata={"year": 99, "a.b": "zzz"}) for point in points])
-            filters = [random_filter(choose, names) for _ in range(80)]
-            searches = [
-                VectorSearch(kind=NodeKind.CHUNK, text="harbour", dense=vector(1), limit=100, filter=filter) for filter in filters
-            ]
-            for filter, legs in zip(filters, await store.search(A, CHUNKS, searches), strict=True):
-                expected = {id for id, point in held.items() if matches(filter, point.fields)}
-                assert set(ids(legs.dense)) == set(ids(legs.sparse)) == expected, filter
-        await _refused(find(store, A, filter=Comparison("year", "like", 1)))
-        await _refused(store.upsert(A, CHUNKS, [chunk(900), chunk(901, metadata={"when": object()})]))
-        assert await store.count(A, CHUNKS) == len(held)
 
 
 async def metadata_can_be_replaced(open_store: OpenStore) -> None:
@@ -432,20 +302,16 @@ async def what_is_written_survives_reopening(open_store: OpenStore) -> None:
         narrow = Comparison("year", "gte", 7)
         before = store.fingerprint, await find(store, A), await find(store, A, filter=narrow)
     for call in (store.ping, store.flush, lambda: store.count(A, CHUNKS), lambda: find(store, A)):
-        await _refused(call(), AgenticRagError)
+        await refused(call(), AgenticRagError)
     async with open_store("reopened") as store:
         assert (store.fingerprint, await find(store, A), await find(store, A, filter=narrow)) == before
         assert await store.count(A, CHUNKS) == 19
 
 
-def _cosine(left: Vector, right: Vector) -> float:
-    return float(left @ right / (np.linalg.norm(left) * np.linalg.norm(right)))
-
-
 def _same_direction(stored: Vector, given: Vector) -> None:
     assert stored.dtype == np.float32
     assert abs(float(np.linalg.norm(stored)) - 1) < 1e-3
-    assert _cosine(stored, given) > 0.999
+    assert cosine(stored, given) > 0.999
 
 
 CHECKS: tuple[Check, ...] = (
@@ -458,12 +324,7 @@ CHECKS: tuple[Check, ...] = (
     generations_are_kept_apart,
     kinds_and_collections_are_kept_apart,
     bad_vectors_are_refused_whole,
-    limits_are_bounded,
-    ties_are_ordered_by_id,
-    legs_are_what_was_asked_for,
-    scores_are_the_tenants_own,
-    frequencies_are_the_kinds_own,
-    filters_mean_what_they_say,
+    *vector_search.CHECKS,
     metadata_can_be_replaced,
     stored_points_are_listed,
     tenants_are_listed,

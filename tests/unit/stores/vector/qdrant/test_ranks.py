@@ -21,8 +21,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorP
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 from agentic_rag_backend.testing.stores.qdrant_clients import WITHOUT_INDEXES, local_client
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, chunk, random_chunk, random_filter, vector
-from agentic_rag_backend.testing.stores.vector_store import A, B
+from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, B, chunk, random_chunk, random_filter, vector
 
 pytestmark = pytest.mark.filterwarnings(WITHOUT_INDEXES)
 CHUNKS = Collection.CHUNKS

@@ -16,8 +16,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorS
 from agentic_rag_backend.stores.vector.qdrant.server import connect
 from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
 from agentic_rag_backend.testing.stores.qdrant_clients import RecordingServer, Sent
-from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, chunk, node, point_id, vector
-from agentic_rag_backend.testing.stores.vector_store import A
+from agentic_rag_backend.testing.stores.vector_samples import DIMENSIONS, A, chunk, node, point_id, vector
 
 CHUNKS, NODES = Collection.CHUNKS, Collection.NODES
 KEY = "k" * 32
