@@ -97,7 +97,10 @@ async def verbatim(services: Container, tenant: Tenant, answer: Answer) -> int:
     found = 0
     for citation in answer.citations:
         chunk = visible[citation.chunk_id].chunk
-        found += chunk.text[citation.start_char - chunk.start_char : citation.end_char - chunk.start_char] == citation.quote
+        found += (
+            chunk.text[citation.start_char - chunk.location.start_char : citation.end_char - chunk.location.start_char]
+            == citation.quote
+        )
     return found
 
 

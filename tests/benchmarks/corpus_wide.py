@@ -151,7 +151,7 @@ class Podcasts:
         for each in answer.citations:
             if each.chunk_id in visible:
                 chunk = visible[each.chunk_id].chunk
-                held = chunk.text[each.start_char - chunk.start_char : each.end_char - chunk.start_char]
+                held = chunk.text[each.start_char - chunk.location.start_char : each.end_char - chunk.location.start_char]
                 found += bool(held) and held == each.quote
         return found
 

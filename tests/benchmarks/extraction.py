@@ -22,6 +22,7 @@ from report import data, finish
 
 from agentic_rag_backend.domain.document import Chunk
 from agentic_rag_backend.domain.graph import EntityMention, Extraction, normalise_name
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.resolution import Resolver
@@ -40,9 +41,15 @@ def read(path: Path) -> list[dict[str, Any]]:
 def chunk(text: str, id_: str = "c") -> Chunk:
     """Return ``text`` as the only chunk of a document."""
     return Chunk(
-        id=id_, document_id="d", version=1, ordinal=0, text=text, start_char=0, end_char=len(text),
-        start_line=1, end_line=1, size_tokens=0, content_hash="",
-    )  # fmt: skip
+        id=id_,
+        document_id="d",
+        version=1,
+        ordinal=0,
+        text=text,
+        size_tokens=0,
+        content_hash="",
+        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
+    )
 
 
 def measure_names(documents: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -73,8 +73,8 @@ def test_documents(content: bytes, media_type: str, partial: bool) -> None:
     assert "\x00" not in parsed.text
     assert title_of(parsed, None).strip()
     chunks = chunks_of(TENANT, "d", 1, parsed, ChunkingOptions(chunk_size=16, overlap=4), tokenizer=TOKENIZER)
-    assert all(parsed.text[chunk.start_char : chunk.end_char] == chunk.text for chunk in chunks)
-    covered = {at for chunk in chunks for at in range(chunk.start_char, chunk.end_char)}
+    assert all(parsed.text[chunk.location.start_char : chunk.location.end_char] == chunk.text for chunk in chunks)
+    covered = {at for chunk in chunks for at in range(chunk.location.start_char, chunk.location.end_char)}
     assert all(character.isspace() for at, character in enumerate(parsed.text) if at not in covered)
     found = RuleExtractor().extract_document("A title", chunks)
     for chunk, extraction in zip(chunks, found, strict=True):

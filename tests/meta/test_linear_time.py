@@ -9,6 +9,7 @@ from regular_expressions import superlinear
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import normalise_name
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement
@@ -67,11 +68,17 @@ def _whole(text: str) -> list[Chunk]:
     longest = 2048
     return [
         Chunk(
-            id=str(start), document_id="d", version=1, ordinal=start, text=text[start : start + longest], start_char=start,
-            end_char=start + longest, start_line=1, end_line=1, size_tokens=1, content_hash="", headings=("Ab", "Ef (Gh)"),
+            id=str(start),
+            document_id="d",
+            version=1,
+            ordinal=start,
+            text=text[start : start + longest],
+            size_tokens=1,
+            content_hash="",
+            location=Location(start_char=start, end_char=start + longest, start_line=1, end_line=1, headings=("Ab", "Ef (Gh)")),
         )
         for start in range(0, len(text), longest)
-    ]  # fmt: skip
+    ]
 
 
 READERS: Mapping[str, Callable[[str], object]] = {

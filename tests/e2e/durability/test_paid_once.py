@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.settings import Settings
@@ -75,13 +76,9 @@ def recorded(folder: Folder) -> dict[str, set[Place]]:
             version=version,
             ordinal=ordinal,
             text=text,
-            start_char=0,
-            end_char=0,
-            start_line=0,
-            end_line=0,
             size_tokens=0,
             content_hash="",
-            headings=tuple(json.loads(headings)),
+            location=Location(start_char=0, end_char=0, start_line=0, end_line=0, headings=tuple(json.loads(headings))),
         )
         found.setdefault(text_hash(passage_text(title, chunk)), set()).add((key, version, ordinal))
     connection.close()

@@ -79,7 +79,7 @@ async def test_a_document_becomes_chunks_knowledge_and_vectors(world: World) -> 
     assert [item.chunk.document_id for item in visible.values()] == [document.id]
     version = await world.catalogue.documents.version(world.tenant, document.id, 1)
     for item in visible.values():
-        assert version.text[item.chunk.start_char : item.chunk.end_char] == item.chunk.text
+        assert version.text[item.chunk.location.start_char : item.chunk.location.end_char] == item.chunk.text
     found = await world.graph.find_entities(world.tenant, ["marie curie"])
     assert found["marie curie"][0].name == "Marie Curie"
     facts = await world.vectors.search(

@@ -133,7 +133,7 @@ async def ask(container: Container, question: str, strategy: str, *, leg: GraphL
 
 def passages(found: Retrieval) -> list[tuple[str, int]]:
     """Return the passages found. The documents' ids differ in every profile."""
-    return [(str(hit.visible.document_key), hit.visible.chunk.start_char) for hit in found.hits]
+    return [(str(hit.visible.document_key), hit.visible.chunk.location.start_char) for hit in found.hits]
 
 
 @pytest.mark.parametrize("strategy", ["graph", "hybrid", "dense", "sparse"])

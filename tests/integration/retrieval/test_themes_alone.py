@@ -55,7 +55,7 @@ async def citations_check(examples: Examples, answer: Answer) -> None:
     container, tenant = examples
     for citation in answer.citations:
         text = (await container.catalogue.documents.hydrate(tenant, [citation.chunk_id]))[citation.chunk_id].chunk
-        start = citation.start_char - text.start_char
+        start = citation.start_char - text.location.start_char
         assert text.text[start : start + len(citation.quote)] == citation.quote
 
 

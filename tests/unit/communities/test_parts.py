@@ -22,6 +22,7 @@ from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.views import visible_view
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, Finding, Label, Support
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest
 
@@ -199,12 +200,9 @@ def passage(id: str, version: int) -> VisibleChunk:
         version=version,
         ordinal=0,
         text="The name of a word.",
-        start_char=0,
-        end_char=19,
-        start_line=1,
-        end_line=1,
         size_tokens=6,
         content_hash=id,
+        location=Location(start_char=0, end_char=19, start_line=1, end_line=1),
     )
     return VisibleChunk(chunk=chunk, document_title="", document_key=None, metadata={})
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.text.words import content_forms
@@ -45,12 +46,9 @@ def visible(id: str, text: str) -> VisibleChunk:
         version=1,
         ordinal=0,
         text=text,
-        start_char=0,
-        end_char=len(text),
-        start_line=1,
-        end_line=1,
         size_tokens=1,
         content_hash=id,
+        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
     )
     return VisibleChunk(chunk=chunk, document_title=f"Title {id}", document_key=id, metadata={})
 

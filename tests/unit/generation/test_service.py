@@ -12,6 +12,7 @@ import pytest
 from agentic_rag_backend.domain.answer import Answer, Usage
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Finding, Support
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
@@ -47,12 +48,9 @@ def visible(number: int, title: str = "Title") -> VisibleChunk:
         version=1,
         ordinal=0,
         text=text,
-        start_char=len(PREFACE),
-        end_char=len(PREFACE) + len(text),
-        start_line=1,
-        end_line=1,
         size_tokens=20,
         content_hash="",
+        location=Location(start_char=len(PREFACE), end_char=len(PREFACE) + len(text), start_line=1, end_line=1),
     )
     return VisibleChunk(chunk=chunk, document_title=title, document_key=None, metadata={})
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import Chunk, content_hash
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.errors import AgenticRagError, ModelInputRefused, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.models.embedding.base import Vectors
@@ -54,9 +55,18 @@ class QuietExtractor:
 
 
 def chunks(*texts: str) -> list[Chunk]:
-    places = {"version": 1, "start_char": 0, "end_char": 1, "start_line": 1, "end_line": 1, "size_tokens": 1}
+    place = Location(start_char=0, end_char=1, start_line=1, end_line=1)
     return [
-        Chunk(id=f"c{n}", document_id="d", ordinal=n, text=text, content_hash=content_hash(text), **places)
+        Chunk(
+            id=f"c{n}",
+            document_id="d",
+            version=1,
+            ordinal=n,
+            text=text,
+            size_tokens=1,
+            content_hash=content_hash(text),
+            location=place,
+        )
         for n, text in enumerate(texts)
     ]
 
@@ -119,12 +129,13 @@ def test_a_recipe_is_of_all_that_goes_into_a_result() -> None:
     (chunk,) = chunks("some text")
     by = computation(FussyEmbedder())
     recipe = by.recipe("Title", chunk)
-    assert recipe == by.recipe("Title", replace(chunk, ordinal=7, version=9, start_char=5, end_char=14, start_line=2, end_line=2))
+    elsewhere = Location(start_char=5, end_char=14, start_line=2, end_line=2)
+    assert recipe == by.recipe("Title", replace(chunk, ordinal=7, version=9, location=elsewhere))
     other_extractor = QuietExtractor()
     other_extractor.version = "quiet-2"
     others = {
         by.recipe("Another title", chunk),
-        by.recipe("Title", replace(chunk, headings=("Heading",))),
+        by.recipe("Title", replace(chunk, location=replace(chunk.location, headings=("Heading",)))),
         by.recipe("Title", replace(chunk, text="other", content_hash=content_hash("other"))),
         by.recipe("Title", replace(chunk, id="another occurrence")),
         computation(FussyEmbedder(fingerprint="another")).recipe("Title", chunk),

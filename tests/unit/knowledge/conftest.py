@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from agentic_rag_backend.domain.document import Chunk, content_hash
+from agentic_rag_backend.domain.location import Location
 
 MakeChunks = Callable[..., list[Chunk]]
 
@@ -20,13 +21,9 @@ def _chunks(*texts: str, headings: tuple[str, ...] = (), document: str = "d1") -
                 version=1,
                 ordinal=ordinal,
                 text=text,
-                start_char=start,
-                end_char=start + len(text),
-                start_line=1,
-                end_line=1,
                 size_tokens=len(text.split()),
                 content_hash=content_hash(text),
-                headings=headings,
+                location=Location(start_char=start, end_char=start + len(text), start_line=1, end_line=1, headings=headings),
             )
         )
         start += len(text) + 1

@@ -11,6 +11,7 @@ import pytest
 
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import Mention, Naming, Support
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
@@ -115,12 +116,9 @@ def visible() -> Callable[..., VisibleChunk]:
             version=1,
             ordinal=0,
             text=text or f"text of {id}",
-            start_char=0,
-            end_char=len(text),
-            start_line=1,
-            end_line=1,
             size_tokens=1,
             content_hash=id,
+            location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
         )
         return VisibleChunk(chunk=chunk, document_title=f"Title of {id}", document_key=id, metadata=metadata)
 

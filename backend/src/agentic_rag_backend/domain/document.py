@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from agentic_rag_backend.domain.filters import filterable
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 
 _NAMESPACE = uuid.UUID("5f0c2f0e-52f4-5b39-9d1c-6a3f3c1c7f11")
@@ -129,8 +130,8 @@ class DocumentVersion:
 class Chunk:
     """A passage of one version's text: ``version.text[start_char:end_char] == text`` always holds.
 
-    Offsets count Unicode characters; lines count from 1; ``headings`` is the path of headings above it, outermost first.
-    ``content_hash`` depends on ``text`` only, so that an unchanged passage is recognised in the next version.
+    The offsets are those of ``location``. ``content_hash`` depends on ``text`` only, so that an unchanged passage is recognised
+    in the next version.
     """
 
     id: str
@@ -138,13 +139,9 @@ class Chunk:
     version: int
     ordinal: int
     text: str
-    start_char: int
-    end_char: int
-    start_line: int
-    end_line: int
     size_tokens: int
     content_hash: str
-    headings: tuple[str, ...] = ()
+    location: Location
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

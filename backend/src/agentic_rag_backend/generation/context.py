@@ -146,7 +146,7 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
         document_id=chunk.document_id,
         title=visible.document_title,
         text=chunk.text[start:end],
-        start_char=chunk.start_char + start,
+        start_char=chunk.location.start_char + start,
         score=min(1.0, max(0.0, score)),
         theme=theme,
     )

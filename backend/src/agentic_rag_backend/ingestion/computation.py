@@ -115,7 +115,7 @@ class Computation:
 
 def recipe_of(embedder: str, extractor: str, title: str, chunk: Chunk) -> str:
     """Return the recipe of a chunk for an embedder and an extractor of these names."""
-    made_from = (chunk.id, chunk.content_hash, title, *chunk.headings, passage_text(title, chunk))
+    made_from = (chunk.id, chunk.content_hash, title, *chunk.location.headings, passage_text(title, chunk))
     return hashlib.sha256("\x1f".join((embedder, extractor, *made_from)).encode()).hexdigest()
 
 

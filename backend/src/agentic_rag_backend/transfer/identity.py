@@ -54,13 +54,9 @@ class Identity:
                     version=archived.document.version,
                     ordinal=ordinal,
                     text=text,
-                    start_char=line.start_char,
-                    end_char=line.end_char,
-                    start_line=line.start_line,
-                    end_line=line.end_line,
                     size_tokens=line.size_tokens,
                     content_hash=digest,
-                    headings=line.headings,
+                    location=line.location,
                 )
             )
             seen[digest] += 1

@@ -82,12 +82,8 @@ def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original:
         own = None if item is None or item.vector is None else packed(item.vector)
         yield ChunkLine(
             id=chunk.id,
-            start_char=chunk.start_char,
-            end_char=chunk.end_char,
-            start_line=chunk.start_line,
-            end_line=chunk.end_line,
+            **chunk.location.as_fields(),
             size_tokens=chunk.size_tokens,
-            headings=chunk.headings,
             extraction=None if item is None else item.extraction,
             recipe=None if item is None else item.recipe,
             failure=None if item is None else item.failure,

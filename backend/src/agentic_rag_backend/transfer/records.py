@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, RootModel, StringConstraints,
 from pydantic_core import ErrorDetails
 
 from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer.values import (
     MAX_COUNTER,
@@ -135,13 +136,18 @@ class ChunkLine(Record):
     end_char: Count
     start_line: Count
     end_line: Count
-    size_tokens: Count
     headings: Annotated[tuple[Line, ...], Field(max_length=100)]
+    size_tokens: Count
     extraction: Extracted | None
     """None: nothing is on record, and it is computed again."""
     recipe: Sha256 | None
     failure: Failed | None
     vector: Packed | None
+
+    @property
+    def location(self) -> Location:
+        """The place of the passage in the document's text."""
+        return Location(**{name: getattr(self, name) for name in LOCATION_FIELDS})
 
 
 class Mention(Record):

@@ -16,6 +16,7 @@ from agentic_rag_backend.communities.summaries.visibility import further_chunks,
 from agentic_rag_backend.communities.summaries.writing import _label
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words
+from agentic_rag_backend.domain.location import Location
 
 NAMES = ("Halden Institute", "Mira Voss", "Tidal Array", "Carrow Bay", "Osric")
 TOPICS = ("turbine", "harbour", "lantern", "ledger", "orchard", "Harbours")
@@ -28,13 +29,9 @@ def passage(id: str, text: str, *, title: str = "", headings: tuple[str, ...] = 
         version=1,
         ordinal=0,
         text=text,
-        start_char=0,
-        end_char=len(text),
-        start_line=1,
-        end_line=1,
         size_tokens=1,
         content_hash=id,
-        headings=headings,
+        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1, headings=headings),
     )
     return VisibleChunk(chunk=chunk, document_title=title, document_key=None, metadata={})
 

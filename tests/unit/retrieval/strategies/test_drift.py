@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable, StoreUnavailable
@@ -176,12 +177,9 @@ def made(id: str, score: float) -> Hit:
         version=1,
         ordinal=0,
         text=id,
-        start_char=0,
-        end_char=1,
-        start_line=1,
-        end_line=1,
         size_tokens=1,
         content_hash=id,
+        location=Location(start_char=0, end_char=1, start_line=1, end_line=1),
     )
     return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
 

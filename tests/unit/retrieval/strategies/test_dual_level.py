@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -95,17 +94,6 @@ async def test_the_weights_are_the_querys(
 ) -> None:
     retriever = dual(Level(low(hit("c1"))), Level(high(theme("t1", 0.9))))
     assert (await retriever.retrieve(ask(**in_query))).weights == effective
-
-
-async def test_they_run_at_the_same_time(ask: Ask, hit: Callable[..., Hit]) -> None:
-    chunks, themes = Level(low(hit("c1")), delay_s=0.05), Level(high(theme("t1", 0.9)), delay_s=0.05)
-    retriever, asked = dual(chunks, themes), ask()
-    taken = []
-    for _ in range(3):
-        started = time.perf_counter()
-        await retriever.retrieve(asked)
-        taken.append(time.perf_counter() - started)
-    assert min(taken) < 0.9 * (chunks.delay_s + themes.delay_s)
 
 
 async def test_each_starts_before_the_other_ends(ask: Ask) -> None:

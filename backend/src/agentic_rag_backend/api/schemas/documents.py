@@ -9,6 +9,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from agentic_rag_backend.api.schemas.base import Body, View, Whole
 from agentic_rag_backend.domain.document import (
+    Chunk,
     ChunkingOptions,
     Document,
     DocumentState,
@@ -204,6 +205,12 @@ class Location(View):
     end_line: int
     path: list[str] = Field(description="headings above the chunk, outermost first")
 
+    @classmethod
+    def of(cls, chunk: Chunk) -> Location:
+        """Return the view of a chunk's location."""
+        shown = chunk.location.as_fields()
+        return cls(path=list(shown.pop("headings")), **shown)
+
 
 class ChunkView(View):
     id: str
@@ -227,19 +234,7 @@ class ChunkView(View):
             ordinal=chunk.ordinal,
             title=visible.document_title,
             content=chunk.text,
-            location=location_of(visible),
+            location=Location.of(chunk),
             size_tokens=chunk.size_tokens,
             metadata=dict(visible.metadata),
         )
-
-
-def location_of(visible: VisibleChunk) -> Location:
-    """Return where in its document a chunk is."""
-    chunk = visible.chunk
-    return Location(
-        start_char=chunk.start_char,
-        end_char=chunk.end_char,
-        start_line=chunk.start_line,
-        end_line=chunk.end_line,
-        path=list(chunk.headings),
-    )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
-from agentic_rag_backend.api.schemas.documents import Location, location_of
+from agentic_rag_backend.api.schemas.documents import Location
 from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
@@ -207,7 +207,7 @@ class ResultView(View):
             content=hit.visible.chunk.text,
             score=hit.score,
             scores=dict(hit.scores),
-            location=location_of(hit.visible),
+            location=Location.of(hit.visible.chunk),
             metadata=dict(hit.visible.metadata),
             entities=[EntityView.of(entity) for entity in hit.entities],
             graph_path=[StepView.of(step) for step in hit.graph_path],
@@ -398,7 +398,7 @@ class LowLevelView(View):
             entities=[EntityView.of(entity) for entity in hit.entities],
             document_id=hit.visible.chunk.document_id,
             title=hit.visible.document_title,
-            location=location_of(hit.visible),
+            location=Location.of(hit.visible.chunk),
             graph_path=[StepView.of(step) for step in hit.graph_path],
         )
 

@@ -21,4 +21,6 @@ def spread(supports: Iterable[Support]) -> tuple[Support, ...]:
 
 def told(passage: VisibleChunk, label: str) -> bool:
     """Return whether the passage, its document's title or a heading above it contains the label, in their current form."""
-    return any(contains_name(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.headings))
+    return any(
+        contains_name(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.location.headings)
+    )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, chunk_id, content_hash
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.models.embedding.base import Tokenizer
@@ -18,13 +19,10 @@ def chunks_of(
     """Return the chunks of one version; the same input gives the same chunks in every process."""
     chunks: list[Chunk] = []
     seen: Counter[str] = Counter()
-    line, counted = 1, 0
+    locator = Locator(parsed)
     for piece in chunker_of(options.strategy, tokenizer)(parsed.text, parsed.headings, options):
         text = parsed.text[piece.start : piece.end]
         digest = content_hash(text)
-        # Overlap makes a piece begin before the last one ended, but never before it began.
-        line += parsed.text.count("\n", counted, piece.start)
-        counted = piece.start
         chunks.append(
             Chunk(
                 id=chunk_id(tenant, document_id, digest, seen[digest]),
@@ -32,13 +30,9 @@ def chunks_of(
                 version=version,
                 ordinal=len(chunks),
                 text=text,
-                start_char=piece.start,
-                end_char=piece.end,
-                start_line=line,
-                end_line=line + text.count("\n"),
                 size_tokens=piece.size_tokens,
                 content_hash=digest,
-                headings=piece.headings,
+                location=locator.locate(piece),
             )
         )
         seen[digest] += 1
@@ -50,9 +44,9 @@ def passage_text(title: str, chunk: Chunk) -> str:
 
     A heading that the chunk's text begins with, or that repeats the title, is not said twice.
     """
-    beginning = chunk.text[: sum(map(len, chunk.headings)) + 100].casefold()
+    beginning = chunk.text[: sum(map(len, chunk.location.headings)) + 100].casefold()
     path: list[str] = [title.strip()] if title.strip() and not _begins(beginning, title.strip()) else []
-    path += [heading for heading in chunk.headings if heading != title.strip() and not _begins(beginning, heading)]
+    path += [heading for heading in chunk.location.headings if heading != title.strip() and not _begins(beginning, heading)]
     return "\n".join((*path, chunk.text))
 
 

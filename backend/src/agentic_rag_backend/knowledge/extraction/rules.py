@@ -103,7 +103,7 @@ class _Document:
 
     def _topics_of(self, chunk: Chunk) -> list[Topic]:
         found = [self._title] if self._title is not None else []
-        for heading in chunk.headings:
+        for heading in chunk.location.headings:
             one = topic(heading, from_title=False)
             if one is not None and all(one.name != other.name for other in found):
                 found.append(one)

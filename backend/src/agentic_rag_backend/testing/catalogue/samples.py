@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.document import Chunk, Document, Failure, content_hash, stable_id
 from agentic_rag_backend.domain.graph import Alias, EntityMention, ExtractedRelationship, Extraction
 from agentic_rag_backend.domain.job import Job
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission, Submitted
 
@@ -65,13 +66,15 @@ def prepared(document_id: str, version: int, text: str) -> list[PreparedChunk]:
             version=version,
             ordinal=ordinal,
             text=line,
-            start_char=start,
-            end_char=start + len(line),
-            start_line=ordinal + 1,
-            end_line=ordinal + 1,
             size_tokens=len(line.split()),
             content_hash=line_hash,
-            headings=("Engines", "Programs"),
+            location=Location(
+                start_char=start,
+                end_char=start + len(line),
+                start_line=ordinal + 1,
+                end_line=ordinal + 1,
+                headings=("Engines", "Programs"),
+            ),
         )
         vector = np.arange(8, dtype=np.float32) / np.float32(7) + np.float32(ordinal)
         found.append(PreparedChunk(chunk, vector, _extraction(chunk), recipe=recipe(chunk)))

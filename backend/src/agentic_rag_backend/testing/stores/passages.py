@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.domain.document import Chunk, chunk_id, content_hash
 from agentic_rag_backend.domain.graph import Extraction
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk, Submission
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
@@ -77,12 +78,11 @@ def paragraphs_as_chunks(tenant: TenantId, document_id: str, version: int, parag
                 version=version,
                 ordinal=ordinal,
                 text=text,
-                start_char=start,
-                end_char=start + len(text),
-                start_line=1 + 2 * ordinal,
-                end_line=1 + 2 * ordinal,
                 size_tokens=len(text.split()),
                 content_hash=digest,
+                location=Location(
+                    start_char=start, end_char=start + len(text), start_line=1 + 2 * ordinal, end_line=1 + 2 * ordinal
+                ),
             )
         )
         start += len(text) + len(BETWEEN)

@@ -10,6 +10,7 @@ from sqlalchemy import Text, and_, bindparam, select, type_coerce
 from sqlalchemy.engine import Connection, Row
 
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.base import Page
@@ -20,19 +21,19 @@ from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, doc
 _SCOPE = "chunks"
 AnyRow = Row[*tuple[Any, ...]]
 
+# JSON is decoded by `chunk_from`, faster than by SQLAlchemy.
+_LOCATION_COLUMNS = tuple(
+    type_coerce(chunks.c[name], Text).label(f"{name}_json") if name == "headings" else chunks.c[name] for name in LOCATION_FIELDS
+)
 CHUNK_COLUMNS = (
     chunks.c.chunk_id,
     chunks.c.document_id,
     chunks.c.version,
     chunks.c.ordinal,
     chunk_texts.c.text,
-    chunks.c.start_char,
-    chunks.c.end_char,
-    chunks.c.start_line,
-    chunks.c.end_line,
     chunk_texts.c.size_tokens,
     chunk_texts.c.content_hash,
-    type_coerce(chunks.c.headings, Text).label("headings_json"),
+    *_LOCATION_COLUMNS,
 )
 _DOCUMENT_COLUMNS = (
     documents.c.title,
@@ -41,6 +42,7 @@ _DOCUMENT_COLUMNS = (
     # Decoded once a document instead of once a chunk.
     type_coerce(documents.c.metadata, Text).label("metadata_json"),
 )
+_LOCATION_AT = len(CHUNK_COLUMNS) - len(LOCATION_FIELDS)
 _DOCUMENT_AT = len(CHUNK_COLUMNS)
 WITH_TEXT = chunks.join(
     chunk_texts, and_(chunk_texts.c.tenant_id == chunks.c.tenant_id, chunk_texts.c.chunk_id == chunks.c.chunk_id)
@@ -115,17 +117,15 @@ def _visible(rows: Sequence[AnyRow]) -> list[VisibleChunk]:
 def chunk_from(row: AnyRow) -> Chunk:
     """Return the chunk in a row that begins with `CHUNK_COLUMNS`."""
     # By position, as `CHUNK_COLUMNS` orders them: names cost a look-up each, and this is the hot path of every query.
+    place = dict(zip(LOCATION_FIELDS, row[_LOCATION_AT:], strict=False))
+    place["headings"] = tuple(orjson.loads(place["headings"]))
     return Chunk(
         id=row[0],
         document_id=row[1],
         version=row[2],
         ordinal=row[3],
         text=row[4],
-        start_char=row[5],
-        end_char=row[6],
-        start_line=row[7],
-        end_line=row[8],
-        size_tokens=row[9],
-        content_hash=row[10],
-        headings=tuple(orjson.loads(row[11])),
+        size_tokens=row[5],
+        content_hash=row[6],
+        location=Location(**place),
     )

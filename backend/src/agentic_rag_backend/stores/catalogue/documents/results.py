@@ -211,11 +211,7 @@ def _chunk_row(common: Mapping[str, Any], chunk: Chunk) -> dict[str, Any]:
         "version": chunk.version,
         "ordinal": chunk.ordinal,
         "chunk_id": chunk.id,
-        "start_char": chunk.start_char,
-        "end_char": chunk.end_char,
-        "start_line": chunk.start_line,
-        "end_line": chunk.end_line,
-        "headings": chunk.headings,
+        **chunk.location.as_fields(),
     }
 
 

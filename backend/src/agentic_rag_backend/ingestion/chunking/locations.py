@@ -1,0 +1,31 @@
+"""Locations of pieces in a parsed document."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.ingestion.chunking.base import Piece
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+
+
+class Locator:
+    """Finds the location of each piece of ``parsed``. Pieces must come in the order of their starts."""
+
+    def __init__(self, parsed: ParsedDocument) -> None:
+        self._text = parsed.text
+        self._line, self._counted = 1, 0
+
+    def locate(self, piece: Piece) -> Location:
+        """Return where ``piece`` is.
+
+        It counts the lines between the previous piece and this one, so that a whole document takes one pass.
+        """
+        # Overlap makes a piece begin before the end of the previous one, but never before its start.
+        self._line += self._text.count("\n", self._counted, piece.start)
+        self._counted = piece.start
+        return Location(
+            start_char=piece.start,
+            end_char=piece.end,
+            start_line=self._line,
+            end_line=self._line + self._text.count("\n", piece.start, piece.end),
+            headings=piece.headings,
+        )
