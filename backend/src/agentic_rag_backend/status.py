@@ -29,7 +29,6 @@ async def model_states(services: Container) -> dict[str, str]:
 async def describe_status(services: Container, caller: Principal) -> dict[str, Any]:
     """Return version, stores, models, strategies, features, counts and the communities' state, JSON-ready."""
     tenant = caller.tenant
-    settings = services.settings
     counts = dict(await services.catalogue.documents.counts(tenant.id))
     knowledge = await services.graph.counts(tenant.id)
     workers = await services.worker_status.workers()
@@ -38,35 +37,12 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
     tree = await services.catalogue.trees.pointer(tenant.id)
     states = await model_states(services)
     dual_level = services.features.enabled(DUAL_LEVEL, caller.flags)
-    weights = services.defaults.weights.of_tenant(caller.flags)
     return {
-        "version": __version__,
-        "profile": _profile(services),
-        "stores": {
-            "catalogue": "postgresql" if services.worker_status.shared else "sqlite",
-            "graph": settings.graph_store,
-            "vectors": settings.vector_store,
-            "originals": "kept" if settings.keep_originals else "not kept",
-        },
-        "models": {
-            "embedder": services.embedder.fingerprint,
-            "llm": services.model.name,
-            "extraction": settings.extraction,
-        },
+        **_deployment(services),
         "model_states": states,
         "strategies": [row["name"] for row in services.retrievers.describe(dual_level=dual_level) if row["available"]],
         "features": {flag.name: flag.value for flag in services.features.effective(caller.flags)},
-        "dual_level": {
-            "enabled": dual_level,
-            # As they are used: normalised, and the tenant's own where it has set them.
-            "low_weight": weights.low,
-            "high_weight": weights.high,
-            "auto_weights": services.features.enabled(AUTO_WEIGHTS, caller.flags),
-            "low_limit": services.defaults.low_limit,
-            "high_limit": services.defaults.high_limit,
-            "synthesis_model": synthesis_model(settings),
-            "synthesis_temperature": settings.dual_level_synthesis_temperature,
-        },
+        "dual_level": _dual_level(services, caller),
         "counts": counts
         | {
             "entities": knowledge.entities,
@@ -83,6 +59,41 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "raptor": {"generation": tree.generation, "stale": tree.stale, "built_at": tree.built_at},
         # Over all tenants, so for the operator: what a tenant is told must not depend on others.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
+    }
+
+
+def _deployment(services: Container) -> dict[str, Any]:
+    """Return version, profile, stores and models, which are the same for every tenant."""
+    settings = services.settings
+    return {
+        "version": __version__,
+        "profile": _profile(services),
+        "stores": {
+            "catalogue": "postgresql" if services.worker_status.shared else "sqlite",
+            "graph": settings.graph_store,
+            "vectors": settings.vector_store,
+            "originals": "kept" if settings.keep_originals else "not kept",
+        },
+        "models": {
+            "embedder": services.embedder.fingerprint,
+            "llm": services.model.name,
+            "extraction": settings.extraction,
+        },
+    }
+
+
+def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:
+    """Return the values that dual-level retrieval uses: weights are normalised, and the tenant's own where it has set them."""
+    weights = services.defaults.weights.of_tenant(caller.flags)
+    return {
+        "enabled": services.features.enabled(DUAL_LEVEL, caller.flags),
+        "low_weight": weights.low,
+        "high_weight": weights.high,
+        "auto_weights": services.features.enabled(AUTO_WEIGHTS, caller.flags),
+        "low_limit": services.defaults.low_limit,
+        "high_limit": services.defaults.high_limit,
+        "synthesis_model": synthesis_model(services.settings),
+        "synthesis_temperature": services.settings.dual_level_synthesis_temperature,
     }
 
 

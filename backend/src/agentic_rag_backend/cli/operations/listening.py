@@ -41,15 +41,6 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
     """
     import uvicorn
 
-    from agentic_rag_backend.api.connections import ConnectionLimits, guarded_protocol
-
-    limits = ConnectionLimits(
-        header_timeout_s=settings.header_timeout_s,
-        body_timeout_s=settings.body_timeout_s,
-        in_all=settings.max_connections,
-        per_client=settings.max_connections_per_client,
-    )
-
     class Server(uvicorn.Server):
         interrupted = False
 
@@ -69,7 +60,21 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
                 for number, handler in before.items():
                     signal.signal(number, handler)
 
-    config = uvicorn.Config(
+    return Server(_config_of(app, settings, drain_s=drain_s))
+
+
+def _config_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Config:
+    import uvicorn
+
+    from agentic_rag_backend.api.connections import ConnectionLimits, guarded_protocol
+
+    limits = ConnectionLimits(
+        header_timeout_s=settings.header_timeout_s,
+        body_timeout_s=settings.body_timeout_s,
+        in_all=settings.max_connections,
+        per_client=settings.max_connections_per_client,
+    )
+    return uvicorn.Config(
         app,
         http=guarded_protocol(limits),
         ws="none",
@@ -81,7 +86,6 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
         timeout_graceful_shutdown=drain_s,
         backlog=_BACKLOG,
     )
-    return Server(config)
 
 
 def share_threads() -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.engine import Connection, RowMapping
 from sqlalchemy.exc import IntegrityError
 
-from agentic_rag_backend.domain.document import DocumentState
+from agentic_rag_backend.domain.document import Chunk, DocumentState
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
@@ -89,12 +90,6 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
     version = connection.execute(select(versions).where(*of_version)).mappings().first()
     if version is None:
         return None
-    placed = (
-        select(*CHUNK_COLUMNS)
-        .select_from(WITH_TEXT)
-        .where(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == number)
-        .order_by(chunks.c.ordinal)
-    )
     return DocumentRecord(
         id=document_id,
         version=number,
@@ -114,9 +109,19 @@ def read_record(connection: Connection, tenant: TenantId, document_id: str) -> D
         updated_at=face["updated_at"],
         version_created_at=version["created_at"],
         failures=failures_from_json(version["failures"]),
-        chunks=tuple(chunk_from(row) for row in connection.execute(placed).all()),
+        chunks=_read_chunks(connection, tenant, document_id, number),
         prepared=tuple(results.prepared(connection, tenant, document_id, number)),
     )
+
+
+def _read_chunks(connection: Connection, tenant: TenantId, document_id: str, version: int) -> tuple[Chunk, ...]:
+    placed = (
+        select(*CHUNK_COLUMNS)
+        .select_from(WITH_TEXT)
+        .where(chunks.c.tenant_id == tenant.value, chunks.c.document_id == document_id, chunks.c.version == version)
+        .order_by(chunks.c.ordinal)
+    )
+    return tuple(chunk_from(row) for row in connection.execute(placed).all())
 
 
 _REVECTOR = (
@@ -233,13 +238,8 @@ def _stage(connection: Connection, tenant: TenantId, record: DocumentRecord) -> 
     results.save_prepared(connection, tenant, record.id, record.version, record.prepared)
 
 
-def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> None:
-    """See `TransferCatalogue.open`."""
-    lock_tenant(connection, tenant)
-    row = _tenant_row(connection, tenant)
-    if row["state"] == _ACTIVE:
-        return
-    _require_importing(connection, tenant)
+def _show_documents(connection: Connection, tenant: TenantId) -> None:
+    """Make the latest version of every staged document the visible one."""
     visible = (
         select(versions.c.state)
         .where(
@@ -263,6 +263,16 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
         .where(documents.c.tenant_id == tenant.value, documents.c.current_version == 0)
         .values(current_version=documents.c.latest_version, state=visible, chunk_count=count)
     )
+
+
+def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> None:
+    """See `TransferCatalogue.open`."""
+    lock_tenant(connection, tenant)
+    row = _tenant_row(connection, tenant)
+    if row["state"] == _ACTIVE:
+        return
+    _require_importing(connection, tenant)
+    _show_documents(connection, tenant)
     # Beyond the range of the change log: readers with older data then reload everything.
     state_version = max(row["state_version"], opening.state_version) + CHANGES_KEPT + 1
     now = utc_now()
@@ -276,15 +286,23 @@ def open_tenant(connection: Connection, tenant: TenantId, opening: Opening) -> N
     built_from = 0 if opening.tree_stale else state_version
     connection.execute(update(raptor_pointers).where(raptor_pointers.c.tenant_id == tenant.value).values(built_from=built_from))
     if opening.generation:
-        pointer = {
-            "tenant_id": tenant.value,
-            "generation": opening.generation,
-            "last_generation": opening.generation,
-            "built_from": state_version - opening.stale,
-            "built_at": opening.built_at or now,
-            "details": plain(opening.details),
-        }
-        upsert(connection, community_pointers, [pointer], keys=("tenant_id",), replace=tuple(pointer)[1:])
+        _point_to_communities(
+            connection, tenant, opening, built_from=state_version - opening.stale, built_at=opening.built_at or now
+        )
+
+
+def _point_to_communities(
+    connection: Connection, tenant: TenantId, opening: Opening, *, built_from: int, built_at: datetime
+) -> None:
+    pointer = {
+        "tenant_id": tenant.value,
+        "generation": opening.generation,
+        "last_generation": opening.generation,
+        "built_from": built_from,
+        "built_at": built_at,
+        "details": plain(opening.details),
+    }
+    upsert(connection, community_pointers, [pointer], keys=("tenant_id",), replace=tuple(pointer)[1:])
 
 
 def abandon(connection: Connection, tenant: TenantId) -> None:
