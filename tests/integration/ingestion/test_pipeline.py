@@ -337,7 +337,7 @@ async def test_an_overtaken_version_ends_as_cancelled(builder: Builder) -> None:
     ended_old, ended_new = await world.ended(old.job), await world.ended(new.job)
     assert ended_new.state is JobState.SUCCEEDED
     assert ended_old.state is JobState.CANCELLED
-    assert "overtaken" in ended_old.message
+    assert "replaced" in ended_old.message
     assert await world.graph.find_entities(world.tenant, ["polonium"]) == {}
     assert await world.vectors.count(world.tenant, Collection.CHUNKS) == 1
     await slow.close()

@@ -200,7 +200,7 @@ class Section:
         if not 1 <= limit <= MAX_LIMIT:
             raise InvalidRequest(f"limit must be between 1 and {MAX_LIMIT}; got {limit}")
         if cursor is not None and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-            raise InvalidRequest(f"cursor is not one that this list returned; got {cursor[:60]!r}")
+            raise InvalidRequest(f"the cursor does not come from this list; got {cursor[:60]!r}")
         return cls(0 if cursor is None else int(cursor), limit)
 
     async def page(self, held: Sequence[T], views: Callable[[Sequence[T]], Awaitable[list[V]]]) -> Page[V]:

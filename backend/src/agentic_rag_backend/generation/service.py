@@ -285,7 +285,7 @@ def _require_whole(retrieval: Retrieval) -> None:
     """
     if retrieval.trace.hidden:
         reasons = "; ".join(dict.fromkeys(retrieval.trace.hidden))
-        raise StoreUnavailable(f"what could be read does not answer the question, and not everything could be: {reasons}")
+        raise StoreUnavailable(f"the data that could be read does not answer the question, and some could not be read: {reasons}")
 
 
 def _refused(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> list[AnswerEvent]:

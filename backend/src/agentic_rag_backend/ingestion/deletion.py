@@ -56,7 +56,7 @@ class Deletion:
         run.stage = "check"
         leftovers = await self._leftovers(run, keys)
         if any(leftovers.values()):
-            raise Unfinished(f"after the deletion something is left of document {document_id!r}: {dict(leftovers)}")
+            raise Unfinished(f"the deletion left data of document {document_id!r}: {dict(leftovers)}")
         receipt = {"document_id": document_id, "removed": removed, "leftovers": dict(leftovers)}
         await run.jobs.finish(tenant, run.job.id, JobState.SUCCEEDED, result=receipt)
 

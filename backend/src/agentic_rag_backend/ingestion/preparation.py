@@ -22,7 +22,7 @@ _PAGE_GROUPS = 8
 
 def superseded(run: Run) -> Stopped:
     """Return the exception that ends the job of a superseded version."""
-    return Stopped("superseded", f"version {run.version} was overtaken by a newer version, or its document was deleted")
+    return Stopped("superseded", f"version {run.version} was replaced by a newer version, or its document was deleted")
 
 
 async def fail_version(documents: DocumentCatalogue, run: Run, error: AgenticRagError | Stopped) -> None:

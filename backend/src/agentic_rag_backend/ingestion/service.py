@@ -293,9 +293,9 @@ class IngestionService:
             InvalidRequest: no field selects documents, or the selection is documents in deletion.
         """
         if matching == Matching():
-            raise InvalidRequest("say which documents to delete: a filter, metadata, a key or a state; none was given")
+            raise InvalidRequest("select the documents to delete by a filter, metadata, a key or a state; none was given")
         if matching.state is DocumentState.DELETING:
-            raise InvalidRequest("documents in the state 'deleting' are being deleted already")
+            raise InvalidRequest("documents in the state 'deleting' are already being deleted")
         documents, enqueue = self._catalogue.documents, self._queue.enqueuer(DELETE)
         page = await documents.documents(
             require_tenant(tenant), limit=limit, state=matching.state, key=matching.key, filter=matching.filter

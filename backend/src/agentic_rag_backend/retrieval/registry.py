@@ -109,7 +109,7 @@ _THEMES = {"level": LEVEL, "budget_tokens": BUDGET_TOKENS, "rate": RATE, "max_ca
 
 STRATEGIES: Mapping[str, Strategy] = {
     "auto": Strategy(
-        "dual_level where it is switched on, its low level alone otherwise",
+        "dual_level if it is switched on, otherwise its low level only",
         lambda p: Auto(p.low_level, p.dual_level),
         options={"low_strategy": LOW_STRATEGY},
     ),
@@ -129,7 +129,7 @@ STRATEGIES: Mapping[str, Strategy] = {
         {"entities": ENTITIES},
     ),
     "community": Strategy(
-        "themes: summaries of communities, none within another",
+        "themes: summaries of communities; no theme contains another",
         lambda p: CommunityRetriever(p.finder, p.themes.community, behind=PassagesBehind(p.stores)),
         options=_THEMES,
     ),
@@ -139,17 +139,17 @@ STRATEGIES: Mapping[str, Strategy] = {
         options={"entities": ENTITIES, "low_strategy": LOW_STRATEGY, **_THEMES},
     ),
     "global": Strategy(
-        "themes of the whole corpus within a budget; answers are made of partial answers, each scored (map and reduce)",
+        "themes of the whole corpus within a token budget; answers are merged from scored partial answers (map and reduce)",
         lambda p: GlobalRetriever(p.finder, p.themes.corpus_wide),
         options=_THEMES,
     ),
     "drift": Strategy(
-        "themes, follow-up questions that they raise, and a local search for each in parallel, merged",
+        "themes, follow-up questions made from them, and a parallel local search for each, merged",
         lambda p: Drift(p.finder, p.hybrid, p.calls, p.themes.drift),
         options={"follow_ups": FOLLOW_UPS, **_THEMES},
     ),
     "raptor": Strategy(
-        "passages and summaries of clusters of them, in one tree: all levels at once, or from the roots down",
+        "a tree of passages and summaries of their clusters: all levels at once, or from the roots down",
         lambda p: RaptorRetriever(p.stores, p.graphs),
         options={
             "levels": TREE_LEVELS,

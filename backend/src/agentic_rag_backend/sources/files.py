@@ -80,9 +80,7 @@ class Walk:
                     continue
                 yield self._keyed(source, keys, len(paths))
             if empty:
-                raise InvalidRequest(
-                    f"{given!r} holds no document; what is read has one of the suffixes {', '.join(sorted(self._suffixes))}"
-                )
+                raise InvalidRequest(f"{given!r} holds no document; supported suffixes are {', '.join(sorted(self._suffixes))}")
 
     def _keyed(self, source: Source, keys: FingerprintTable, number: int) -> Source:
         if self._key is not None:
@@ -97,7 +95,7 @@ class Walk:
             # Keys are not kept in memory; the other file is searched only if a message needs it.
             other = next((each.path for given in self._paths for each in self._named(given) if each.key == source.key), None)
             raise InvalidRequest(
-                f"{other} and {source.path} would both have the key {source.key!r}; hand in the folder that holds both"
+                f"{other} and {source.path} would both have the key {source.key!r}; submit the folder that contains both"
             )
         return source
 

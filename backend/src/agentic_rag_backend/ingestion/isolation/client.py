@@ -177,12 +177,12 @@ class Isolation:
         for _ in range(_TRIES):
             with contextlib.suppress(ServerGone):
                 return await (await self._running_server()).fork()
-        raise StoreUnavailable("no process can be started to read the document in")
+        raise StoreUnavailable("cannot start a process to read the document")
 
     async def _running_server(self) -> WorkerServer:
         async with self._starting:
             if self._closed:
-                raise StoreUnavailable("documents are read no more: the process is shutting down")
+                raise StoreUnavailable("no more documents are read: the process is shutting down")
             if self._server is None or not self._server.alive:
                 if self._server is not None:
                     _log.warning("reading_server_ended")
@@ -211,7 +211,7 @@ async def _exactly(worker: Worker, count: int) -> bytearray:
     while view:
         read = await loop.sock_recv_into(worker.connection, view)
         if not read:
-            raise ConnectionResetError("the worker hung up")
+            raise ConnectionResetError("the worker disconnected")
         view = view[read:]
     return buffer
 

@@ -113,7 +113,7 @@ class WorkerServer:
                 await server._ready
         except (TimeoutError, ServerGone):
             await server.close()
-            raise StoreUnavailable("the process that reads documents did not start; stderr says why") from None
+            raise StoreUnavailable("the process that reads documents did not start; stderr has the reason") from None
         except BaseException:
             await server.close()
             raise

@@ -60,7 +60,7 @@ class JobsRound:
     async def _mend(self, job: Job) -> None:
         tenant, services = self.round.tenant, self.round.services
         async with self.round.turn():
-            await services.give_up(tenant, job.id, job.attempt, AgenticRagError("the queue does not know this job any more"))
+            await services.give_up(tenant, job.id, job.attempt, AgenticRagError("the queue no longer has this job"))
             if job.cancel_requested:
                 return
             try:

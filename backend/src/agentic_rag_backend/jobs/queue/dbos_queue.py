@@ -284,7 +284,7 @@ class DbosQueue:
             await self._enter(())
             return
         if not self._is_to_begin:
-            _log.error("worker_was_silent", consequence="other workers took its jobs; it starts again as a new worker")
+            _log.error("worker_was_silent", consequence="other workers took its jobs; it rejoins as a new worker")
         self._is_to_begin = True  # until done: the database may become unavailable meanwhile
         self._execution.stopping = True
         await self._execution.stop(0)
@@ -325,7 +325,7 @@ class DbosQueue:
                         await asyncio.to_thread(self._dbos_client.delete_old)
                     await self._membership.tidy()
             except AgenticRagError:
-                _log.warning("queue_housekeeping_failed", consequence="it is tried again", exc_info=True)
+                _log.warning("queue_housekeeping_failed", consequence="it is retried", exc_info=True)
             await asyncio.sleep(_HOUSEKEEPING_S)
 
     async def _keep_watch(self) -> None:
@@ -336,7 +336,7 @@ class DbosQueue:
                     await self._begin_anew()
                 await self._claims.queue_again(self._membership.executor_id, self._declared)
             except AgenticRagError:
-                _log.warning("queue_watch_failed", consequence="it is tried again", exc_info=True)
+                _log.warning("queue_watch_failed", consequence="it is retried", exc_info=True)
 
     async def _destroy(self) -> None:
         await self._turns.close()

@@ -210,7 +210,7 @@ class OpenAIEmbedder:
             rows = sorted(reply["data"], key=lambda row: row["index"])
             numbers, lengths = [row["index"] for row in rows], {len(row["embedding"]) for row in rows}
         except (KeyError, TypeError, AttributeError):
-            raise ModelReplyInvalid(f"embedder {self._model!r} answered something else than vectors") from None
+            raise ModelReplyInvalid(f"embedder {self._model!r} returned something other than vectors") from None
         if numbers != list(range(count)):
             raise ModelReplyInvalid(
                 f"embedder {self._model!r} answered {len(rows)} vectors for {count} texts, or numbered them wrongly"
@@ -223,10 +223,10 @@ class OpenAIEmbedder:
         try:
             vectors = np.array([row["embedding"] for row in rows], dtype=np.float32)
         except (TypeError, ValueError):
-            raise ModelReplyInvalid(f"embedder {self._model!r} answered a vector of other things than numbers") from None
+            raise ModelReplyInvalid(f"embedder {self._model!r} returned a vector with values that are not numbers") from None
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(norms).all() or not (norms > 0).all():
-            raise ModelReplyInvalid(f"embedder {self._model!r} answered a vector that is zero or not finite")
+            raise ModelReplyInvalid(f"embedder {self._model!r} returned a vector that is zero or not finite")
         result: Vectors = vectors / norms
         return result
 

@@ -93,7 +93,7 @@ class OpenAIModel:
             problem = parsed
             asked = Message("user", f"That reply is not valid: {problem}. Write the JSON object again, and nothing else.")
             messages = (*request.messages, Message("assistant", text), asked)
-        raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not hold to the schema: {problem}")
+        raise ModelReplyInvalid(f"model {call.model!r} twice wrote a reply that does not match the schema: {problem}")
 
     async def _write(self, call: Call, request: ModelRequest, messages: Sequence[Message]) -> tuple[str, dict[str, Any] | str]:
         """Return the text, and the parsed object or the error in it; without a schema the second value is empty."""
@@ -102,7 +102,7 @@ class OpenAIModel:
             # For a reply of status 200 that is not JSON, the SDK returns the text.
             text = _text_of(reply)
             if text is None:
-                raise ModelReplyInvalid(f"model {call.model!r} answered something that is not a chat completion")
+                raise ModelReplyInvalid(f"model {call.model!r} returned something other than a chat completion")
             usage = _counted(getattr(reply, "usage", None)) or _estimate(messages, text)
             parsed: dict[str, Any] | str = ""
             if len(text) > _most_characters(request):

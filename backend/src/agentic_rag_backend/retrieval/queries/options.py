@@ -19,7 +19,7 @@ ENTITIES: Schema = {
 LOW_STRATEGY: Schema = {
     "type": "string",
     "enum": ["auto", "graph", "hybrid"],
-    "description": "what finds the passages; auto: hybrid for a question that wants an account, graph otherwise",
+    "description": "strategy that finds the passages; auto: hybrid for questions that ask for an account, otherwise graph",
 }
 LEVEL: Schema = {
     "type": "integer",
@@ -37,19 +37,19 @@ RATE: Schema = {
     "type": "string",
     "enum": ["score", "model"],
     "default": "score",
-    "description": "who says which themes bear on the question",
+    "description": "how the relevance of themes is decided",
 }
 MAX_CALLS: Schema = {
     "type": "integer",
     "minimum": 1,
     "maximum": 32,
-    "description": "requests to the language model, at most",
+    "description": "maximum number of requests to the language model",
 }
 FOLLOW_UPS: Schema = {
     "type": "integer",
     "minimum": 0,
     "maximum": 8,
-    "description": "follow-up questions searched for, at most",
+    "description": "maximum number of follow-up questions",
 }
 TREE_LEVELS: Schema = {
     "type": "array",
@@ -61,7 +61,7 @@ TREE_LEVELS: Schema = {
 INCLUDE_SUMMARIES: Schema = {
     "type": "boolean",
     "default": True,
-    "description": "return summaries of clusters as themes, too",
+    "description": "whether to return summaries of clusters as themes",
 }
 
 

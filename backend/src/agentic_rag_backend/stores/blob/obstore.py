@@ -94,7 +94,9 @@ class ObstoreBlobStore:
         except ValueError as error:
             raise ConfigurationError(f"{_MARK} in {self._described} is damaged: {error}; restore it, or remove it") from error
         if not isinstance(held, dict):
-            raise ConfigurationError(f"{_MARK} in {self._described} is damaged: it holds no object; restore it, or remove it")
+            raise ConfigurationError(
+                f"{_MARK} in {self._described} is damaged: it does not contain an object; restore it, or remove it"
+            )
         return held
 
     async def _write_mark(self, mark: bytes) -> None:
@@ -203,7 +205,7 @@ async def _answering(key: str | None = None) -> AsyncIterator[None]:
         yield
     except FileNotFoundError as error:
         if key is None:
-            raise StoreUnavailable("the blob store's folder is gone") from error
+            raise StoreUnavailable("the blob store's folder does not exist") from error
         raise NotFound(f"there is no blob {key!r}") from error
     except (BaseError, OSError) as error:
         # Only the library's message reports a full disk.

@@ -53,11 +53,11 @@ def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str
     held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
     if held is not None and held["fingerprint"] != row["fingerprint"]:
         raise IdempotencyKeyReused(
-            "the Idempotency-Key was used for a request with another body; take a new one for a new request"
+            "the Idempotency-Key was used for a request with another body; use a new key for a new request"
         )
     if held is None or held["claim"] is not None:
         raise IdempotencyInProgress(
-            "the request of this Idempotency-Key is being carried out; ask again in a moment", retry_after_s=_RETRY_AFTER_S
+            "the request of this Idempotency-Key is in progress; retry in a moment", retry_after_s=_RETRY_AFTER_S
         )
     return Answer(held["status"], held["headers"], held["body"])
 

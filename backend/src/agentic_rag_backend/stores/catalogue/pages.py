@@ -61,7 +61,7 @@ def decode_cursor(scope: str, cursor: str, *types: type) -> list[Any]:
 
 
 def _not_ours(cursor: str) -> InvalidRequest:
-    return InvalidRequest(f"cursor is not one that this list returned; got {cursor[:60]!r}")
+    return InvalidRequest(f"the cursor does not come from this list; got {cursor[:60]!r}")
 
 
 def time_cursor(scope: str, created_at: datetime, id: str) -> str:

@@ -125,7 +125,7 @@ def require_revision(held: RowMapping, expected: Expected) -> None:
         return
     revision = document_from(held).revision
     if revision not in expected:
-        raise PreconditionFailed(f"document {held['id']!r} was changed meanwhile: its revision is {revision!r} now")
+        raise PreconditionFailed(f"document {held['id']!r} was changed in the meantime: its revision is {revision!r} now")
 
 
 def job_from(row: RowMapping) -> Job:

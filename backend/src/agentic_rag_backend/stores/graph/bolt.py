@@ -215,7 +215,7 @@ def _trusted(address: Neo4jAddress) -> tuple[str, dict[str, Any]]:
     if not scheme.endswith("+s"):
         raise ConfigurationError(f"NEO4J_CA_FILE needs NEO4J_URI to begin with bolt+s:// or neo4j+s://; it is {address.uri!r}")
     if not address.ca_file.is_file():
-        raise ConfigurationError(f"NEO4J_CA_FILE={address.ca_file} is no file")
+        raise ConfigurationError(f"NEO4J_CA_FILE={address.ca_file} is not a file")
     return f"{scheme.removesuffix('+s')}://{rest}", {
         "encrypted": True,
         "trusted_certificates": TrustCustomCAs(str(address.ca_file)),

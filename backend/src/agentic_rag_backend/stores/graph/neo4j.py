@@ -388,7 +388,9 @@ async def _add(transaction: Transaction, name: str, values: Mapping[str, Any]) -
     ((written,),) = [row.values() for row in await transaction.rows(_CYPHER[name], values)]
     if written != len(values["rows"]):
         missing = len(values["rows"]) - written
-        raise InvalidRequest(f"the graph store refused {missing} rows of {name}: what they refer to is not in the tenant's graph")
+        raise InvalidRequest(
+            f"the graph store refused {missing} rows of {name}: items that they refer to are not in the tenant's graph"
+        )
 
 
 async def _refresh(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:

@@ -70,7 +70,7 @@ def _cut_again(
     source = latest
     if latest["state"] == DocumentState.UNREADABLE.value:
         if held["current_version"] == 0:
-            raise Conflict(f"document {held['id']!r} is unreadable, so there is nothing to cut; hand it in again")
+            raise Conflict(f"document {held['id']!r} is unreadable, so it cannot be chunked again; upload it again")
         source = _row(connection, tenant, held, held["current_version"])
     options = replace(options_from_json(source["options"]), chunking=chunking)
     return {**source, "options": plain(options_to_json(options))}

@@ -38,7 +38,7 @@ _START = (
 _HAND_BACK = (
     update(jobs)
     .where(jobs.c.state == JobState.RUNNING.value)
-    .values(state=JobState.QUEUED.value, message="interrupted: the process that ran it ended; it is run again")
+    .values(state=JobState.QUEUED.value, message="interrupted: the process that ran it ended; it runs again")
 )
 _PROGRESS = (
     update(jobs)
@@ -179,7 +179,7 @@ def retry(connection: Connection, tenant: TenantId, job_id: str, enqueue: Enqueu
     lock_tenant(connection, tenant)
     job = read_job(connection, tenant, job_id, lock=True)
     if not job.state.ended or job.state is JobState.SUCCEEDED:
-        raise Conflict(f"job {job_id!r} is {job.state.value}; only failed, partial and cancelled jobs can be tried again")
+        raise Conflict(f"job {job_id!r} is {job.state.value}; only failed, partial and cancelled jobs can be retried")
     version = _reopen_version(connection, tenant, job) if job.kind is JobKind.INGEST else job.version
     fresh = {
         "state": JobState.QUEUED.value,
@@ -209,7 +209,7 @@ def _reopen_version(connection: Connection, tenant: TenantId, job: Job) -> int:
     if held is None or held["deleted_at"] is not None:
         raise Conflict(f"the document of job {job.id!r} was deleted")
     if job.version is None or held["latest_version"] != job.version:
-        raise Conflict(f"version {job.version} of job {job.id!r} was overtaken by version {held['latest_version']}")
+        raise Conflict(f"version {job.version} of job {job.id!r} was replaced by version {held['latest_version']}")
     if held["current_version"] == job.version:
         return submissions.resubmit(connection, tenant, held, job.version, job.id)
     pending = {"state": submissions.PENDING}

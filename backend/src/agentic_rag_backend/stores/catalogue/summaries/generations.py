@@ -124,7 +124,7 @@ class GenerationStore:
             return
         current = self.pointer(connection, tenant).generation
         if current != generation:
-            raise Conflict(f"generation {generation} cannot become current: {current} is, or it was never handed out")
+            raise Conflict(f"generation {generation} cannot become current: {current} is, or it was never allocated")
 
     def rebuild_in_place(self, connection: Connection, tenant: TenantId, *, built_from: int, details: Mapping[str, Any]) -> None:
         """Record a change of the current generation. The caller has changed its rows in this transaction."""

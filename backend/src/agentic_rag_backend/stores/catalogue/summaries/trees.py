@@ -36,7 +36,7 @@ def write_nodes(connection: Connection, tenant: TenantId, generation: int, nodes
     lock_tenant(connection, tenant)
     current, last = TREES.pointer(connection, tenant).generation, TREES.last_generation(connection, tenant)
     if current >= generation or last < generation:
-        raise Conflict(f"generation {generation} of the tree cannot be written: it is current, old, or was never handed out")
+        raise Conflict(f"generation {generation} of the tree cannot be written: it is current, old, or was never allocated")
     _delete_nodes(connection, tenant, generation, [node.id for node in nodes])
     _insert_nodes(connection, tenant, generation, nodes)
 

@@ -153,7 +153,7 @@ def add_key(
     try:
         connection.execute(insert(api_keys), row)
     except IntegrityError as error:
-        raise Conflict("that secret or that key's id is in use already") from error
+        raise Conflict("that secret or that key's id is already in use") from error
     return key
 
 
