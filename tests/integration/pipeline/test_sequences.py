@@ -20,7 +20,6 @@ from sequence_player import Gates, Player
 from sqlalchemy import bindparam, select
 
 from agentic_rag_backend.communities import views
-from agentic_rag_backend.communities.summaries import visibility
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
@@ -28,6 +27,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.commitment import Commitment, Written
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
+from agentic_rag_backend.knowledge.visible import summaries as visibility
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.documents import chunk_rows, versions
 from agentic_rag_backend.stores.catalogue.tables import chunks, documents

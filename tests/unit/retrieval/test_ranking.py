@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.retrieval.ranking import RankedRetriever, cut, reranked
@@ -20,8 +21,8 @@ SCORES = st.lists(st.sampled_from([0.0, 0.2, 0.5, 0.5, 0.9, 1.0]), max_size=12)
 
 
 def hit(id: str, score: float) -> Hit:
-    places = {"ordinal": 0, "start_char": 0, "end_char": 1, "start_line": 1, "end_line": 1, "size_tokens": 1}
-    chunk = Chunk(id=id, document_id="d", version=1, text=id, content_hash=id, **places)
+    at = Location(start_char=0, end_char=1, start_line=1, end_line=1)
+    chunk = Chunk(id=id, document_id="d", version=1, text=id, content_hash=id, size_tokens=1, ordinal=0, location=at)
     return Hit(visible=VisibleChunk(chunk=chunk, document_title="T", document_key=None, metadata={}), score=score)
 
 

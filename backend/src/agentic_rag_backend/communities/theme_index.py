@@ -8,16 +8,13 @@ old one. The job's row holds its arguments, so that another process can finish t
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from agentic_rag_backend.communities.rebuilds.waiting import wait_for_documents
-from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks
-from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
@@ -25,7 +22,7 @@ from agentic_rag_backend.jobs.backoff import Backoff
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.jobs.runner import Run, Runner
-from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentCatalogue, Page
+from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 
 SUMMARISE = "summarise"
 """The stage that writes summaries."""
@@ -162,25 +159,6 @@ async def of_one_generation(pointer: Callable[[], Awaitable[P]], read: Callable[
             return again, found
         now = again
     return now, found
-
-
-async def passages_behind(
-    documents: DocumentCatalogue,
-    tenant: TenantId,
-    summaries: Collection[CommunitySummary],
-    passes: Callable[[VisibleChunk], bool] = lambda _: True,
-) -> dict[str, VisibleChunk]:
-    """Return the visible passages that support the summaries: enough to decide which parts may be shown.
-
-    A passage that does not pass counts as invisible.
-    """
-
-    async def passing(ids: Sequence[str]) -> dict[str, VisibleChunk]:
-        found = await documents.hydrate(tenant, ids) if ids else {}
-        return {id: chunk for id, chunk in found.items() if passes(chunk)}
-
-    visible = await passing(supporting_chunks(summaries))
-    return visible | await passing(further_chunks(summaries, visible))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.summaries.visibility import visible_sources, visible_summary
-from agentic_rag_backend.communities.theme_index import of_one_generation, passages_behind
+from agentic_rag_backend.communities.theme_index import of_one_generation
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_sources, visible_summary
 from agentic_rag_backend.raptor.summaries.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer

@@ -5,18 +5,18 @@ Each is shown only with a visible chunk that says it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Set
+from functools import partial
 
 import structlog
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import Relationship
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.knowledge.visible.relationships import RelationshipReader, VisibleRelationship
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
-from agentic_rag_backend.retrieval.hydration import visible_chunks
+from agentic_rag_backend.retrieval.hydration import passes
 from agentic_rag_backend.retrieval.scoring.fusion import min_max
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
@@ -36,6 +36,7 @@ class Facts:
 
     def __init__(self, stores: Stores) -> None:
         self._stores = stores
+        self._relationships = RelationshipReader(stores.graph, stores.documents)
 
     async def ask_leg(self, query: Query) -> LegAnswer:
         """Ask the graph leg; where there is no engine, nothing waits for the question's vector."""
@@ -65,23 +66,8 @@ class Facts:
         scores = await self._scores(query, answer)
         if not scores:
             return ()
-        relationships, sentences = await asyncio.gather(
-            self._stores.graph.relationships(query.tenant_id, list(scores)),
-            self._stores.graph.fact_sentences(query.tenant_id, list(scores)),
-        )
-        unknown = sorted({sentence.support.chunk_id for sentence in sentences} - set(known))
-        visible = {**known, **(await visible_chunks(self._stores.documents, query, unknown) if unknown else {})}
-        said = {
-            (sentence.relationship_id, sentence.support.chunk_id): sentence.fact
-            for sentence in sentences
-            if sentence.support.chunk_id in visible
-            and visible[sentence.support.chunk_id].chunk.version == sentence.support.version
-        }
-        found = [
-            fact
-            for id, relationship in relationships.items()
-            if (fact := _fact(graph, relationship, scores[id], said, near)) is not None
-        ]
+        relationships = await self._relationships.read(query.tenant_id, list(scores), known=known, passes=partial(passes, query))
+        found = [fact for id, each in relationships.items() if (fact := _fact(graph, each, scores[id], near)) is not None]
         found.sort(key=lambda fact: (-fact.score, fact.id))
         return tuple(found[:FACT_LIMIT])
 
@@ -95,26 +81,20 @@ class Facts:
         return min_max(legs.sparse)
 
 
-def _fact(
-    graph: TenantGraph, relationship: Relationship, score: float, said: dict[tuple[str, str], str], near: Set[str]
-) -> FactHit | None:
+def _fact(graph: TenantGraph, visible: VisibleRelationship, score: float, near: Set[str]) -> FactHit | None:
+    relationship = visible.relationship
     source = graph.entity_index.get(relationship.source_id)
     target = graph.entity_index.get(relationship.target_id)
-    chunk_ids = sorted(
-        (support.chunk_id for support in relationship.supports if (relationship.id, support.chunk_id) in said),
-        key=lambda id: (id not in near, id),
-    )
-    if source is None or target is None or not chunk_ids:
+    if source is None or target is None:
         return None
-    chunk_id = chunk_ids[0]
-    document_id = next(support.document_id for support in relationship.supports if support.chunk_id == chunk_id)
+    support = min(visible.sentences, key=lambda support: (support.chunk_id not in near, support.chunk_id))
     return FactHit(
         id=relationship.id,
         source=graph.entity(source),
         relation=relationship.relation,
         target=graph.entity(target),
-        fact=said[(relationship.id, chunk_id)],
-        chunk_id=chunk_id,
-        document_id=document_id,
-        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if chunk_id in near else 0.0)),
+        fact=visible.sentences[support],
+        chunk_id=support.chunk_id,
+        document_id=support.document_id,
+        score=min(1.0, (1 - NEAR_BONUS) * score + (NEAR_BONUS if support.chunk_id in near else 0.0)),
     )

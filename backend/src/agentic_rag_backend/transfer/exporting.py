@@ -18,13 +18,13 @@ from typing import TypeVar
 import structlog
 
 from agentic_rag_backend.communities.detection.knowledge import read_visible
-from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.knowledge.extraction.base import Extractor
+from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
@@ -248,8 +248,7 @@ class Exporter:
         documents = self._source.catalogue.documents
         found: list[CommunitySummary] = []
         for some in _pages(await self._source.transfer.summaries(tenant)):
-            visible = await documents.hydrate(tenant, supporting_chunks(some))
-            visible |= await documents.hydrate(tenant, further_chunks(some, visible))
+            visible = await passages_behind(documents, tenant, some)
             found += [visible_summary(each, visible) for each in some]
         return found
 

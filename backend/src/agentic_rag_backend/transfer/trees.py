@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.domain.document import stable_id
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import Catalogue
@@ -45,8 +45,7 @@ async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId
     stored: dict[str, str] = {}
     for start in range(0, len(nodes), _PAGE):
         held = list((await trees.summaries(tenant, [key_of(node) for node in nodes[start : start + _PAGE]])).values())
-        visible = await documents.hydrate(tenant, supporting_chunks(held))
-        visible |= await documents.hydrate(tenant, further_chunks(held, visible))
+        visible = await passages_behind(documents, tenant, held)
         told += [visible_summary(each, visible) for each in held]
         points = {node.point_id(tenant): node.id for node in nodes[start : start + _PAGE]}
         found = await vectors.vectors(tenant, Collection.NODES, list(points))

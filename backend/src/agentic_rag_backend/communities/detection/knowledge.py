@@ -13,6 +13,8 @@ from agentic_rag_backend.communities.detection.hierarchy import METHOD, Detectio
 from agentic_rag_backend.domain.graph import Support, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
+from agentic_rag_backend.knowledge.visible.names import name_order
+from agentic_rag_backend.knowledge.visible.support import is_visible, supports_now
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
 EXCLUDED_TYPES = frozenset({"date"})
@@ -55,13 +57,13 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
     mentions: dict[str, list[Support]] = defaultdict(list)
     async for mention_batch in graph.all_mentions(tenant):
         for mention in mention_batch:
-            if _visible(mention.support, versions):
+            if supports_now(versions, mention.support):
                 mentions[mention.entity_id].append(supports.setdefault(mention.support, mention.support))
     edges: list[Edge] = []
     sample: dict[str, frozenset[str]] = {}
     async for relationships in graph.all_relationships(tenant):
         for relationship in relationships:
-            seen = sorted({_key(support) for support in relationship.supports if _visible(support, versions)})
+            seen = sorted({_key(support) for support in relationship.supports if supports_now(versions, support)})
             if not seen:
                 continue
             edges.append(
@@ -79,8 +81,8 @@ async def read_visible(graph: KnowledgeStore, tenant: TenantId, versions: Mappin
     called: dict[str, tuple[bool, str, str]] = {}
     async for namings in graph.all_names(tenant):
         for each in namings:
-            if versions.get(each.document_id) == each.version and (each.entity_id in mentions or each.entity_id in linked):
-                name = (each.name != each.entity_name, each.name, each.entity_type)
+            if is_visible(versions, each.document_id, each.version) and (each.entity_id in mentions or each.entity_id in linked):
+                name = (*name_order(each.name, each.entity_name), each.entity_type)
                 called[each.entity_id] = min(name, called.get(each.entity_id, name))
     names = {entity: EntityName(name, type) for entity, (_, name, type) in sorted(called.items()) if _takes_part(name, type)}
     return VisibleKnowledge(
@@ -155,10 +157,6 @@ def fingerprint(knowledge: VisibleKnowledge, members: Iterable[str], inside: Seq
 
 def _takes_part(name: str, type: str) -> bool:
     return type not in EXCLUDED_TYPES and any(character.isalpha() for character in name)
-
-
-def _visible(support: Support, versions: Mapping[str, int]) -> bool:
-    return versions.get(support.document_id) == support.version
 
 
 def _key(support: Support) -> tuple[str, str]:

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE
 from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.communities.summaries.visibility import visible_summary
-from agentic_rag_backend.communities.theme_index import passages_behind
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 

@@ -16,10 +16,12 @@ from agentic_rag_backend.communities.summaries.evidence import (
     merge_facts,
     telling_facts,
 )
-from agentic_rag_backend.communities.summaries.labels import spread, told
+from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.graph import CommunitySummary, Support, normalise_name, padded_words
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.knowledge.visible.names import contains_label
+from agentic_rag_backend.knowledge.visible.support import supports_now
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
@@ -105,7 +107,9 @@ class EvidenceGatherer:
 
         def passages(community: str, entity: CentralEntity) -> tuple[Support, ...]:
             doubtful = (each for each in elsewhere.get((community, entity.id), ()) if each.chunk_id in texts)
-            found = said[community, entity.id] or tuple(each for each in doubtful if told(texts[each.chunk_id], entity.name))
+            found = said[community, entity.id] or tuple(
+                each for each in doubtful if contains_label(texts[each.chunk_id], entity.name)
+            )
             return spread([*found, *self._mentions(entity)]) if found else ()
 
         return {
@@ -153,7 +157,7 @@ class EvidenceGatherer:
         ids = sorted({relationship for ranked in wanted for relationship in ranked})
         if ids:
             for said in await self._graph.fact_sentences(self._tenant, ids):
-                if self._versions.get(said.support.document_id) == said.support.version:
+                if supports_now(self._versions, said.support):
                     found[said.relationship_id].append((said.fact, said.support))
         facts: dict[str, list[Fact]] = {}
         for community, ranked in zip(communities, wanted, strict=True):

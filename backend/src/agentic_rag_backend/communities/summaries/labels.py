@@ -1,11 +1,10 @@
-"""The passages that support a name or a keyword, and the check whether a passage contains it."""
+"""The passages that are kept for a name or a keyword."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.graph import Support, contains_name
+from agentic_rag_backend.domain.graph import Support
 
 MAX_PASSAGES = 8
 """Passages kept for one label, so that it survives the deletion of seven documents. Readers usually need only the first."""
@@ -17,10 +16,3 @@ def spread(supports: Iterable[Support]) -> tuple[Support, ...]:
     first = {support.document_id: support for support in reversed(distinct)}
     leading = [support for support in distinct if first[support.document_id] is support]
     return tuple(dict.fromkeys([*leading, *distinct]))[:MAX_PASSAGES]
-
-
-def told(passage: VisibleChunk, label: str) -> bool:
-    """Return whether the passage, its document's title or a heading above it contains the label, in their current form."""
-    return any(
-        contains_name(text, label) for text in (passage.chunk.text, passage.document_title, *passage.chunk.location.headings)
-    )

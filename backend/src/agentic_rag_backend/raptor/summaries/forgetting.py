@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.summaries.visibility import visible_summary
-from agentic_rag_backend.communities.theme_index import passages_behind
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.summaries.writing import key_of
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue

@@ -117,7 +117,7 @@ class EntityNames:
         return found
 
     def settle(self, entities: Ints) -> None:
-        """Update the displayed names of entities after uses of their names changed."""
+        """Update the displayed names of entities after uses of their names changed: the first by `name_order`."""
         label = _view(self._label)[entities]
         used = label != NONE
         used[used] = _view(self._uses)[label[used]] > 0

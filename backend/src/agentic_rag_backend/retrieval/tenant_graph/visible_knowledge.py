@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agentic_rag_backend.domain.graph import KnowledgeBatch
+from agentic_rag_backend.knowledge.visible.support import is_visible, supports_now
 from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
 
 
@@ -77,8 +78,7 @@ class Knowledge:
         self._entity_labels.append(self._labelled(batch))
 
     def _mentioned(self, batch: KnowledgeBatch) -> Ints:
-        visible = self.versions.get
-        kept = [each for each in batch.mentions if visible(each.support.document_id) == each.support.version]
+        kept = [each for each in batch.mentions if supports_now(self.versions, each.support)]
         lengths = [len(each.entity_ids) for each in kept]
         count = sum(lengths)
         columns = (
@@ -90,8 +90,7 @@ class Knowledge:
         return np.stack(columns)
 
     def _named(self, batch: KnowledgeBatch) -> Ints:
-        visible = self.versions.get
-        kept = [each for each in batch.names if visible(each.document_id) == each.version]
+        kept = [each for each in batch.names if is_visible(self.versions, each.document_id, each.version)]
         lengths = [len(each.entity_ids) for each in kept]
         columns = (
             np.repeat(self.documents.numbers((each.document_id for each in kept), len(kept)), lengths),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from agentic_rag_backend.communities.summaries.labels import told
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
+from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.visible.names import contains_label
+from agentic_rag_backend.knowledge.visible.support import all_there
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 
 def supporting_chunks(summaries: Iterable[CommunitySummary]) -> list[str]:
@@ -59,7 +62,7 @@ def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChun
     Args:
         visible: by id, the chunks that the catalogue shows now.
     """
-    whole = _there(summary.sources, visible)
+    whole = all_there(visible, summary.sources)
 
     def holds(label: Label) -> bool:
         return _said(label, visible) if label.sources else whole
@@ -70,20 +73,34 @@ def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChun
         names=tuple(filter(holds, summary.names)),
         summary=summary.summary if whole else "",
         keywords=tuple(filter(holds, summary.keywords)),
-        findings=tuple(finding for finding in summary.findings if _there(finding.sources, visible)),
+        findings=tuple(finding for finding in summary.findings if all_there(visible, finding.sources)),
     )
+
+
+async def passages_behind(
+    documents: DocumentCatalogue,
+    tenant: TenantId,
+    summaries: Collection[CommunitySummary],
+    passes: Callable[[VisibleChunk], bool] = lambda _: True,
+) -> dict[str, VisibleChunk]:
+    """Return the visible passages that support the summaries: enough to decide which parts may be shown.
+
+    A passage that does not pass counts as invisible.
+    """
+
+    async def passing(ids: Sequence[str]) -> dict[str, VisibleChunk]:
+        found = await documents.hydrate(tenant, ids) if ids else {}
+        return {id: chunk for id, chunk in found.items() if passes(chunk)}
+
+    visible = await passing(supporting_chunks(summaries))
+    return visible | await passing(further_chunks(summaries, visible))
 
 
 def _labels(summary: CommunitySummary) -> tuple[Label, ...]:
     return (*summary.names, *summary.keywords, *(() if summary.title is None else (summary.title,)))
 
 
-def _there(supports: Iterable[Support], visible: Mapping[str, VisibleChunk]) -> bool:
-    # A chunk that the next version kept has the same id: its text is the same, so the statement still stands.
-    return all(support.chunk_id in visible for support in supports)
-
-
 def _said(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
     # Read again, since titles and headings change without the chunk's id.
     passages = (visible.get(support.chunk_id) for support in label.sources)
-    return any(passage is not None and told(passage, label.text) for passage in passages)
+    return any(passage is not None and contains_label(passage, label.text) for passage in passages)

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
 from agentic_rag_backend.communities.summaries.extractive import extractive_summary
 from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, spread
-from agentic_rag_backend.communities.summaries.visibility import further_chunks, supporting_chunks, visible_summary
 from agentic_rag_backend.communities.summaries.writing import _label
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name, name_words
 from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.knowledge.visible.summaries import further_chunks, supporting_chunks, visible_summary
 
 NAMES = ("Halden Institute", "Mira Voss", "Tidal Array", "Carrow Bay", "Osric")
 TOPICS = ("turbine", "harbour", "lantern", "ledger", "orchard", "Harbours")
