@@ -46,7 +46,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorP
 from agentic_rag_backend.transfer.fingerprints import fingerprints
 from agentic_rag_backend.transfer.identity import Identity, Passages
 from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
-from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest
+from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, RelationshipLine
 from agentic_rag_backend.transfer.trees import ImportedTree
 
 _GROUP_CHUNKS = 64
@@ -341,30 +341,9 @@ class Filling:
         relationships: dict[str, Relationship] = {}
         sentences: list[RelationshipSupport] = []
         for line in archived.relationships:
-            source, target = self.identity.entity(line.source), self.identity.entity(line.target)
-            id = relationship_id(self.tenant, source, line.relation, target)
-            said = [
-                RelationshipSupport(
-                    relationship_id=id,
-                    support=supports[each.chunk],
-                    fact=each.fact,
-                    start_char=each.start_char,
-                    end_char=each.end_char,
-                )
-                for each in line.sentences
-            ]
+            relationship, said = self._relationship(line, supports)
+            relationships[relationship.id] = relationship
             sentences += said
-            relationships[id] = Relationship(
-                id=id,
-                source_id=source,
-                target_id=target,
-                relation=line.relation,
-                fact=said[0].fact,
-                weight=line.weight,
-                valid_at=line.valid_at,
-                invalid_at=line.invalid_at,
-                supports=tuple(dict.fromkeys(each.support for each in said)),
-            )
         return DocumentKnowledge(
             document_id=document_id,
             version=archived.document.version,
@@ -379,6 +358,34 @@ class Filling:
             ),
             relationship_supports=tuple(sentences),
         )
+
+    def _relationship(
+        self, line: RelationshipLine, supports: Sequence[Support]
+    ) -> tuple[Relationship, list[RelationshipSupport]]:
+        source, target = self.identity.entity(line.source), self.identity.entity(line.target)
+        id = relationship_id(self.tenant, source, line.relation, target)
+        said = [
+            RelationshipSupport(
+                relationship_id=id,
+                support=supports[each.chunk],
+                fact=each.fact,
+                start_char=each.start_char,
+                end_char=each.end_char,
+            )
+            for each in line.sentences
+        ]
+        relationship = Relationship(
+            id=id,
+            source_id=source,
+            target_id=target,
+            relation=line.relation,
+            fact=said[0].fact,
+            weight=line.weight,
+            valid_at=line.valid_at,
+            invalid_at=line.invalid_at,
+            supports=tuple(dict.fromkeys(each.support for each in said)),
+        )
+        return relationship, said
 
     def _entity(self, id: str, names: Sequence[str]) -> Entity:
         shown, kind = self.types[id]
