@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, UnreadableDocument
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS, parse, title_of
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
@@ -63,15 +63,17 @@ OBJECTS = st.dictionaries(KEYS, VALUES, max_size=6)
 
 
 @FEW
-@given(content=DOCUMENTS, media_type=st.sampled_from(sorted(PARSERS)), partial=st.booleans())
-def test_documents(content: bytes, media_type: str, partial: bool) -> None:
+@given(content=DOCUMENTS, media_type=st.sampled_from(sorted(PARSERS)), whole=st.booleans())
+def test_documents(content: bytes, media_type: str, whole: bool) -> None:
+    parser = PARSERS[media_type]
     try:
-        parsed = parse(content, media_type, partial=partial)
+        preview = parser.check(content, whole=whole)
+        parsed = parser.parse(content)
     except UnreadableDocument:
         return
     assert parsed.text.strip()
     assert "\x00" not in parsed.text
-    assert title_of(parsed, None).strip()
+    assert title_of(preview, None).strip()
     chunks = chunks_of(TENANT, "d", 1, parsed, ChunkingOptions(chunk_size=16, overlap=4), tokenizer=TOKENIZER)
     assert all(parsed.text[chunk.location.start_char : chunk.location.end_char] == chunk.text for chunk in chunks)
     covered = {at for chunk in chunks for at in range(chunk.location.start_char, chunk.location.end_char)}

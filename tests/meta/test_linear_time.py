@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.generation.claims import read_claims
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
+from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.queries.weights import preset_for
@@ -54,7 +54,7 @@ def _chunks(text: str) -> list[Chunk]:
 
 def _parse(text: str) -> None:
     try:
-        parse_markdown(text.encode())
+        MarkdownParser().parse(text.encode())
     except UnreadableDocument:
         return
 

@@ -46,7 +46,7 @@ async def opened() -> AsyncIterator[Opened]:
 
 
 async def title(isolation: Isolation, content: bytes = SMALL) -> object:
-    return await isolation.call("title", content, "text/markdown", None, False, size_bytes=len(content), tenant=TENANT)
+    return await isolation.call("check", content, "text/markdown", None, True, size_bytes=len(content), tenant=TENANT)
 
 
 async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
@@ -184,7 +184,7 @@ def terminal_of(pid):
 
 async def main():
     isolation = Isolation()
-    await isolation.call("title", b"# Ada", "text/markdown", None, False, size_bytes=5)
+    await isolation.call("check", b"# Ada", "text/markdown", None, True, size_bytes=5)
     server = isolation.server_pid
     children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
     print(terminal_of("self") != 0, *(terminal_of(pid) for pid in (server, *children)), flush=True)
@@ -227,9 +227,9 @@ from agentic_rag_backend.ingestion.isolation.client import Isolation
 
 async def main():
     isolation = Isolation()
-    await isolation.call("title", b"# Ada", "text/markdown", None, False, size_bytes=5)
+    await isolation.call("check", b"# Ada", "text/markdown", None, True, size_bytes=5)
     print(isolation.server_pid, flush=True)
-    await isolation.call("title", b"- [a](b)" * 20_000_000, "text/markdown", None, False, size_bytes=1)
+    await isolation.call("check", b"- [a](b)" * 20_000_000, "text/markdown", None, True, size_bytes=1)
 
 asyncio.run(main())
 """

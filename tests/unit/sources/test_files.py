@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.ingestion.parsing import registry
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS
 from agentic_rag_backend.sources.files import SUFFIXES, Source, Walk, find_sources
 
 
@@ -22,8 +23,9 @@ def folder(tmp_path: Path) -> Path:
     return home
 
 
-def test_the_suffixes_are_those_that_can_be_read() -> None:
-    assert frozenset(registry.SUFFIXES) == SUFFIXES
+def test_every_format_has_a_parser_and_suffixes() -> None:
+    assert FORMATS.keys() == PARSERS.keys()
+    assert frozenset(suffix for each in FORMATS.values() for suffix in each.suffixes) == SUFFIXES
 
 
 def test_a_folder_gives_all_it_holds_by_the_path_below_it(folder: Path) -> None:

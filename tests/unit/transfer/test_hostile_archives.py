@@ -21,10 +21,10 @@ from sampling import sampled
 
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, printable_name, short_text
+from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.registry import check_options
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS
 from agentic_rag_backend.transfer import verification
 from agentic_rag_backend.transfer.archive import Limits, Member, original_name, reading, record_name
 from agentic_rag_backend.transfer.contents import parts
@@ -207,7 +207,7 @@ def _hold_to_the_limits_of_a_request(path: Path) -> None:
                 assert short_text("key", line.key, MAX_DOCUMENT_KEY_CHARACTERS)
                 assert metadata.checked(line.metadata) == line.metadata
                 assert metadata.checked(line.submitted_metadata) == line.submitted_metadata
-                assert line.media_type in PARSERS
+                assert line.media_type in FORMATS
                 check_options(line.options.chunking)
                 assert line.text.strip()
 

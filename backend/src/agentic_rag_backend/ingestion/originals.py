@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from agentic_rag_backend.domain.document import Document
+from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.ingestion.parsing.registry import SUFFIXES
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
@@ -51,7 +51,7 @@ async def read_original(documents: DocumentCatalogue, blobs: BlobStore, tenant: 
 
 def file_name(document: Document, media_type: str) -> str:
     """Return the last part of the key if it has the suffix of the media type, else the title with that suffix."""
-    suffixes = [suffix for suffix, of in SUFFIXES.items() if of == media_type]
+    suffixes = FORMATS[media_type].suffixes if media_type in FORMATS else ()
     called = PurePath((document.key or "").replace("\\", "/")).name
     if PurePath(called).suffix.lower() in suffixes:
         return called

@@ -22,8 +22,8 @@ IN_LOOP_BYTES = 32_768
 class Reader(Protocol):
     """Reads documents. Both methods raise `UnsupportedMediaType`, and `UnreadableDocument` or its subclass `ResourceLimit`."""
 
-    async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
-        """Return the title of a readable document. If ``partial``, ``content`` is only its beginning."""
+    async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
+        """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
 
     async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks with the headings above them.
@@ -38,11 +38,9 @@ class IsolatedReader:
     def __init__(self, isolation: Isolation) -> None:
         self._isolation = isolation
 
-    async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
-        """Return the title of a readable document."""
-        found = await self._isolation.call(
-            "title", content, media_type, file_name, partial, size_bytes=len(content), tenant=tenant
-        )
+    async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
+        """Check the beginning of a file. Return the title of the document."""
+        found = await self._isolation.call("check", head, media_type, file_name, whole, size_bytes=len(head), tenant=tenant)
         return cast(str, found)
 
     async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
@@ -78,9 +76,9 @@ class DirectReader:
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._workshop = calls.Workshop(tokenizer)
 
-    async def title(self, tenant: TenantId, content: bytes, media_type: str, file_name: str | None, *, partial: bool) -> str:
-        """Return the title of a readable document."""
-        return calls.title(self._workshop, content, media_type, file_name, partial)
+    async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
+        """Check the beginning of a file. Return the title of the document."""
+        return calls.check(self._workshop, head, media_type, file_name, whole)
 
     async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""

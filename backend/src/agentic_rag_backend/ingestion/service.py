@@ -14,6 +14,7 @@ from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, 
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS, MAX_TITLE_CHARACTERS, short_text
+from agentic_rag_backend.domain.media_types import media_type_of
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -33,7 +34,6 @@ from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.ingestion.mirroring import mirror
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.originals import Original, read_original
-from agentic_rag_backend.ingestion.parsing.registry import media_type_of
 from agentic_rag_backend.ingestion.preparation import Preparation
 from agentic_rag_backend.ingestion.reading import IN_LOOP_BYTES, Reader
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
@@ -55,7 +55,7 @@ INGEST = "ingest_v1"
 COMMIT = "commit_v1"
 DELETE = "delete_v1"
 
-PARSED_AT_ONCE_BYTES = 1024 * 1024
+CHECKED_BYTES = 1024 * 1024
 """Files up to this size are parsed completely before they are accepted. Of larger files, only the beginning is parsed."""
 DELIVERED_WITHIN_S = 2.0
 """Seconds that a request waits until search has its change. The change may take longer during the tenant's commits."""
@@ -360,9 +360,9 @@ class IngestionService:
         check_options(upload.options.chunking)
         plain = metadata.checked(upload.metadata)
         media_type = media_type_of(upload.media_type, upload.file_name)
-        partial = size > PARSED_AT_ONCE_BYTES
-        head = upload.content[:PARSED_AT_ONCE_BYTES] if partial else upload.content
-        own_title = await self._reader.title(tenant, head, media_type, upload.file_name, partial=partial)
+        whole = size <= CHECKED_BYTES
+        head = upload.content if whole else upload.content[:CHECKED_BYTES]
+        own_title = await self._reader.check(tenant, head, media_type, upload.file_name, whole=whole)
         small = size <= IN_LOOP_BYTES
         digest = content_hash(upload.content) if small else await asyncio.to_thread(content_hash, upload.content)
         document_id = str(uuid.uuid4())

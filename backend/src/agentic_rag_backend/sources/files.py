@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_rag_backend.domain.limits import MAX_DOCUMENT_KEY_CHARACTERS
+from agentic_rag_backend.domain.media_types import BY_SUFFIX
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
-SUFFIXES = frozenset({".txt", ".text", ".md", ".markdown"})
-"""Suffixes taken from folders and patterns. `ingestion.parsing.registry` has the suffixes that are parsed (a test compares them).
-"""
+SUFFIXES = frozenset(BY_SUFFIX)
+"""Suffixes of the files that are taken from folders and patterns."""
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
 """Files whose rows are documents. Taken from folders and patterns if the text column is given."""
 

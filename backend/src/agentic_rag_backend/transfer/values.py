@@ -19,10 +19,10 @@ from agentic_rag_backend.domain.limits import (
     printable_name,
     short_text,
 )
+from agentic_rag_backend.domain.media_types import FORMATS
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.registry import SIZES, STRATEGIES, check_options
-from agentic_rag_backend.ingestion.parsing.registry import PARSERS
 
 T = TypeVar("T")
 MAX_COUNTER = 2**30
@@ -81,8 +81,8 @@ def _processing(value: ProcessingOptions) -> ProcessingOptions:
 
 
 def _media_type(value: str) -> str:
-    if value not in PARSERS:
-        raise _refuse(f"no document has this media type; supported are {', '.join(PARSERS)}")
+    if value not in FORMATS:
+        raise _refuse(f"no document has this media type; supported are {', '.join(FORMATS)}")
     return value
 
 

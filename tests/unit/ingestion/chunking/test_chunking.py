@@ -14,7 +14,7 @@ from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of, passage_text
 from agentic_rag_backend.ingestion.chunking.registry import check_options, chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
+from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 
 TENANT = TenantId("t_" + "1" * 32)
@@ -30,7 +30,7 @@ def chunk(parsed: ParsedDocument, options: ChunkingOptions = OPTIONS, *, version
 
 
 def markdown(text: str) -> ParsedDocument:
-    return parse_markdown(text.encode())
+    return MarkdownParser().parse(text.encode())
 
 
 def check_invariants(text: str, chunks: list[Chunk], options: ChunkingOptions) -> None:

@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentic_rag_backend.domain.media_types import MARKDOWN, TEXT, media_type_of
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion import metadata
-from agentic_rag_backend.ingestion.parsing.markdown import headings_of, parse_markdown
-from agentic_rag_backend.ingestion.parsing.registry import MARKDOWN, TEXT, media_type_of, parse, title_of
-from agentic_rag_backend.ingestion.parsing.text import parse_text
+from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
+from agentic_rag_backend.ingestion.parsing.registry import title_of
+from agentic_rag_backend.ingestion.parsing.text import TextParser
+
+TEXT_PARSER, MARKDOWN_PARSER = TextParser(), MarkdownParser()
 
 
 @pytest.mark.parametrize(
@@ -25,11 +28,11 @@ from agentic_rag_backend.ingestion.parsing.text import parse_text
     ],
 )
 def test_encodings(mark: bytes, encoding: str) -> None:
-    assert parse_text(mark + "Grüße, 東京 🎉".encode(encoding)).text == "Grüße, 東京 🎉"
+    assert TEXT_PARSER.parse(mark + "Grüße, 東京 🎉".encode(encoding)).text == "Grüße, 東京 🎉"
 
 
 def test_line_ends_and_nul_are_normalised() -> None:
-    assert parse_text(b"one\r\ntwo\rthree\x00\n").text == "one\ntwo\nthree\n"
+    assert TEXT_PARSER.parse(b"one\r\ntwo\rthree\x00\n").text == "one\ntwo\nthree\n"
 
 
 @pytest.mark.parametrize(
@@ -49,18 +52,18 @@ def test_line_ends_and_nul_are_normalised() -> None:
 )
 def test_what_is_not_text_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(UnreadableDocument, match=message):
-        parse_text(content)
+        TEXT_PARSER.parse(content)
 
 
 def test_the_beginning_of_a_file_may_end_inside_a_character() -> None:
     content = "äöü".encode()
-    assert parse_text(content[:5], partial=True).text == "äö"
+    assert TEXT_PARSER.check(content[:5], whole=False).text == "äö"
     with pytest.raises(UnreadableDocument):
-        parse_text(content[:5])
+        TEXT_PARSER.check(content[:5], whole=True)
 
 
 def test_front_matter_becomes_title_and_metadata() -> None:
-    parsed = parse_markdown(
+    parsed = MARKDOWN_PARSER.parse(
         b"---\ntitle: A study\nauthors: [Ann, Bob]\npublished: 2024-02-03\nscore: .5\nnested: {a: 1}\nbig: 99999999999999999999\n"
         b"nan: .nan\nkey: reserved\n---\n\n# Heading\n\nText.\n"
     )
@@ -74,7 +77,7 @@ def test_front_matter_becomes_title_and_metadata() -> None:
     "text", ["---\n\nA break, not front matter.\n\n---\n", "---\ntitle: open\n\nText", "--- title\nText\n---\n"]
 )
 def test_what_only_looks_like_front_matter_stays_text(text: str) -> None:
-    assert parse_markdown(text.encode()).text == text
+    assert MARKDOWN_PARSER.parse(text.encode()).text == text
 
 
 @pytest.mark.parametrize(
@@ -91,7 +94,7 @@ def test_what_only_looks_like_front_matter_stays_text(text: str) -> None:
 )
 def test_front_matter_is_bounded(front: str, message: str) -> None:
     with pytest.raises(UnreadableDocument, match=message):
-        parse_markdown(f"---\n{front}\n---\nText".encode())
+        MARKDOWN_PARSER.parse(f"---\n{front}\n---\nText".encode())
 
 
 def test_front_matter_brings_no_text_that_a_store_refuses() -> None:
@@ -106,15 +109,16 @@ def test_front_matter_brings_no_text_that_a_store_refuses() -> None:
         + "\n"
         + r'tags: [y, "\0"]'
     )
-    parsed = parse_markdown(f"---\n{front}\n---\nText".encode())
+    content = f"---\n{front}\n---\nText".encode()
+    parsed = MARKDOWN_PARSER.parse(content)
     assert parsed.metadata == {"kept": "x"}
-    assert title_of(parsed, None) == "a\ufffdb\ufffd"
-    assert title_of(parse_markdown(b"Text"), "a\0b.md") == "a\ufffdb"
+    assert title_of(MARKDOWN_PARSER.check(content, whole=True), None) == "a\ufffdb\ufffd"
+    assert title_of(MARKDOWN_PARSER.check(b"Text", whole=True), "a\0b.md") == "a\ufffdb"
 
 
 def test_front_matter_alone_is_no_document() -> None:
     with pytest.raises(UnreadableDocument, match="besides its front matter"):
-        parse_markdown(b"---\na: 1\n---\n")
+        MARKDOWN_PARSER.parse(b"---\na: 1\n---\n")
 
 
 def test_headings_with_exact_offsets() -> None:
@@ -174,10 +178,10 @@ def test_unsupported_types_name_what_is_supported(declared: str | None, name: st
 
 
 def test_titles() -> None:
-    assert title_of(parse(b"# Heading\n\ntext", MARKDOWN), "file.md") == "Heading"
-    assert title_of(parse(b"text", TEXT), "C:\\docs\\My notes.txt") == "My notes"
-    assert title_of(parse(b"\n  First line \nSecond", TEXT), None) == "First line"
-    long = title_of(parse(b"word " * 100, TEXT), None)
+    assert title_of(MARKDOWN_PARSER.check(b"# Heading\n\ntext", whole=True), "file.md") == "Heading"
+    assert title_of(TEXT_PARSER.check(b"text", whole=True), "C:\\docs\\My notes.txt") == "My notes"
+    assert title_of(TEXT_PARSER.check(b"\n  First line \nSecond", whole=True), None) == "First line"
+    long = title_of(TEXT_PARSER.check(b"word " * 100, whole=True), None)
     assert len(long) <= 80
     assert long.endswith("word…")
 

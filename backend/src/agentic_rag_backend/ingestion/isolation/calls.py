@@ -11,7 +11,7 @@ from agentic_rag_backend.domain.graph import Extraction
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
-from agentic_rag_backend.ingestion.parsing.registry import parse, parse_stored, title_of
+from agentic_rag_backend.ingestion.parsing.registry import parser_of, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Tokenizer
 
@@ -24,9 +24,9 @@ class Workshop:
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 
-def title(_: Workshop, content: bytes, media_type: str, file_name: str | None, partial: bool) -> str:
-    """Return the title of a readable document."""
-    return title_of(parse(content, media_type, partial=partial), file_name)
+def check(_: Workshop, head: bytes, media_type: str, file_name: str | None, whole: bool) -> str:
+    """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
+    return title_of(parser_of(media_type).check(head, whole=whole), file_name)
 
 
 def read(
@@ -37,7 +37,8 @@ def read(
     ``content`` is the original, or the text that was made from it before (a str).
     """
     tenant, document_id, version = owner
-    parsed = parse_stored(content, media_type) if isinstance(content, str) else parse(content, media_type)
+    parser = parser_of(media_type)
+    parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
     chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=workshop.tokenizer)
     return ParsedDocument(text=parsed.text, title=parsed.title, metadata=dict(parsed.metadata)), chunks
 
@@ -47,4 +48,4 @@ def extract(workshop: Workshop, title: str, chunks: Sequence[Chunk]) -> list[Ext
     return workshop.extractor.extract_document(title, chunks)
 
 
-CALLS: Mapping[str, Callable[..., Any]] = {"title": title, "read": read, "extract": extract}
+CALLS: Mapping[str, Callable[..., Any]] = {"check": check, "read": read, "extract": extract}

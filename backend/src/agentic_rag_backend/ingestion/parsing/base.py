@@ -29,12 +29,28 @@ class ParsedDocument:
     headings: tuple[Heading, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """The result of checking the beginning of a file: the title that the file gives itself, and the text found so far.
+
+    ``text`` may be empty where a format hides its text from a cheap check. The document then has a title of another source.
+    """
+
+    title: str | None
+    text: str
+
+
 class Parser(Protocol):
-    """Parses one kind of file. Pure and blocking: called in a worker thread."""
+    """Parses one kind of file. Pure and blocking: called in a child process or a worker thread.
 
-    def __call__(self, content: bytes, *, partial: bool = False) -> ParsedDocument:
-        """Parse ``content``; ``partial``: it is only the beginning of a file, which is judged by what is there.
+    Every method raises `UnreadableDocument` if the file is not of that kind or holds no text.
+    """
 
-        Raises:
-            UnreadableDocument: it is not a file of that kind, or holds no text.
-        """
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Check a file cheaply at upload. ``head`` is its beginning, or all of it if ``whole``."""
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Parse a whole file."""
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return the parsed document whose stored text is ``text``, without title and metadata, for files that were not kept."""

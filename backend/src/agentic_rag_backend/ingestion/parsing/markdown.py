@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument
-from agentic_rag_backend.ingestion.parsing.front_matter import split_front_matter
+from agentic_rag_backend.ingestion.parsing.base import Heading, ParsedDocument, Preview
+from agentic_rag_backend.ingestion.parsing.front_matter import FrontMatter, split_front_matter
 from agentic_rag_backend.ingestion.parsing.text import decode
 
 MAX_HEADING_CHARACTERS = 200
@@ -23,18 +23,35 @@ _LINK = re.compile(r"!?\[([^\[\]\n]*+)\]\((?:[^()\n]|\([^()\n]*+\))*+\)")
 _MARKS = re.compile(r"\*{1,3}|`+|(?<!\w)_{1,3}|_{1,3}(?!\w)")
 
 
-def parse_markdown(content: bytes, *, partial: bool = False) -> ParsedDocument:
-    """Return the text behind the front matter, unchanged; the title is the front matter's, or the first heading."""
-    front, text = split_front_matter(decode(content, partial=partial))
+class MarkdownParser:
+    """Parser of Markdown. The title is that of the front matter, or the first heading."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Read the front matter, and the beginning up to the first heading."""
+        front, text = _split(head, whole=whole)
+        return Preview(title=_title(front, next(headings_of(text), None)), text=text)
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the text after the front matter, unchanged, with its headings."""
+        front, text = _split(content, whole=True)
+        headings = tuple(headings_of(text))
+        title = _title(front, headings[0] if headings else None)
+        return ParsedDocument(text=text, title=title, metadata=front.fields, headings=headings)
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text`` with its headings."""
+        return ParsedDocument(text=text, headings=tuple(headings_of(text)))
+
+
+def _split(content: bytes, *, whole: bool) -> tuple[FrontMatter, str]:
+    front, text = split_front_matter(decode(content, partial=not whole))
     if not text.strip():
         raise UnreadableDocument("the document holds no text besides its front matter")
-    headings = tuple(headings_of(text))
-    return ParsedDocument(
-        text=text,
-        title=front.title or (headings[0].title if headings else None),
-        metadata=front.fields,
-        headings=headings,
-    )
+    return front, text
+
+
+def _title(front: FrontMatter, first: Heading | None) -> str | None:
+    return front.title or (first.title if first else None)
 
 
 def headings_of(text: str) -> Iterator[Heading]:

@@ -6,7 +6,7 @@ import codecs
 import re
 
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
+from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 
 MAX_CONTROL_SHARE = 0.1
 """Share of control characters above which something is not text; prose has none."""
@@ -38,9 +38,20 @@ _SAMPLE_CHARACTERS = 65_536
 _VISIBLE = re.compile(r"[^\s\u00ad\u200b-\u200d\u2060\ufeff]")
 
 
-def parse_text(content: bytes, *, partial: bool = False) -> ParsedDocument:
-    """Return the text of ``content``."""
-    return ParsedDocument(text=decode(content, partial=partial))
+class TextParser:
+    """Parser of plain text."""
+
+    def check(self, head: bytes, *, whole: bool) -> Preview:
+        """Decode the beginning; plain text has no title of its own."""
+        return Preview(title=None, text=decode(head, partial=not whole))
+
+    def parse(self, content: bytes) -> ParsedDocument:
+        """Return the text of ``content``."""
+        return ParsedDocument(text=decode(content))
+
+    def restore(self, text: str) -> ParsedDocument:
+        """Return ``text``; it has no structure."""
+        return ParsedDocument(text=text)
 
 
 def decode(content: bytes, *, partial: bool = False) -> str:
