@@ -105,7 +105,8 @@ def test_every_command_has_help_and_json(path: tuple[str, ...]) -> None:
     [
         (["nope"], "nope"),
         (["search"], "QUESTION"),
-        (["ask", "q", "--limit", "many"], "'--limit': Input should be a valid integer"),
+        (["ask", "q", "--limit", "many"], "--limit must be a whole number; got 'many'"),
+        (["analyze-diversity", "--limit", "1000"], "--limit must be at most 100; got '1000'"),
         (["search", "q", "--filter", "{"], "--filter is not JSON"),
         (["search", "q", "--filter", "[1]"], "--filter must be a JSON object"),
         (["ingest", "nowhere"], "no file or folder 'nowhere'"),

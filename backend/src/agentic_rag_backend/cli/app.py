@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
+from pydantic import ValidationError
 from typer.exceptions import Abort, TyperException
 
 from agentic_rag_backend import __version__
@@ -18,6 +19,7 @@ from agentic_rag_backend.cli.interruption import UNFINISHED, Stopped
 from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.wording import given, said
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -104,8 +106,17 @@ def _misused(error: TyperException, output: Output) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(message)
         return USAGE
-    output.error("usage", message)
+    output.error("usage", _in_words(error) or message)
     return USAGE
+
+
+def _in_words(error: TyperException) -> str | None:
+    """Return the message for a value that typer refused by its type or range, which it checks with pydantic."""
+    parameter = getattr(error, "param", None)
+    if not isinstance(error.__cause__, ValidationError) or parameter is None:
+        return None
+    problem = error.__cause__.errors(include_url=False)[0]
+    return f"{max(parameter.opts, key=len)} {said(problem)}; got {given(problem['input'])}"
 
 
 def main() -> None:
