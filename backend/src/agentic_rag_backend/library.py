@@ -10,7 +10,6 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
-import structlog
 from pydantic import ValidationError
 
 from agentic_rag_backend.api.schemas.search import SearchBody
@@ -61,9 +60,6 @@ async def open_embedded(
     chosen = read_settings(
         **{"community_auto_rebuild": False, **settings}, data_dir=Path(data_dir), dual_level_retrieval_enabled=dual_level
     )
-    if not structlog.is_configured():
-        # Events go where the program sends its log; structlog's own default would write them to stdout.
-        structlog.stdlib.recreate_defaults(log_level=None)
     async with open_container(chosen) as container:
         yield Embedded(container, (await choose_tenant(container, tenant)).id)
 

@@ -26,6 +26,19 @@ def test_the_example_runs_and_cites() -> None:
     assert lines[0].startswith("3 documents, ")
     assert "Rowan Teller" in done.stdout
     assert any(line.strip().startswith("[1]") for line in lines)
+    assert done.stderr == ""
+
+
+def test_a_program_that_configures_no_logging_sees_no_events() -> None:
+    program = (
+        "import sys, structlog\n"
+        "from agentic_rag_backend import open_embedded\n"
+        "from agentic_rag_backend.telemetry.logs import get_logger\n"
+        "get_logger('agentic_rag_backend.jobs.runner').error('job_crashed', exc_info=ValueError('broken'))\n"
+        "sys.exit(structlog.is_configured())"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None:

@@ -17,9 +17,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from agentic_rag_backend.api.responses.errors import crash, problem
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, RequestIncomplete, RequestTimeout
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.telemetry.metrics import count_request
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _UNMATCHED = "unmatched"
 """The route in the metrics of a request that no route takes."""

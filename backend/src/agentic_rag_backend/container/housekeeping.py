@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from contextlib import AsyncExitStack
 
-import structlog
-
 from agentic_rag_backend.communities.rebuilds.changes import Changes
 from agentic_rag_backend.communities.rebuilds.schedule import RebuildSchedule
 from agentic_rag_backend.container.services import Container
@@ -14,11 +12,12 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.reconciliation.schedule import Schedule
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.raptor.schedule import TreeSchedule
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import COMMUNITY_AUTO_REBUILD, RAPTOR_AUTO_UPDATE
 
 _KEYS_SWEPT_EVERY_S = 600.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 async def sweep_originals(reconciler: Reconciler) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import structlog
-
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
@@ -24,6 +22,7 @@ from agentic_rag_backend.retrieval.strategies.dual_level import DualLevelOptions
 from agentic_rag_backend.retrieval.strategies.global_search import GlobalOptions
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.settings import Settings
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import (
     AUTO_WEIGHTS,
     COMMUNITY_AUTO_REBUILD,
@@ -36,7 +35,7 @@ from agentic_rag_backend.tenancy.features import (
 from agentic_rag_backend.transfer.service import TransferOptions
 
 _MIB = 1024 * 1024
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def fast_model(settings: Settings) -> str | None:

@@ -10,8 +10,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import structlog
-
 from agentic_rag_backend.container.deployments import record_name
 from agentic_rag_backend.container.places import VECTORS, require_places, take_place
 from agentic_rag_backend.errors import ReindexRequired
@@ -29,12 +27,13 @@ from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
 from agentic_rag_backend.stores.vector.edge.rebuilding import open_beside, take_over
 from agentic_rag_backend.stores.vector.unavailable import UnavailableVectorStore
+from agentic_rag_backend.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from agentic_rag_backend.container.adapters import Foundation
 
 _EMBEDDER = re.compile(r"(.*?); \d+ x float32; ")
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 Open = Callable[[Embedder], Awaitable[VectorStore]]
 
 

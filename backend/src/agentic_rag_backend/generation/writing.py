@@ -12,8 +12,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 
-import structlog
-
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
@@ -22,8 +20,9 @@ from agentic_rag_backend.generation.brief import Brief, failed
 from agentic_rag_backend.generation.claims import Claim, ClaimReader
 from agentic_rag_backend.generation.draft import Draft
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 EXTRACTIVE = "extractive"
 """Model name of an answer without a model."""

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-import structlog
-
 from agentic_rag_backend.domain.document import Document, DocumentVersion, Failure
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
@@ -24,11 +22,12 @@ from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, Ready
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
+from agentic_rag_backend.telemetry.logs import get_logger
 
 FEW_CHUNKS = 4
 _PAGE = 500
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import Chunk, Failure
@@ -25,11 +24,12 @@ from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.stores.catalogue.base import PreparedChunk
+from agentic_rag_backend.telemetry.logs import get_logger
 
 _PROBE = "text"
 """A text that only an embedder which refuses everything refuses."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 Embedded = NDArray[np.float32] | ModelInputRefused
 
 

@@ -14,13 +14,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
-import structlog
-
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.coordination.turns import Turn
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
+from agentic_rag_backend.telemetry.logs import get_logger
 
 Counts = Mapping[str, int]
 Handler = Callable[[TenantId, str], Awaitable[Counts | None]]
@@ -34,7 +33,7 @@ _PAGE = 100
 _IN_TURN = frozenset({Topic.LABELS, Topic.LEFTOVERS})
 """Topics of data that commits write. They are delivered while no commit of the tenant runs."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(slots=True)

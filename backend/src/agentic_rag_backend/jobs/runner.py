@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-import structlog
-
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable, StoreUnavailable
 from agentic_rag_backend.jobs.backoff import PATIENCE_S, Backoff
 from agentic_rag_backend.stores.catalogue.base import JobCatalogue
+from agentic_rag_backend.telemetry.logs import get_logger
 
 PROGRESS_EVERY_S = 1.0
 """Seconds between two writes of progress, which also read cancel requests. Writing for each chunk would cost more than the chunk.
@@ -29,7 +28,7 @@ CANCELLED = "cancelled"
 START = "start"
 """Stage of a job that has not started any work."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 T = TypeVar("T")
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.communities.generations.publication import searchable_text
 from agentic_rag_backend.communities.theme_index import Report
 from agentic_rag_backend.domain.graph import CommunitySummary
@@ -21,8 +19,9 @@ from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.summaries.writing import Signed
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 LEVEL = "level"
 """The field of a point by which a search selects levels."""

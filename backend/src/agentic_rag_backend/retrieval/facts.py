@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from functools import partial
 
-import structlog
-
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
@@ -20,8 +18,9 @@ from agentic_rag_backend.retrieval.hydration import passes
 from agentic_rag_backend.retrieval.scoring.fusion import min_max
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 FACT_CANDIDATES = 20
 FACT_LIMIT = 10

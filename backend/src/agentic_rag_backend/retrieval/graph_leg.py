@@ -9,14 +9,13 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-import structlog
-
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch
 from agentic_rag_backend.stores.vector.base import Vector
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 DIRECT = "direct"
 FINDINGS = 20

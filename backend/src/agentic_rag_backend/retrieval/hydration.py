@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import structlog
-
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches, valid_at
 from agentic_rag_backend.domain.query import EntityRef, Query
@@ -13,8 +11,9 @@ from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 FIRST_READ = 64
 """Candidates that are read from the catalogue at once. The others are read only if too few of these may be shown."""

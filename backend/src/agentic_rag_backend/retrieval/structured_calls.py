@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.prompts import Prompt
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 TOO_LATE = "model_timeout"
 """Failure code of a timeout. Other failures have the code of their error."""

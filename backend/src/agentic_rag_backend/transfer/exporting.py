@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-import structlog
-
 from agentic_rag_backend.communities.detection.knowledge import read_visible
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
@@ -31,6 +29,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TenantSnapshot, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import Collection, VectorStore
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.transfer import archive
 from agentic_rag_backend.transfer.archive import ArchiveWriter
 from agentic_rag_backend.transfer.fingerprints import fingerprints
@@ -60,7 +59,7 @@ _UNHURRIED = 2
 """Looks after which the tenant's commits wait."""
 _PAGE = 500
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,8 @@ import json
 import sys
 from pathlib import Path
 
-import structlog
-
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.transfer.archive import Limits
 from agentic_rag_backend.transfer.inspection import inspect
 
@@ -26,7 +25,7 @@ CPU_S_PER_MIB = 10
 _REFUSED, _TOO_MUCH = 3, 4
 _KINDS: dict[str, type[AgenticRagError]] = {each.code: each for each in (InvalidRequest, PayloadTooLarge)}
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 async def verify(path: Path, limits: Limits) -> None:

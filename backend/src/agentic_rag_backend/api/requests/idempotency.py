@@ -14,7 +14,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-import structlog
 from fastapi import Request, Response
 from starlette.datastructures import FormData, UploadFile
 
@@ -26,6 +25,7 @@ from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, IdempotencyKeys, Owner
 from agentic_rag_backend.stores.catalogue.ports.idempotency import Operator as OwnerOperator
+from agentic_rag_backend.telemetry.logs import get_logger
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotency-Replayed"
@@ -45,7 +45,7 @@ _LEASE_SLACK_S = 30.0
 """What a process may need beyond the time of a request to record how it ended."""
 _HASHED_AT_ONCE = 1024 * 1024
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def shown_once(request: Request, instead: str) -> None:

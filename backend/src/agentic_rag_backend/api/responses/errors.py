@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -15,9 +14,10 @@ from starlette.exceptions import HTTPException
 
 from agentic_rag_backend.api.methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.wording import given, said, shortened
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 5}
 """Seconds after which a caller may ask again, where the error does not know better; by status."""

@@ -8,7 +8,6 @@ from contextlib import aclosing, suppress
 from typing import Any
 
 import orjson
-import structlog
 from fastapi import Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
@@ -16,13 +15,14 @@ from agentic_rag_backend.api.dependencies import container_of, credential_of
 from agentic_rag_backend.api.middleware import deadline_of
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
+from agentic_rag_backend.telemetry.logs import get_logger
 
 HEARTBEAT_S = 15
 CHECK_S = 2.0
 """Seconds between two looks at the key of an open stream."""
 VERSION = 1
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 Events = AsyncGenerator[ServerSentEvent, None]
 
 

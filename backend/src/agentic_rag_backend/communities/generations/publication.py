@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.communities.detection.plan import PlannedCommunity
 from agentic_rag_backend.domain.graph import CommunitySummary, community_point_id
 from agentic_rag_backend.domain.tenant import TenantId
@@ -19,8 +17,9 @@ from agentic_rag_backend.stores.catalogue.base import CommunityCatalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.graph.base import CommunityStore
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorPoint, VectorStore
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _BATCH = 32
 MIN_SEARCHABLE = 3

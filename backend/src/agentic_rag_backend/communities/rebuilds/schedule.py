@@ -12,12 +12,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.communities.rebuilds.changes import Changes
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
+from agentic_rag_backend.telemetry.logs import get_logger
 
 MOST_DELAYS = 10
 """Number of delays after which a tenant whose documents keep changing is served."""
@@ -33,7 +32,7 @@ _LOOKS = 10
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _PAGE = 100
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ThemeSchedule(ABC):

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.communities.summaries.evidence import Evidence, Fact
 from agentic_rag_backend.communities.summaries.extractive import (
     EXTRACTIVE_MODEL,
@@ -22,8 +20,9 @@ from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, S
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt, built_in, fence
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _CHARACTERS_PER_TOKEN = 4
 _REPLY_TOKENS = 700

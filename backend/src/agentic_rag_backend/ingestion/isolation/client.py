@@ -9,8 +9,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import (
     AgenticRagError,
@@ -24,6 +22,7 @@ from agentic_rag_backend.fairness import FairSlots
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
 from agentic_rag_backend.ingestion.isolation.limits import Limits
 from agentic_rag_backend.ingestion.isolation.workers import ServerGone, Worker, WorkerServer
+from agentic_rag_backend.telemetry.logs import get_logger
 
 MOST_AT_ONCE = 16
 """Concurrent calls of one lane. A fork takes a few milliseconds, so workers are created on demand."""
@@ -42,7 +41,7 @@ _TRIES = 3
 _REFUSALS: dict[str, type[AgenticRagError]] = {
     each.__name__: each for each in (UnreadableDocument, UnsupportedMediaType, InvalidRequest)
 }
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class WorkerFault(Exception):

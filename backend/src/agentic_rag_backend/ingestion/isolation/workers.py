@@ -13,10 +13,9 @@ from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
 
-import structlog
-
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.ingestion.isolation.server import COMMAND, DEMOTE, ENDED, EVENT, FORK, KILL, READY, STARTED
+from agentic_rag_backend.telemetry.logs import get_logger
 
 _MODULE = "agentic_rag_backend.ingestion.isolation.server"
 _START_S = 60.0
@@ -26,7 +25,7 @@ _PASSED_ON = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PATH", "LD_LIBRARY_
 """Environment variables passed to workers: no secrets, no addresses."""
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"), "1")
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ServerGone(Exception):

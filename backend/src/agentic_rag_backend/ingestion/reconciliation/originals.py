@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-import structlog
-
 from agentic_rag_backend.ingestion.reconciliation.removals import may_remove
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

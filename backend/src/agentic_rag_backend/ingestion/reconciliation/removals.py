@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import structlog
-
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
+from agentic_rag_backend.telemetry.logs import get_logger
 
 FEW = 10
 """Number of items of one kind up to which a removal needs no confirmation."""
@@ -13,7 +12,7 @@ SHARE = 0.1
 MANY = 1_000
 """Number of items of one kind above which a removal needs confirmation, whatever their share."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def is_mass(found: int, held: int) -> bool:

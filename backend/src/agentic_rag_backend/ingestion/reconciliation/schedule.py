@@ -7,12 +7,11 @@ import random
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 
-import structlog
-
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.stores.catalogue.base import TenantDirectory
+from agentic_rag_backend.telemetry.logs import get_logger
 
 JITTER = 0.1
 """Maximum share of the interval that is added per tenant, to spread the comparisons."""
@@ -22,7 +21,7 @@ _LONGEST_PAUSE_S = 3600.0
 _SHORTEST_PAUSE_S = 1.0
 _PAGE = 200
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def due_at(tenant: TenantId, last: datetime, interval_s: float) -> datetime:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-import structlog
-
 from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId, TenantState, require_tenant
 from agentic_rag_backend.ingestion.reconciliation.communities import CommunitiesRound
@@ -19,12 +17,13 @@ from agentic_rag_backend.ingestion.reconciliation.strangers import FactsRound, S
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
 from agentic_rag_backend.jobs.runner import Run, Runner
+from agentic_rag_backend.telemetry.logs import get_logger
 
 WORKFLOW = "reconcile_v1"
 RECORDED_WITHIN = timedelta(hours=1)
 """An original is stored shortly before its document is recorded, within one request."""
 _PAGE = 200
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Reconciler:

@@ -6,16 +6,15 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import structlog
-
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.reconciliation.report import EXAMPLES, Kind, Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Stores
+from agentic_rag_backend.telemetry.logs import get_logger
 
 Removal = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 _PAGE = 200
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,11 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import structlog
+from agentic_rag_backend.telemetry.logs import get_logger
 
 _LONGEST_BYTES = 256 * 1024
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class RunningJournal:

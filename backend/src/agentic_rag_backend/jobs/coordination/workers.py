@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-import structlog
-
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker, WorkerDirectory
+from agentic_rag_backend.telemetry.logs import get_logger
 
 SILENT_AFTER_S = 30.0
 BEATS = 6
@@ -23,7 +22,7 @@ BEATS = 6
 UNKNOWN_AFTER_S = 600.0
 """Seconds without a worker that knows a workflow's name before it fails. A roll-out must be shorter."""
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Silence:

@@ -10,12 +10,11 @@ import asyncio
 import time
 from collections.abc import Container, Iterable
 
-import structlog
-
 from agentic_rag_backend.jobs.queue.database import as_unavailable
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow, DbosClient
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Unheard:

@@ -10,7 +10,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 
-import structlog
 from dbos import DBOS, DBOSConfig, EnqueueOptions
 from sqlalchemy import Connection, Engine
 
@@ -38,6 +37,7 @@ from agentic_rag_backend.jobs.queue.execution import DeclaredWorkflow, Execution
 from agentic_rag_backend.jobs.queue.notifications import notifications_on
 from agentic_rag_backend.jobs.queue.queue_workers import QueueWorkers
 from agentic_rag_backend.stores.catalogue.base import Enqueue
+from agentic_rag_backend.telemetry.logs import get_logger
 
 Returned = Callable[[TenantId, str, int], Awaitable[None]]
 """Called with ``(tenant, job_id, attempt)`` when a job waits again because its process has ended."""
@@ -51,7 +51,7 @@ _RUNNING_AT_ONCE = 32
 _DRAIN_S = 3.0
 _HOUSEKEEPING_S = 30.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class DbosQueue:

@@ -14,10 +14,10 @@ import logging
 import uuid
 from collections.abc import Callable
 
-import structlog
 from sqlalchemy import Connection, Engine, text
 
 from agentic_rag_backend.stores.catalogue.postgres import open_listener
+from agentic_rag_backend.telemetry.logs import get_logger
 
 CHANNEL = "agentic_rag_jobs"
 PROOF_S = 10.0
@@ -27,7 +27,7 @@ LONGEST_PAUSE_S = 60.0
 
 _NOTIFY = text("SELECT pg_notify(:channel, :sender)")
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Notifications:

@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-import structlog
-
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
 from agentic_rag_backend.domain.text.questions import Asked, asked_for
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 LEG_WEIGHTS = LegWeights(0.7, 0.3)
 """The best of .5 to .9, judged by the lower score of MuSiQue and HotpotQA."""

@@ -13,8 +13,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.prompts import built_in, fence
@@ -22,8 +20,9 @@ from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.strategies.community import theme_search
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls, line_in, objects_in
 from agentic_rag_backend.retrieval.themes.finder import FoundThemes, ThemeFinder, ThemeSearch
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 ASKED_WEIGHT = 0.8
 """Score factor of passages that a model's follow-up question found, relative to passages of the original question."""

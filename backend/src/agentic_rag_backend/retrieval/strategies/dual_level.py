@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 
-import structlog
-
 from agentic_rag_backend.domain.query import Backing, LevelWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import AgenticRagError, FeatureDisabled, StoreUnavailable
 from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.strategies.low_level import BY_FORM, LowStrategy
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 BEHIND = 50
 """Number of themes whose passages may support an answer if the high level answers alone."""

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import structlog
 from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.catalogue.database import after_commit
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 def log_start(connection: Connection, tenant: TenantId, job: Job) -> None:

@@ -23,7 +23,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-import structlog
 from qdrant_edge import CountRequest, EdgeShard, Point, UpdateOperation
 
 from agentic_rag_backend.errors import StoreUnavailable
@@ -33,6 +32,7 @@ from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
 from agentic_rag_backend.stores.vector.edge.files import sync
 from agentic_rag_backend.stores.vector.edge.folder import InUse, in_use, new_folder, write_pointer
 from agentic_rag_backend.stores.vector.edge.shard import Shard
+from agentic_rag_backend.telemetry.logs import get_logger
 
 _REPLAYED_POINTS = 64
 """About 10 ms of work, during which the event loop is blocked."""
@@ -42,7 +42,7 @@ _ROOM = 3
 """Free disk required, as a multiple of the shard's size: the copy, the index segments, and a reserve."""
 _SAID_CHARACTERS = 300
 _ZEROS = bytes(256 * 1024)
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Replacement:

@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import structlog
 from qdrant_edge import FacetRequest, HasVectorCondition
 from qdrant_edge import Filter as EngineFilter
 
@@ -26,8 +25,9 @@ from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
 from agentic_rag_backend.stores.vector.edge.replacement import Replacement
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.points import DENSE
+from agentic_rag_backend.telemetry.logs import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

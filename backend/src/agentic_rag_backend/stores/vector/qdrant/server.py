@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 
 import grpc
 import httpx
-import structlog
 from pydantic import ValidationError
 from qdrant_client import AsyncQdrantClient, models
 from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
@@ -31,6 +30,7 @@ from agentic_rag_backend.errors import ConfigurationError, ReindexRequired, Stor
 from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
+from agentic_rag_backend.telemetry.logs import get_logger
 
 OLDEST_SERVER = (1, 19)
 """The oldest version that counts document frequencies within a corpus. Older versions silently ignore the parameter."""
@@ -50,7 +50,7 @@ _BYTES_PER_NUMBER = 4
 _SCANNED_POINTS = 20_000
 """Number of points per scope up to which a search scans, which is exact, instead of walking a graph."""
 _FINGERPRINT, _BUILDING, _REPLACES = "fingerprint", "building", "replaces"
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
