@@ -19,7 +19,6 @@ from agentic_rag_backend.api.responses.errors import install_error_handlers
 from agentic_rag_backend.api.routers import (
     admin,
     answers,
-    changes,
     communities,
     documents,
     health,
@@ -55,7 +54,7 @@ def create_app(container: Container) -> FastAPI:
         app.add_middleware(CORSMiddleware, **_browser_access(container.settings.allowed_origins))
     install_error_handlers(app)
     versioned = APIRouter(prefix=BASE_PATH, dependencies=[Depends(refuse_unknown_parameters)])
-    for router in (documents, changes, jobs, search, answers, communities, raptor, admin, status, tenants, transfer):
+    for router in (documents, jobs, search, answers, communities, raptor, admin, status, tenants, transfer):
         versioned.include_router(router.router)
     app.include_router(versioned)
     app.include_router(health.router)

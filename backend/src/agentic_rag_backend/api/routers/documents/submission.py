@@ -1,4 +1,4 @@
-"""Documents: hand in, list, look at; and their chunks."""
+"""Submission of documents: text as JSON, or files as a multipart form."""
 
 from __future__ import annotations
 
@@ -9,19 +9,15 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.datastructures import FormData, UploadFile
 
-from agentic_rag_backend.api.dependencies import Reader, Services, Writer, container_of
+from agentic_rag_backend.api.dependencies import Services, Writer, container_of
 from agentic_rag_backend.api.requests.forms import MAX_FILES, read_form
 from agentic_rag_backend.api.requests.guard import DOCUMENT_BYTES, reads
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.json_body import loaded, media_type_of, read_json, require_json
-from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
-from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import (
     Chunking,
-    ChunkView,
-    DocumentView,
     NewDocument,
     SubmittedFiles,
     SubmittedView,
@@ -30,15 +26,14 @@ from agentic_rag_backend.api.schemas.documents import (
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.document import ProcessingOptions
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.stores.catalogue.base import Expected
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 _FORM_SLACK_BYTES = 1024 * 1024
-"""Room for form fields and boundaries beside the files."""
+"""Room for form fields and boundaries next to the files."""
 _FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction"})
-
 
 _Submitted = Envelope[SubmittedView | SubmittedFiles]
 
@@ -200,47 +195,3 @@ def _processing(form: FormData) -> ProcessingOptions:
             [{**item, "loc": ("chunking", *item["loc"])} for item in error.errors(include_url=False)]
         ) from None
     return ProcessingOptions(chunking=chosen.options(), extraction=extraction)
-
-
-@router.get(
-    "/documents",
-    response_model=ListEnvelope[DocumentView],
-    summary="List documents, newest first",
-    openapi_extra={"parameters": [METADATA_PARAMETER]},
-)
-async def list_documents(
-    request: Request, services: Services, caller: Reader, wanted: MatchingQuery, limit: Limit = 50, cursor: Cursor = None
-) -> dict[str, Any]:
-    """List documents; `metadata.NAME=VALUE` in the query string keeps those with that metadata."""
-    page = await services.catalogue.documents.documents(
-        caller.tenant.id, limit=limit, cursor=cursor, state=wanted.state, key=wanted.key, filter=wanted.filter
-    )
-    return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
-
-
-@router.get("/documents/{document_id}", response_model=Envelope[DocumentView], summary="Look at a document")
-async def get_document(
-    request: Request, response: Response, services: Services, caller: Reader, document_id: str
-) -> dict[str, Any]:
-    """Return a document; its `ETag` names its newest version, title and metadata."""
-    document = await services.catalogue.documents.document(caller.tenant.id, document_id)
-    tag(response, document)
-    return enveloped(request, DocumentView.of(document))
-
-
-@router.get("/documents/{document_id}/chunks", response_model=ListEnvelope[ChunkView], summary="List a document's chunks")
-async def list_chunks(
-    request: Request, services: Services, caller: Reader, document_id: str, limit: Limit = 50, cursor: Cursor = None
-) -> dict[str, Any]:
-    """List the visible version's chunks in reading order."""
-    page = await services.catalogue.documents.chunks(caller.tenant.id, document_id, limit=limit, cursor=cursor)
-    return listed(request, [ChunkView.of(visible) for visible in page.items], page.next_cursor)
-
-
-@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkView], summary="Look at a chunk")
-async def get_chunk(request: Request, services: Services, caller: Reader, chunk_id: str) -> dict[str, Any]:
-    """Return a chunk of a visible version."""
-    found = await services.catalogue.documents.hydrate(caller.tenant.id, [chunk_id])
-    if chunk_id not in found:
-        raise NotFound(f"there is no chunk {chunk_id[:64]!r}")
-    return enveloped(request, ChunkView.of(found[chunk_id]))

@@ -1,4 +1,4 @@
-"""Documents that are there already: change, cut again, read back, delete one or many."""
+"""Changes of documents: metadata, chunking and deletion."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
-from agentic_rag_backend.api.dependencies import Reader, Services, Writer
+from agentic_rag_backend.api.dependencies import Services, Writer
 from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
 from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
 from agentic_rag_backend.api.requests.preconditions import IfMatch, tag
-from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.schemas.documents import (
     Chunking,
@@ -24,13 +23,6 @@ from agentic_rag_backend.api.schemas.documents import (
 from agentic_rag_backend.api.schemas.jobs import JobAccepted
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
-
-_BYTES = {"schema": {"type": "string", "format": "binary"}}
-_ORIGINAL = {
-    "text/markdown": {**_BYTES, "example": "# Tidal barrage\n\nThe Harbour Authority began the tidal barrage in May 2019.\n"},
-    "text/plain": {**_BYTES, "example": "The Harbour Authority began the tidal barrage in May 2019.\n"},
-    "*/*": _BYTES,
-}
 
 
 @router.patch(
@@ -87,25 +79,6 @@ async def chunk_again(
         response.status_code = 200
     tag(response, submitted.document)
     return enveloped(request, SubmittedView.of(submitted))
-
-
-@router.get(
-    "/documents/{document_id}/content",
-    summary="Read a document's original",
-    response_class=Response,
-    responses={200: {"content": _ORIGINAL, "description": "the original, with the media type it was handed in with"}},
-)
-async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
-    """Return the bytes that were handed in, as an attachment; of the visible version, or the newest while none is."""
-    original = await services.ingestion.original(caller.tenant.id, document_id)
-    # Content-Type is given as a header: for text the framework would add a charset that nobody has checked.
-    headers = {
-        "Content-Type": content_type(original.media_type),
-        "Content-Disposition": content_disposition(original.file_name),
-        "Content-Security-Policy": "sandbox; default-src 'none'",
-        "ETag": f'"{original.revision}"',
-    }
-    return Response(original.content, headers=headers)
 
 
 @router.delete(

@@ -1,0 +1,89 @@
+"""Reading of documents, their chunks and their originals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from agentic_rag_backend.api.dependencies import Reader, Services
+from agentic_rag_backend.api.requests.idempotency import IdempotentRoute
+from agentic_rag_backend.api.requests.matching import METADATA_PARAMETER, MatchingQuery
+from agentic_rag_backend.api.requests.preconditions import tag
+from agentic_rag_backend.api.responses.attachments import content_disposition, content_type
+from agentic_rag_backend.api.responses.envelopes import Envelope, ListEnvelope, enveloped
+from agentic_rag_backend.api.responses.paging import Cursor, Limit, listed
+from agentic_rag_backend.api.schemas.documents import ChunkView, DocumentView
+from agentic_rag_backend.errors import NotFound
+
+router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
+
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_ORIGINAL = {
+    "text/markdown": {**_BYTES, "example": "# Tidal barrage\n\nThe Harbour Authority began the tidal barrage in May 2019.\n"},
+    "text/plain": {**_BYTES, "example": "The Harbour Authority began the tidal barrage in May 2019.\n"},
+    "*/*": _BYTES,
+}
+
+
+@router.get(
+    "/documents",
+    response_model=ListEnvelope[DocumentView],
+    summary="List documents, newest first",
+    openapi_extra={"parameters": [METADATA_PARAMETER]},
+)
+async def list_documents(
+    request: Request, services: Services, caller: Reader, wanted: MatchingQuery, limit: Limit = 50, cursor: Cursor = None
+) -> dict[str, Any]:
+    """List documents; `metadata.NAME=VALUE` in the query string keeps those with that metadata."""
+    page = await services.catalogue.documents.documents(
+        caller.tenant.id, limit=limit, cursor=cursor, state=wanted.state, key=wanted.key, filter=wanted.filter
+    )
+    return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
+
+
+@router.get("/documents/{document_id}", response_model=Envelope[DocumentView], summary="Look at a document")
+async def get_document(
+    request: Request, response: Response, services: Services, caller: Reader, document_id: str
+) -> dict[str, Any]:
+    """Return a document; its `ETag` names its newest version, title and metadata."""
+    document = await services.catalogue.documents.document(caller.tenant.id, document_id)
+    tag(response, document)
+    return enveloped(request, DocumentView.of(document))
+
+
+@router.get("/documents/{document_id}/chunks", response_model=ListEnvelope[ChunkView], summary="List a document's chunks")
+async def list_chunks(
+    request: Request, services: Services, caller: Reader, document_id: str, limit: Limit = 50, cursor: Cursor = None
+) -> dict[str, Any]:
+    """List the visible version's chunks in reading order."""
+    page = await services.catalogue.documents.chunks(caller.tenant.id, document_id, limit=limit, cursor=cursor)
+    return listed(request, [ChunkView.of(visible) for visible in page.items], page.next_cursor)
+
+
+@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkView], summary="Look at a chunk")
+async def get_chunk(request: Request, services: Services, caller: Reader, chunk_id: str) -> dict[str, Any]:
+    """Return a chunk of a visible version."""
+    found = await services.catalogue.documents.hydrate(caller.tenant.id, [chunk_id])
+    if chunk_id not in found:
+        raise NotFound(f"there is no chunk {chunk_id[:64]!r}")
+    return enveloped(request, ChunkView.of(found[chunk_id]))
+
+
+@router.get(
+    "/documents/{document_id}/content",
+    summary="Read a document's original",
+    response_class=Response,
+    responses={200: {"content": _ORIGINAL, "description": "the original, with the media type it was handed in with"}},
+)
+async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
+    """Return the bytes that were handed in, as an attachment; of the visible version, or the newest while none is."""
+    original = await services.ingestion.original(caller.tenant.id, document_id)
+    # Content-Type is given as a header: for text the framework would add a charset that nobody has checked.
+    headers = {
+        "Content-Type": content_type(original.media_type),
+        "Content-Disposition": content_disposition(original.file_name),
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "ETag": f'"{original.revision}"',
+    }
+    return Response(original.content, headers=headers)
