@@ -1,1 +1,1 @@
-"""HTTP: each endpoint parses, calls a service and returns; `app.create_app` puts them together."""
+"""HTTP API. Each endpoint parses its request, calls a service and returns a response. `app.create_app` builds the application."""

@@ -36,7 +36,7 @@ BASE_PATH = "/api/v1"
 
 
 def create_app(container: Container) -> FastAPI:
-    """Return the application that serves ``container``; opening and closing it is the caller's."""
+    """Return the application that serves ``container``. The caller opens and closes the container."""
     app = FastAPI(
         title="agentic-rag-backend",
         version=__version__,
@@ -47,7 +47,7 @@ def create_app(container: Container) -> FastAPI:
     )
     app.state.container = container
     app.state.large_bodies = LargeBodies()
-    # The last one added is the first to see a request.
+    # The middleware that is added last receives a request first.
     app.add_middleware(Methods)
     app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s)
     if container.settings.cors_origins:
@@ -65,7 +65,7 @@ def create_app(container: Container) -> FastAPI:
 
 
 def _browser_access(origins: Sequence[str]) -> dict[str, Any]:
-    """Return what pages of ``origins`` may send and read. No cookies: a key is sent as a header, by code that has it."""
+    """Return the CORS options for pages of ``origins``. Cookies are not allowed, because the key is sent in a header."""
     return {
         "allow_origins": list(origins),
         "allow_methods": ["GET", "POST", "PATCH", "DELETE"],

@@ -1,9 +1,14 @@
-"""HTTP connections that cannot be held open by sending or reading slowly, and a bound on how many there are.
+"""Limits of HTTP connections against slow clients, and against too many connections.
 
-The server (uvicorn) bounds idle connections only. `guarded_protocol` adds the rest: a request's head arrives within a time,
-what is left of a body after its response is waited for briefly, a response that nobody reads ends the connection, a body does
-not come in crumbs, and one address, and all together, hold so many connections. The time of a body while it is read is the
-route's guard's, which answers with a problem.
+The server (uvicorn) limits idle connections only. `guarded_protocol` adds limits for:
+
+- the time in which the head of a request arrives;
+- the time in which the rest of a body arrives after its response;
+- the time in which the client reads the response;
+- the number of small chunks of a body;
+- the number of connections per client and in total.
+
+`guard` limits the time of a body that an endpoint reads, and answers with a problem.
 """
 
 from __future__ import annotations
@@ -23,17 +28,17 @@ from agentic_rag_backend.api.responses.errors import MEDIA_TYPE, problem_body, p
 from agentic_rag_backend.errors import AgenticRagError, Overloaded, RequestIncomplete, TooManyConnections
 
 _REFUSED_OPEN_S = 1.0
-"""A refused connection is closed when its first bytes arrive, so that they do not reset it before the answer is read."""
+"""A refused connection is closed when its first bytes arrive. Closed earlier, they would reset it before the client reads."""
 _IPV6_NETWORK = 64
-"""Who has an IPv6 address usually has this network of them."""
+"""Size of the IPv6 network that one client usually has."""
 _CHUNKS_OF_ANY_SIZE = 1000
 _CHUNK_BYTES = 64
-"""Each chunk of a chunked body costs some 15 µs of the loop, whatever it holds: a megabyte in single bytes costs 15 s."""
+"""Each chunk of a chunked body costs about 15 µs of the loop, so a megabyte in chunks of one byte costs 15 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """See the settings of the same names; ``per_client`` 0: no bound."""
+    """Limits, described by the settings of the same names. 0 for ``per_client`` means no limit."""
 
     header_timeout_s: float
     body_timeout_s: float
@@ -42,14 +47,14 @@ class ConnectionLimits:
 
 
 class Connections:
-    """Counts open connections, and says which is one too many."""
+    """Counts open connections and refuses those above the limits."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
         self._open: Counter[str] = Counter()
 
     def enter(self, client: str) -> AgenticRagError | None:
-        """Count a connection of ``client``, or return why there may not be another."""
+        """Count a connection of ``client``, or return the error that refuses it."""
         limits = self.limits
         if self._open.total() >= limits.in_all:
             return Overloaded(f"the server has {limits.in_all} open connections (MAX_CONNECTIONS): try again", retry_after_s=1)
@@ -62,28 +67,28 @@ class Connections:
         return None
 
     def leave(self, client: str) -> None:
-        """Forget a connection that was counted."""
+        """Remove a connection from the count."""
         self._open[client] -= 1
         if self._open[client] <= 0:
             del self._open[client]
 
 
 def client_of(address: str) -> str:
-    """Return what counts as one client: an IPv4 address, or the network of an IPv6 one."""
+    """Return the identity of a client: its IPv4 address, or its IPv6 network."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
-        return address  # a Unix socket has none
+        return address  # a Unix socket has no IP address
     if parsed.version == 6 and parsed.ipv4_mapped is None:
         return str(ipaddress.ip_network((parsed, _IPV6_NETWORK), strict=False))
     return str(parsed.ipv4_mapped if parsed.version == 6 else parsed)
 
 
 class _Parser(h11.Connection):
-    """Parses requests as h11 does, and refuses bodies in chunks that are small for no good reason."""
+    """Parses requests like h11, and refuses bodies with too many small chunks."""
 
     complaint: str | None = None
-    """Why a request was refused, where its bytes are HTTP."""
+    """Reason for the refusal of a request that is valid HTTP."""
 
     def __init__(self) -> None:
         super().__init__(h11.SERVER)
@@ -111,10 +116,10 @@ class _Parser(h11.Connection):
 
 
 class GuardedProtocol(H11Protocol):
-    """One connection: closed when its client takes longer than the limits allow."""
+    """A connection that is closed if its client takes longer than the limits allow."""
 
     guard: Connections
-    """Of the server; set by `guarded_protocol`."""
+    """The server's connections; set by `guarded_protocol`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -122,7 +127,7 @@ class GuardedProtocol(H11Protocol):
         self._counted: str | None = None
         self._refused = False
         self._waiting: asyncio.TimerHandle | None = None
-        """Ends the wait for a head, or for what is left of a body that nobody reads."""
+        """Timer of the wait for a head, or for the rest of an unread body."""
         self._writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -135,12 +140,12 @@ class GuardedProtocol(H11Protocol):
             self._wait(self.guard.limits.header_timeout_s, self._head_late)
             return
         self._refused = True
-        self.connections.discard(self)  # not one to be waited for when the server stops
+        self.connections.discard(self)  # the server does not wait for it at its stop
         transport.write(_written(refusal))
         self._wait(_REFUSED_OPEN_S, transport.close)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection and its timers."""
+        """Remove the connection from the count and stop its timers."""
         if self._counted is not None:
             self.guard.leave(self._counted)
             self._counted = None
@@ -148,10 +153,10 @@ class GuardedProtocol(H11Protocol):
         if self._writing is not None:
             self._writing.cancel()
         super().connection_lost(exc)
-        self._unset_keepalive_if_required()  # the server leaves it running after an error
+        self._unset_keepalive_if_required()  # after an error the server does not stop this timer
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived; a request's first byte starts the time for its head."""
+        """Handle received bytes. The first byte of a request starts the timer of its head."""
         if self._refused:
             self.transport.close()
             return
@@ -161,31 +166,31 @@ class GuardedProtocol(H11Protocol):
         self._judge()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be parsed; where a response has begun, only close the connection."""
+        """Refuse a request that cannot be parsed. If a response has begun, only close the connection."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             super().send_400_response(self.conn.complaint or msg)
         else:
             self.transport.close()
 
     def on_response_complete(self) -> None:
-        """Bound the time in which the client reads the response, and sends what it still meant to send."""
+        """Limit the time in which the client reads the response and sends the rest of its body."""
         super().on_response_complete()
         self._watch_writing()
         self._judge()
 
     def pause_writing(self) -> None:
-        """Called when the client reads more slowly than the response is written."""
+        """Watch the connection: the client reads more slowly than the response is written."""
         super().pause_writing()
         self._watch_writing()
 
     def _judge(self) -> None:
-        """Wait for what the client owes: the rest of a head, or the rest of a body whose response is complete."""
+        """Start or stop the timer of an incomplete head, or of an incomplete body whose response is complete."""
         if self.transport.is_closing():
             return
         theirs = self.conn.their_state
         if theirs is h11.IDLE:
             if not self.conn.trailing_data[0]:
-                self._stop_waiting()  # between requests: the server's own keep-alive bounds that
+                self._stop_waiting()  # between requests, where the server's keep-alive limit applies
             elif self._waiting is None:
                 self._wait(self.guard.limits.header_timeout_s, self._head_late)
         elif theirs is h11.SEND_BODY and self.cycle is not None and self.cycle.response_complete:
@@ -212,9 +217,9 @@ class GuardedProtocol(H11Protocol):
         self.transport.close()
 
     def _watch_writing(self, before: int | None = None) -> None:
-        """Abort the connection if nothing of what is written was read since the last look."""
+        """Abort the connection if the client has read nothing since the last check."""
         if self._writing is not None and before is None:
-            return  # it is watched already
+            return  # already watched
         self._writing = None
         left = self.transport.get_write_buffer_size()
         if not left:
@@ -226,12 +231,12 @@ class GuardedProtocol(H11Protocol):
 
 
 def guarded_protocol(limits: ConnectionLimits) -> type[GuardedProtocol]:
-    """Return the protocol of one server's connections."""
+    """Return the protocol class of a server's connections."""
     return type("Connection", (GuardedProtocol,), {"guard": Connections(limits)})
 
 
 def _written(error: AgenticRagError) -> bytes:
-    """Return a whole response that closes the connection."""
+    """Return the bytes of a complete response that closes the connection."""
     body = json.dumps(problem_body(error, "req_none")).encode()
     headers = {
         "Content-Type": MEDIA_TYPE,

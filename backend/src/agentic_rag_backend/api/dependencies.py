@@ -1,4 +1,4 @@
-"""What endpoints ask for: the container, and who is calling with what scope.
+"""Dependencies of endpoints: the container, and the caller with its scope.
 
 Every dependency is a coroutine function: FastAPI runs a plain function on a thread of its pool, which costs more than the
 function itself, and makes a request wait for a thread.
@@ -21,7 +21,7 @@ from agentic_rag_backend.fairness import act_for
 
 
 def container_of(request: Request) -> Container:
-    """Return what the application serves."""
+    """Return the container that the application serves."""
     container: Container = request.app.state.container
     return container
 
@@ -59,7 +59,7 @@ def credential_of(request: Request) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Requires:
-    """A caller whose key has a scope."""
+    """Dependency that admits callers whose key has a scope."""
 
     scope: Scope
 
@@ -69,13 +69,13 @@ class Requires:
         _secret: Secret,
         x_tenant_id: Annotated[str | None, Header(description="operator only: the tenant to act for")] = None,
     ) -> Principal:
-        """Return who is calling."""
+        """Return the caller."""
         return await self.admit(request)
 
     async def admit(self, request: Request) -> Principal:
-        """Return who is calling, from the headers alone; asked again within a request, the answer is the same.
+        """Return the caller, from the headers alone. The result is kept for the request.
 
-        Everything that is logged from here on carries the tenant, and what the request needs is taken from its share.
+        From here on, log events carry the tenant, and the request uses the tenant's share of the process.
         """
         known: Principal | None = getattr(request.state, "principal", None)
         if known is not None:
@@ -86,7 +86,7 @@ class Requires:
         act_for(caller.tenant.id)
         structlog.contextvars.bind_contextvars(tenant=caller.tenant.id.value)
         if not caller.may(self.scope):
-            raise Forbidden(f"this needs a key with scope '{self.scope.value}'")
+            raise Forbidden(f"this route requires a key with scope '{self.scope.value}'")
         request.state.principal = caller
         return caller
 
@@ -97,14 +97,14 @@ Administrator = Annotated[Principal, Depends(Requires(Scope.ADMIN))]
 
 
 async def require_operator(request: Request, _secret: Secret) -> None:
-    """Let the operator pass."""
+    """Admit only the operator."""
     secret, authenticator = credential_of(request), container_of(request).authenticator
     if secret is None:
         raise Unauthenticated("the operator's key is required")
     if not authenticator.is_operator(secret):
-        # A tenant's key is a good credential for the wrong door; anything else is no credential.
+        # A valid key of a tenant gets 403; any other credential gets 401.
         await authenticator.authenticate(secret)
-        raise Forbidden("this is the operator's; a tenant's key cannot do it")
+        raise Forbidden("this route requires the operator's key; got a tenant's key")
 
 
 Operator = Depends(require_operator)
@@ -113,7 +113,7 @@ Operator = Depends(require_operator)
 def query_parameters(route: APIRoute) -> frozenset[str]:
     """Return the names of the query parameters that a route documents.
 
-    They are read from the route itself: building the whole OpenAPI document takes half a second of CPU.
+    They come from the route, because building the whole OpenAPI document takes half a second of CPU.
     """
     declared = {field.alias for field in get_flat_params(route.dependant) if isinstance(field.field_info, params.Query)}
     documented = (route.openapi_extra or {}).get("parameters", ())
@@ -121,7 +121,7 @@ def query_parameters(route: APIRoute) -> frozenset[str]:
 
 
 async def refuse_unknown_parameters(request: Request) -> None:
-    """Refuse query parameters that the route does not document: a misspelt filter must not widen what is returned.
+    """Refuse query parameters that the route does not document. A misspelt filter must not return more documents.
 
     A documented name that ends in ``.NAME`` stands for every name with that beginning.
     """

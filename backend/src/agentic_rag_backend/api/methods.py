@@ -1,4 +1,4 @@
-"""Which methods an address has: for ``Allow``, for ``OPTIONS``, and for ``HEAD``, which every ``GET`` answers."""
+"""Methods of an address: ``Allow``, ``OPTIONS``, and ``HEAD`` for every ``GET``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 def allowed_methods(app: FastAPI, path: str) -> Sequence[str]:
-    """Return the methods of all routes that take ``path``, sorted; none where no route does."""
+    """Return the sorted methods of all routes that match ``path``; empty if no route matches."""
     found: set[str] = set()
     for template, operations in app.openapi()["paths"].items():
         if compile_path(template)[0].match(path):
@@ -21,7 +21,7 @@ def allowed_methods(app: FastAPI, path: str) -> Sequence[str]:
 
 
 class Methods:
-    """Answers ``OPTIONS``, and ``HEAD`` as ``GET`` without its body. Pure ASGI."""
+    """Pure ASGI middleware that answers ``OPTIONS``, and ``HEAD`` like ``GET`` without its body."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -41,7 +41,7 @@ class Methods:
 
 
 def _without_body(send: Send) -> Send:
-    """Return ``send`` that ends the response behind its head; what still comes of a stream goes nowhere."""
+    """Return ``send`` that ends the response after its head and drops the body."""
     ended = False
 
     async def head_only(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""Every request passes through this: an id, a bound on time, metrics, one log line."""
+"""Middleware of every request: request id, time limit, metrics, one log event."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from agentic_rag_backend.telemetry.metrics import count_request
 _log = get_logger(__name__)
 _SAFE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _UNMATCHED = "unmatched"
-"""The route in the metrics of a request that no route takes."""
+"""Route label in the metrics for requests that match no route."""
 
 
 class RequestContext:
-    """Pure ASGI, so that streamed responses pass through untouched.
+    """Middleware in pure ASGI, so that streamed responses pass through unchanged.
 
     Args:
-        timeout_s: seconds that a request may take; a route that moves a whole tenant lifts it, see `lift_timeout`.
+        timeout_s: maximum seconds of a request; `lift_timeout` removes the limit for one request.
     """
 
     def __init__(self, app: ASGIApp, *, timeout_s: float) -> None:
@@ -51,19 +51,19 @@ class RequestContext:
                 await self._serve(scope, receive, response)
             finally:
                 _report(scope, response, tenant=state.get("tenant"))
-                # Whatever the endpoint bound besides the id, such as the tenant, ends with the request.
+                # The endpoint may have bound more values, such as the tenant. They end with the request.
                 structlog.contextvars.clear_contextvars()
 
     async def _serve(self, scope: Scope, receive: Receive, response: _Response) -> None:
         now = asyncio.get_running_loop().time()
         deadline = scope["state"]["deadline"] = Deadline(now + self._timeout_s, f"{self._timeout_s:g} s (REQUEST_TIMEOUT_S)")
         try:
-            # A stream that has begun bounds itself: its model calls have their own limit, its heartbeats keep it open.
+            # A stream that has begun has no limit here. Its model calls have their own.
             async with asyncio.timeout_at(deadline.at) as timeout:
                 response.timeout = scope["state"]["timeout"] = timeout
                 await self._app(scope, receive, response)
         except ClientDisconnect:
-            pass  # in the middle of its body: nobody is left to answer, and `_report` counts it as status 0
+            pass  # the caller disconnected while it sent its body; `_report` counts it as status 0
         except TimeoutError:
             deadline = scope["state"]["deadline"]
             if scope["state"].get("reading_body", False):
@@ -73,7 +73,7 @@ class RequestContext:
             if not response.started:
                 await problem(error, request_id=scope["state"]["request_id"])(scope, receive, response)
         except Exception as error:
-            # Here, and not in the framework's outermost layer, so that the response has its id and is counted by its status.
+            # Handled here, not in the framework's outermost layer, so that the response has its id and is counted.
             if response.started:
                 raise
             await crash(error, request_id=scope["state"]["request_id"])(scope, receive, response)
@@ -81,20 +81,20 @@ class RequestContext:
 
 @dataclass(frozen=True, slots=True)
 class Deadline:
-    """When a request ends, on the loop's clock, and by which limit."""
+    """Time at which a request ends, on the loop's clock, and the limit that causes it."""
 
     at: float
     limit: str
     asked_for: bool = False
-    """Whether the request names it, so that it holds for a stream too."""
+    """Whether the request set it. Then it applies to streams as well."""
 
     def error(self) -> RequestTimeout:
-        """Return what a request that is not answered by then ends with."""
+        """Return the error of a request that is not answered in time."""
         return RequestTimeout(f"the request took longer than {self.limit}")
 
 
 def lift_timeout(scope: Scope) -> None:
-    """Let a request take as long as it needs, such as one that moves a whole tenant block by block."""
+    """Remove a request's time limit, for requests that transfer a whole tenant."""
     _reschedule(scope, None)
 
 
@@ -102,7 +102,7 @@ def shorten_timeout(scope: Scope, timeout_ms: int) -> None:
     """End a request ``timeout_ms`` after it began.
 
     Raises:
-        InvalidRequest: that is longer than a request may take.
+        InvalidRequest: it exceeds the limit of all requests.
     """
     most_ms = scope["app"].state.container.settings.request_timeout_s * 1000
     if timeout_ms > most_ms:
@@ -114,7 +114,7 @@ def shorten_timeout(scope: Scope, timeout_ms: int) -> None:
 
 
 def deadline_of(scope: Scope) -> Deadline | None:
-    """Return when a stream ends; None where the request names no time."""
+    """Return the deadline of a stream; None if the request sets none."""
     deadline: Deadline = scope["state"]["deadline"]
     return deadline if deadline.asked_for else None
 
@@ -125,7 +125,7 @@ def _reschedule(scope: Scope, at: float | None) -> None:
 
 
 def _report(scope: Scope, response: _Response, *, tenant: str | None) -> None:
-    """Log and count a request that was answered, or whose caller went away (status 0)."""
+    """Log and count a request; the status is 0 if the caller disconnected."""
     route = getattr(scope.get("route"), "path", None)
     duration_s = time.perf_counter() - response.received_at
     count_request(response.method, _template(scope["path"], route), response.status, response.first_byte_s or duration_s)
@@ -140,7 +140,7 @@ def _report(scope: Scope, response: _Response, *, tenant: str | None) -> None:
 
 
 def _template(path: str, route: str | None) -> str:
-    """Return the template of the whole path: a router's prefix, which has no parameters, is not part of the route's own."""
+    """Return the template of the whole path. The route's own template lacks the prefix, which has no parameters."""
     if route is None:
         return _UNMATCHED
     parts, templated = path.split("/"), route.split("/")
@@ -148,16 +148,16 @@ def _template(path: str, route: str | None) -> str:
 
 
 class _Response:
-    """Remembers what was sent; puts the request's id on the response."""
+    """Records the status and start of a response, and adds the request id to it."""
 
     def __init__(self, send: Send, request_id: str, method: str) -> None:
         self._send = send
         self._request_id = request_id
         self.method = method
-        """As the caller sent it; `Methods` makes a GET of a HEAD."""
+        """Method of the caller. `Methods` turns a HEAD into a GET."""
         self.received_at = time.perf_counter()
         self.first_byte_s: float | None = None
-        """Of an event stream, the seconds until it began: how long it stays open says nothing about the server."""
+        """For an event stream, the seconds until it began. The time that it stays open says nothing about the server."""
         self.status = 0
         self.started = False
         self.timeout: asyncio.Timeout | None = None
@@ -177,5 +177,5 @@ class _Response:
 
 
 def _request_id(given: str | None) -> str:
-    """Take the caller's id if it is harmless in a log and a header, else make one."""
+    """Return the caller's id if it is safe in a log and a header, otherwise a new one."""
     return given if given is not None and _SAFE_ID.match(given) else f"req_{uuid.uuid4().hex}"

@@ -1,4 +1,4 @@
-"""What a worker process answers over HTTP: whether it lives, whether its stores do, and figures. No data, no tenants."""
+"""HTTP application of a worker process: liveness, readiness and metrics. It serves no data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.container import Container
 
 
 def create_worker_app(container: Container) -> FastAPI:
-    """Return the application of a worker; opening and closing ``container`` is the caller's."""
+    """Return the application of a worker. The caller opens and closes ``container``."""
     app = FastAPI(title="agentic-rag-backend worker", version=__version__, openapi_url=None)
     app.state.container = container
     app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s)

@@ -175,7 +175,7 @@ async def test_a_wrong_method_learns_every_right_one(http: httpx.AsyncClient) ->
         refused = await http.request("PUT", path)
         assert (refused.status_code, refused.headers["allow"]) == (405, allowed), path
         assert refused.json()["code"] == "method_not_allowed"
-        assert refused.json()["detail"] == f"this address does not take PUT; it takes {allowed}"
+        assert refused.json()["detail"] == f"this address does not support PUT; it supports {allowed}"
         asked = await http.options(path)
         assert (asked.status_code, asked.headers["allow"], asked.content) == (204, allowed, b"")
     assert (await http.options("/nothing")).status_code == 404

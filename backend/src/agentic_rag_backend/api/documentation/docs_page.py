@@ -1,4 +1,4 @@
-"""The page that shows the API: every file of it comes from this server, so that it works without the internet."""
+"""The documentation page of the API. This server serves all its files, so it works without the internet."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from agentic_rag_backend.errors import NotFound
 
 _ASSETS = {"swagger-ui-bundle.js": "text/javascript", "swagger-ui.css": "text/css", "favicon.png": "image/png"}
-"""Of Swagger UI, as the package `fastapi-offline` carries it."""
+"""Files of Swagger UI, from the package `fastapi-offline`."""
 _START = "start.js"
-# Swagger UI sets style attributes, and draws its icons as data.
+# Swagger UI sets style attributes and has its icons as data URLs.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-# Addresses are relative to the page, so that it works below a proxy's prefix; nothing is sent to Swagger's validator.
+# Addresses are relative, so the page works below a proxy's prefix. Nothing is sent to Swagger's validator.
 _PAGE = f"""<!doctype html>
 <html lang="en">
 <head>
@@ -45,7 +45,7 @@ _SCRIPT = """SwaggerUIBundle({
 
 
 def docs_router(base_path: str) -> APIRouter:
-    """Return the page below ``base_path``, its files, and ``/``, which leads to it."""
+    """Return the routes of the page below ``base_path``, of its files, and of ``/``, which redirects to the page."""
     router = APIRouter(include_in_schema=False)
 
     @router.get("/")
@@ -62,7 +62,7 @@ def docs_router(base_path: str) -> APIRouter:
         if name == _START:
             return Response(_SCRIPT, media_type="text/javascript", headers=headers)
         if name not in _ASSETS:
-            raise NotFound("there is nothing at this address")
+            raise NotFound("there is no resource at this address")
         content = (files("fastapi_offline") / "static" / name).read_bytes()
         return Response(content, media_type=_ASSETS[name], headers=headers)
 

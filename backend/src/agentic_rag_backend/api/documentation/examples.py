@@ -1,7 +1,7 @@
-"""Examples in the OpenAPI document: a whole one of each response, put together from one value a field.
+"""Examples of the OpenAPI document: a complete one for each response.
 
-A field has the same value wherever its name occurs, unless its model says otherwise (``Model.field``), so that the examples of
-all routes tell one story. What has no value here gets one of its type.
+Examples use one value for each field name, so that the examples of all routes fit together. ``Model.field`` gives a field of one
+model another value. A field without a value here gets a value of its type.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TEXT = "The Harbour Authority began the tidal barrage in May 2019."
 _DETAIL = "The delay was caused by a cracked caisson."
 
 VALUES: Mapping[str, Any] = {
-    # --- who, what, when
+    # --- identities, names, times
     "requestId": _REQUEST,
     "timestamp": _ENDED,
     "nextCursor": None,
@@ -198,9 +198,9 @@ _BY_TYPE: Mapping[str, Any] = {
 
 _PROBLEMS: Mapping[str, AgenticRagError] = {
     "401": Unauthenticated("the key is unknown or revoked"),
-    "403": Forbidden("this needs a key with scope 'write'"),
-    "404": NotFound(f"there is no document {_DOCUMENT!r}"),
-    "408": RequestIncomplete("no byte of the body came for 15 s (BODY_TIMEOUT_S); 1024 had arrived"),
+    "403": Forbidden("this route requires a key with scope 'write'"),
+    "404": NotFound(f"document {_DOCUMENT!r} does not exist"),
+    "408": RequestIncomplete("no byte of the body arrived for 15 s (BODY_TIMEOUT_S); received 1024 bytes before"),
     "409": Conflict(f"job {_JOB!r} has ended as succeeded; only queued and running jobs can be cancelled"),
     "412": PreconditionFailed("the document has changed since the revision in If-Match"),
     "413": PayloadTooLarge("the body may have at most 65536 bytes; got 70000"),
@@ -213,7 +213,7 @@ _PROBLEMS: Mapping[str, AgenticRagError] = {
 
 
 def problem_example(status: str) -> dict[str, Any] | None:
-    """Return a problem of a status; None for one that has no example."""
+    """Return the example problem of a status; None if it has no example."""
     error = _PROBLEMS.get(status)
     if error is None:
         return None
@@ -228,7 +228,7 @@ def problem_example(status: str) -> dict[str, Any] | None:
 
 
 def example_of(schema: Schema, schemas: Mapping[str, Schema], model: str = "", field: str = "") -> Any:
-    """Return an example of ``schema``, which is the field ``field`` of ``model``, or a model itself."""
+    """Return an example of ``schema``, which is a model, or the field ``field`` of ``model``."""
     for name in (f"{model}.{field}", field):
         if name in VALUES:
             return VALUES[name]

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives, with problems, credentials and the body that it cannot see."""
+"""OpenAPI document: FastAPI's document, completed with problems, credentials and examples."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from agentic_rag_backend.api.schemas.documents import NewDocument
 _REFERENCE = "#/components/schemas/{model}"
 _CREDENTIALS = frozenset({"authorization", "x-api-key"})
 _DESCRIPTIONS = {
-    "401": "no key, or one that nobody holds",
-    "403": "the key's scope does not allow it, or it is the operator's",
-    "404": "there is nothing of that id; another tenant's ids are no different",
+    "401": "no key, or an unknown or revoked key",
+    "403": "the key lacks the scope, or the route requires the operator's key",
+    "404": "nothing has this id; ids of other tenants get the same response",
     "408": "the body stopped arriving",
-    "409": "not in a state that allows this, the name is taken, or the request of that `Idempotency-Key` is being carried out",
-    "412": "the document was changed since the revision in If-Match",
+    "409": "the state does not allow this, the name is taken, or a request with this `Idempotency-Key` is running",
+    "412": "the document has changed since the revision in If-Match",
     "413": "the body or a file is too large",
-    "415": "the body's media type is not one that is read",
+    "415": "the media type of the body is not supported",
     "422": "a value is outside its limits; `detail` names limit and value",
     "429": "the address of the caller has too many open connections",
-    "503": "a store or model does not answer, or the server is overloaded; ask again after `Retry-After`",
-    "504": "the request took longer than it may",
+    "503": "a store or model does not respond, or the server is overloaded; retry after `Retry-After`",
+    "504": "the request exceeded its time limit",
     "default": "any other problem",
 }
-_RETRY_AFTER = {"Retry-After": {"description": "seconds after which to ask again", "schema": {"type": "integer", "minimum": 1}}}
+_RETRY_AFTER = {"Retry-After": {"description": "seconds to wait before a retry", "schema": {"type": "integer", "minimum": 1}}}
 _HEADERS = {
     "401": {"WWW-Authenticate": {"description": "how to send a key", "schema": {"type": "string"}}},
     "429": _RETRY_AFTER,
@@ -38,7 +38,7 @@ _HEADERS = {
 
 
 class FieldProblem(BaseModel):
-    """One field of a request and what is wrong with it."""
+    """An invalid field of a request, and the reason."""
 
     field: str
     message: str
@@ -47,19 +47,19 @@ class FieldProblem(BaseModel):
 
 
 class Problem(BaseModel):
-    """An error, as RFC 9457 has it."""
+    """An error in the format of RFC 9457."""
 
     type: str = Field(examples=["urn:agentic-rag:problem:not_found"])
     title: str
     status: int
-    detail: str = Field(description="what is wrong, with limit and value")
-    code: str = Field(description="stable, for programs", examples=["not_found"])
+    detail: str = Field(description="explanation, with limit and value")
+    code: str = Field(description="stable code for programs", examples=["not_found"])
     requestId: str  # noqa: N815 - the contract's spelling
     errors: list[FieldProblem] | None = None
 
 
 def describe(app: FastAPI, *, base_path: str) -> None:
-    """Complete the document of ``app``; paths outside ``base_path`` need no key and stay as they are."""
+    """Complete the document of ``app``. Paths outside ``base_path`` need no key and stay unchanged."""
     derive = app.openapi
 
     def complete() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _completed(document: dict[str, Any], base_path: str) -> dict[str, Any]:
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             parameters = operation.pop("parameters", [])
-            # Asked for by itself: the keys of the security schemes, which would stand there twice.
+            # The security schemes document these headers; as parameters they would appear twice.
             asks = [item["name"] for item in parameters if item["name"].lower() in _CREDENTIALS]
             if kept := [item for item in parameters if item["name"] not in asks]:
                 operation["parameters"] = kept
@@ -106,10 +106,10 @@ def _require_key(operation: dict[str, Any], *, optional: bool = False) -> None:
 
 
 def _statuses(operation: dict[str, Any], method: str, *, named: bool) -> set[str]:
-    """Return the statuses of the problems that an operation may end with."""
+    """Return the statuses of the problems that an operation may return."""
     statuses = {"401", "403", "422", "429", "503", "504", "default"}
     statuses |= {"404"} if named else set()
-    # A body is read for its `Idempotency-Key` also where the endpoint takes none.
+    # With an `Idempotency-Key`, the body is read even if the endpoint takes none.
     statuses |= {"408", "413"} if method in {"post", "patch", "put"} else set()
     statuses |= {"415"} if "requestBody" in operation else set()
     statuses |= {"409"} if method == "post" else set()

@@ -1,4 +1,4 @@
-"""Multipart forms, read once for whoever looks at them; files above a megabyte are on disk meanwhile."""
+"""Multipart forms, parsed once per request. Files above a megabyte are on disk meanwhile."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _UTF8 = frozenset({"utf-8", "utf8"})
 
 
 async def read_form(request: Request) -> FormData:
-    """Return a request's form, the same one however often; closing it is the caller's.
+    """Return a request's form; repeated calls return the same form. The caller closes it.
 
     Raises:
-        InvalidRequest: it has too many parts, is no form, or names another encoding than UTF-8.
+        InvalidRequest: the form has too many parts, is malformed, or has an encoding other than UTF-8.
     """
     _require_utf8(request)
     try:
-        # One more than is accepted, so that the refusal can name the limit.
+        # One more than the limit, so that our message can name the limit.
         return await request.form(max_files=MAX_FILES + 1, max_fields=MAX_FORM_FIELDS)
     except HTTPException as error:
         raise InvalidRequest(
@@ -31,8 +31,8 @@ async def read_form(request: Request) -> FormData:
 
 
 def _require_utf8(request: Request) -> None:
-    # The parser would decode names and values by any codec that the header names: Punycode's takes quadratic time.
+    # The parser would decode with any codec that the header names. Punycode takes quadratic time.
     _, options = parse_options_header(request.headers.get("content-type"))
     charset = options.get(b"charset", b"utf-8").decode("latin-1")
     if charset.lower() not in _UTF8:
-        raise InvalidRequest(f"a form's charset must be utf-8, or left out; got {charset[:80]!r}")
+        raise InvalidRequest(f"the charset of a form must be utf-8 or absent; got {charset[:80]!r}")

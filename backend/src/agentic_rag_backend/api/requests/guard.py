@@ -1,6 +1,6 @@
-"""Who may call a route and how large its body may be: both decided on the headers, before a byte of the body is read.
+"""Checks of the caller and of the body's size, from the headers, before the body is read.
 
-Every route below the base path is a `GuardedRoute`. An endpoint says how much it reads with `reads`; without that it reads
+Every route below the base path is a `GuardedRoute`. An endpoint declares its limit with `reads`; without it, the limit is
 `QUERY_BYTES`.
 """
 
@@ -20,11 +20,11 @@ from agentic_rag_backend.api.dependencies import Operator, Requires, container_o
 from agentic_rag_backend.errors import InvalidRequest, NotFound, PayloadTooLarge, RequestIncomplete
 
 QUERY_BYTES = 64 * 1024
-"""Largest body of a route that names no limit: questions, changes, options."""
+"""Maximum bytes of a body on routes without their own limit: questions, changes, options."""
 DOCUMENT_BYTES = 12 * 1024 * 1024
-"""Largest document as JSON."""
+"""Maximum bytes of a document as JSON."""
 LARGE_BYTES = 256 * 1024
-"""Larger bodies are held by a few requests of a tenant at a time."""
+"""Only a few requests of a tenant may have larger bodies in memory at a time."""
 _LARGE_PER_TENANT = 4
 _PARSED_AT_ONCE = 2
 
@@ -35,7 +35,7 @@ _ATTRIBUTE = "__body_limit__"
 
 
 def reads(limit: Limit) -> Callable[[Endpoint], Endpoint]:
-    """Declare how many bytes of body an endpoint reads at most, where that is not `QUERY_BYTES`."""
+    """Declare the maximum bytes of an endpoint's body; the default is `QUERY_BYTES`."""
 
     def declare(endpoint: Endpoint) -> Endpoint:
         setattr(endpoint, _ATTRIBUTE, limit)
@@ -45,7 +45,7 @@ def reads(limit: Limit) -> Callable[[Endpoint], Endpoint]:
 
 
 class LargeBodies:
-    """Bounds how many large bodies are in memory, and how many are parsed at once. One for an application."""
+    """Limits how many large bodies are in memory, and how many are parsed at once. An application has one instance."""
 
     def __init__(self) -> None:
         self._tenants: dict[str, asyncio.Semaphore] = {}
@@ -54,7 +54,7 @@ class LargeBodies:
 
     @asynccontextmanager
     async def of(self, tenant: str) -> AsyncIterator[None]:
-        """Hold one of the tenant's places; who finds none waits, with the body unread."""
+        """Hold one of the tenant's places. If all are taken, wait; the body is unread meanwhile."""
         slots = self._tenants.setdefault(tenant, asyncio.Semaphore(_LARGE_PER_TENANT))
         self._users[tenant] += 1
         try:
@@ -67,10 +67,10 @@ class LargeBodies:
 
 
 class GuardedRoute(APIRoute):
-    """A route that knows its caller before it reads a body, and reads no more of it than it declares."""
+    """A route that checks its caller before it reads the body, and limits the body to the declared size."""
 
     def get_route_handler(self) -> Handler:
-        """Return the handler behind the guard."""
+        """Return the handler with the checks before it."""
         handle, admit = self.admitted_handler(), admission(self)
         limit: Limit = getattr(self.endpoint, _ATTRIBUTE, lambda _: QUERY_BYTES)
 
@@ -86,15 +86,15 @@ class GuardedRoute(APIRoute):
         return guarded
 
     def admitted_handler(self) -> Handler:
-        """Return the handler of requests whose caller is known; subclasses wrap it."""
+        """Return the handler of admitted requests; subclasses wrap it."""
         return super().get_route_handler()
 
 
 def admission(route: APIRoute) -> Callable[[Request], Coroutine[Any, Any, Any]]:
-    """Return what lets the callers of ``route`` in: by the scope or the operator's key that its endpoint depends on.
+    """Return the check of the callers of ``route``: the scope or the operator's key that its endpoint depends on.
 
     Raises:
-        TypeError: the endpoint asks for neither.
+        TypeError: the endpoint depends on neither.
     """
     asked = [dependency.call for dependency in route.dependant.dependencies]
     scope = next((call for call in asked if isinstance(call, Requires)), None)
@@ -110,21 +110,21 @@ async def _admit_operator(request: Request) -> None:
 
 
 def _require_no_nul(request: Request) -> None:
-    """Refuse an address with U+0000, which no id, key or name has and PostgreSQL cannot be asked for.
+    """Refuse an address with U+0000. No id, key or name has it, and PostgreSQL refuses it.
 
     Raises:
-        NotFound: the path has it.
-        InvalidRequest: the query has it.
+        NotFound: the path contains it.
+        InvalidRequest: the query contains it.
     """
     if "\0" in request.scope["path"]:
-        raise NotFound("nothing has the character U+0000 in its address")
+        raise NotFound("no address contains the character U+0000")
     for name, value in request.query_params.multi_items():
         if "\0" in name + value:
             raise InvalidRequest(f"the query parameter {name[:80]!r} must not contain U+0000")
 
 
 def _place(request: Request) -> AbstractAsyncContextManager[None]:
-    """Return what a request holds while its body is in memory: nothing where the body is small."""
+    """Return the place that a request holds while its body is in memory. A small body needs no place."""
     declared = request.headers.get("content-length", "")
     chunked = "transfer-encoding" in request.headers
     if not chunked and not (declared.isdigit() and int(declared) > LARGE_BYTES):
@@ -134,7 +134,7 @@ def _place(request: Request) -> AbstractAsyncContextManager[None]:
 
 
 def _bounded(request: Request, limit: int, timeout_s: float) -> Receive:
-    """Return ``receive`` that counts the body while it arrives, so that no Content-Length gets past the limit."""
+    """Return ``receive`` with a limit. It counts the bytes that arrive, because Content-Length may be wrong or absent."""
     declared = request.headers.get("content-length", "")
     receive, received, complete = request.receive, 0, False
 
@@ -150,7 +150,7 @@ def _bounded(request: Request, limit: int, timeout_s: float) -> Receive:
                 message = await receive()
         except TimeoutError:
             raise RequestIncomplete(
-                f"no byte of the body came for {timeout_s:g} s (BODY_TIMEOUT_S); {received} had arrived"
+                f"no byte of the body arrived for {timeout_s:g} s (BODY_TIMEOUT_S); received {received} bytes before"
             ) from None
         if message["type"] == "http.request":
             received += len(message.get("body", b""))

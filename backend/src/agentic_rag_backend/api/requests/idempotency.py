@@ -1,8 +1,8 @@
-"""Requests that are carried out once however often they are sent: the header ``Idempotency-Key``.
+"""Idempotency: the header ``Idempotency-Key``.
 
-A route of this class answers a POST that carries a key from what was answered the first time. The caller is known and may do
-what the route does before anything is looked up, so that a key, which is only a word, opens nothing. What was refused or
-failed changed nothing and is not kept: the key is free again.
+A repeated POST with the same key gets the stored response of the first request, and is not executed again. The caller is
+authenticated and authorised before the lookup. Responses of refused and failed requests are not stored, and their keys are free
+again.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ PARAMETER = {
     "required": False,
     "schema": {"type": "string", "minLength": 1, "maxLength": MAX_CHARACTERS, "pattern": "^[!-~]+$"},
     "description": (
-        "chosen by the caller, new for each request: the same request under the same key again is answered as the first time "
-        f"for 24 hours, with `{REPLAYED}: true`, and not carried out"
+        "chosen by the caller, new for each request; for 24 hours, the same request with the same key gets the first response "
+        f"with `{REPLAYED}: true`, and is not executed again"
     ),
 }
 _KEY = re.compile(rf"[!-~]{{1,{MAX_CHARACTERS}}}\Z")
 _LEASE_SLACK_S = 30.0
-"""What a process may need beyond the time of a request to record how it ended."""
+"""Time that a process has after a request's limit to store the response."""
 _HASHED_AT_ONCE = 1024 * 1024
 
 _log = get_logger(__name__)
 
 
 def shown_once(request: Request, instead: str) -> None:
-    """Keep a response that holds a secret out of the store; ``instead`` is what a repetition is refused with."""
+    """Do not store this response, because it contains a secret. A repeated request is refused with the message ``instead``."""
     request.state.shown_once = instead
 
 
 class IdempotentRoute(JsonRoute):
-    """A route that honours the key where it is a POST; the others have no use for one."""
+    """A route that supports the key for POST; other methods ignore it."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         if "POST" in (options.get("methods") or ()):
@@ -64,7 +64,7 @@ class IdempotentRoute(JsonRoute):
         super().__init__(path, endpoint, **options)
 
     def admitted_handler(self) -> Handler:
-        """Return the handler that asks the store first."""
+        """Return the handler that checks the stored responses first."""
         handle = super().admitted_handler()
         if "POST" not in (self.methods or ()):
             return handle
@@ -107,12 +107,12 @@ async def _record(keys: IdempotencyKeys, owner: Owner, digest: str, claim: Any, 
         elif not await keys.complete(owner, digest, claim, answer):
             _log.warning("idempotency_claim_lost", digest=digest)
     except AgenticRagError as error:
-        # The request was carried out, and its caller is told so.
+        # The request was executed, so its response is sent.
         _log.warning("idempotency_not_recorded", code=error.code, reason=error.message)
 
 
 def _owner(request: Request) -> tuple[Owner, str]:
-    """Return whose keys these are, and who holds the credential; the two differ where the operator acts for a tenant."""
+    """Return the owner of the key and the holder of the credential. They differ if the operator acts for a tenant."""
     caller: Principal | None = getattr(request.state, "principal", None)
     if caller is None:  # the route is the operator's own
         return OwnerOperator.OPERATOR, "operator"
@@ -122,7 +122,7 @@ def _owner(request: Request) -> tuple[Owner, str]:
 def _key(request: Request) -> str:
     given = request.headers.getlist(HEADER)
     if len(given) > 1:
-        raise InvalidRequest(f"send {HEADER} once; got {len(given)} of them")
+        raise InvalidRequest(f"send {HEADER} once; got {len(given)} headers")
     if not _KEY.match(given[0]):
         raise InvalidRequest(
             f"{HEADER} must have 1 to {MAX_CHARACTERS} visible ASCII characters; got {given[0][:80]!r} (length {len(given[0])})"
@@ -131,7 +131,7 @@ def _key(request: Request) -> str:
 
 
 def _answer(request: Request, response: Response) -> Answer | None:
-    """Return what is kept of a response; nothing of one that is no success."""
+    """Return the part of a response that is stored; None unless it is a success."""
     if not 200 <= response.status_code < 300:
         return None
     instead = getattr(request.state, "shown_once", None)
@@ -148,7 +148,7 @@ def _replayed(answer: Answer) -> Response:
 
 
 async def _fingerprint(request: Request, form: FormData | None) -> str:
-    """Return what the request says, whatever boundary its parts are divided by."""
+    """Return a hash of the request's content. The boundary of a multipart form does not matter."""
     said = [request.scope["query_string"].decode("latin-1"), request.headers.get("if-match", ""), media_type_of(request)]
     if form is None:
         said.append(hashlib.sha256(await request.body()).hexdigest())
@@ -163,7 +163,7 @@ async def _fingerprint(request: Request, form: FormData | None) -> str:
 
 
 def _hashed(upload: UploadFile) -> str:
-    """Return the hash of a file's content, and leave the file at its beginning."""
+    """Return the hash of a file's content, and rewind the file."""
     found = hashlib.sha256()
     while part := upload.file.read(_HASHED_AT_ONCE):
         found.update(part)
@@ -172,7 +172,7 @@ def _hashed(upload: UploadFile) -> str:
 
 
 def _digest(*parts: str) -> str:
-    """Return a hash that no other list of parts has."""
+    """Return a hash that differs for every list of parts."""
     whole = hashlib.sha256()
     for part in parts:
         encoded = part.encode("utf-8", "surrogatepass")

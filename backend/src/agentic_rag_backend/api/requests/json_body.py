@@ -1,4 +1,4 @@
-"""JSON bodies, read strictly: what two parsers could understand differently is refused before anything acts on it."""
+"""Strict parsing of JSON bodies. JSON that two parsers could read differently is refused."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from agentic_rag_backend.api.requests.guard import QUERY_BYTES, GuardedRoute, Ha
 from agentic_rag_backend.errors import InvalidRequest, UnsupportedMediaType
 
 MAX_VALUES = 20_000
-"""Values of one body: objects, lists, texts, numbers."""
+"""Maximum values of a body: objects, lists, texts, numbers."""
 MAX_DEPTH = 64
-"""Lists and objects inside one another."""
+"""Maximum depth of nested lists and objects."""
 _IN_LOOP_BYTES = QUERY_BYTES
-"""Larger bodies are parsed in a thread: `MAX_VALUES` keeps them from holding the interpreter for long."""
+"""Larger bodies are parsed in a thread. `MAX_VALUES` limits how long they hold the interpreter."""
 
 
 class JsonRoute(GuardedRoute):
-    """A route whose JSON body is read by `read_json`, so that a bad one is a problem that says what is wrong with it."""
+    """A route that parses its JSON body with `read_json`, so that an invalid body gets a clear problem."""
 
     def admitted_handler(self) -> Handler:
-        """Return the handler that reads the body first, where the endpoint takes one."""
+        """Return the handler that parses the body first, if the endpoint takes one."""
         handle = super().admitted_handler()
         if self.body_field is None:
             return handle
 
         async def strict(request: Request) -> Response:
-            if await request.body():  # whether it may be left out, the endpoint decides
+            if await request.body():  # the endpoint decides whether the body is optional
                 require_json(request)
                 request = _Parsed(request, await request.body(), await read_json(request))
             return await handle(request)
@@ -39,7 +39,7 @@ class JsonRoute(GuardedRoute):
 
 
 class _Parsed(Request):
-    """A request whose body was read and parsed."""
+    """A request with its parsed body."""
 
     def __init__(self, request: Request, raw: bytes, value: Any) -> None:
         super().__init__(request.scope, request.receive)
@@ -59,10 +59,10 @@ def media_type_of(request: Request) -> str:
 
 
 def require_json(request: Request, *, instead: str = "application/json") -> None:
-    """Refuse a body that is not said to be JSON.
+    """Refuse a body whose Content-Type is not JSON.
 
     Raises:
-        UnsupportedMediaType: naming ``instead``, what the route takes.
+        UnsupportedMediaType: the message names ``instead``, the media types of the route.
     """
     given = media_type_of(request)
     if given != "application/json" and not (given.startswith("application/") and given.endswith("+json")):
@@ -84,7 +84,7 @@ async def read_json(request: Request) -> Any:
 
 
 def loaded(raw: bytes | str, *, what: str = "the body") -> Any:
-    """Return the value of JSON text; its cost is linear in the bytes, and small for each.
+    """Return the value of JSON text, in linear time.
 
     Raises:
         InvalidRequest: not UTF-8, not JSON (by RFC 8259: no NaN, no half of a surrogate pair), deeper than `MAX_DEPTH`, more
@@ -96,7 +96,7 @@ def loaded(raw: bytes | str, *, what: str = "the body") -> Any:
     except orjson.JSONDecodeError as error:
         raise InvalidRequest(f"{what} is not JSON: {error}") from None
     if isinstance(value, (dict, list)):
-        # orjson keeps the last of two equal keys; a proxy in front may have judged by the first.
+        # orjson keeps the last of two equal keys; a proxy in front may have checked the first.
         try:
             json.loads(raw, object_pairs_hook=_once, parse_int=str, parse_float=str)
         except _KeyTwice as error:
@@ -105,19 +105,19 @@ def loaded(raw: bytes | str, *, what: str = "the body") -> Any:
 
 
 def _require_moderate(raw: bytes, what: str) -> None:
-    """Refuse too many or too deeply nested values before a parser makes objects of them.
+    """Refuse too many or too deeply nested values before they are parsed.
 
-    Only searches and counts over the bytes, which take milliseconds for megabytes; text that is not JSON passes.
+    It searches and counts bytes, which takes milliseconds for megabytes. Text that is not JSON passes.
     """
-    # What is left when escapes are gone: quotes that begin or end a string, and what is between strings.
+    # Without escapes, every remaining quote begins or ends a string.
     plain = raw.replace(b"\\\\", b"").replace(b'\\"', b"")
     strings = (plain.count(b'"') + 1) // 2
     if strings > 2 * MAX_VALUES:  # a key and a value each
-        raise InvalidRequest(f"{what} may hold at most {MAX_VALUES} values; it holds {strings} texts and keys")
+        raise InvalidRequest(f"{what} may have at most {MAX_VALUES} values; it has {strings} texts and keys")
     between = b"".join(plain.split(b'"')[::2])
     values = between.count(b",") + between.count(b"{") + between.count(b"[") + 1
     if values > MAX_VALUES:
-        raise InvalidRequest(f"{what} may hold at most {MAX_VALUES} values; it holds about {values}")
+        raise InvalidRequest(f"{what} may have at most {MAX_VALUES} values; it has about {values}")
     depth = deepest = 0
     for byte in between.translate(None, _NO_BRACKETS):
         depth += 1 if byte in b"{[" else -1

@@ -1,4 +1,4 @@
-"""Which documents a request means: state, key, metadata and filter in its query string."""
+"""Selection of documents by the query string: state, key, metadata and filter."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ METADATA_PARAMETER: Mapping[str, Any] = {
     "in": "query",
     "required": False,
     "schema": {"type": "string"},
-    "description": "keep documents whose metadata NAME is this value; may be given for several names",
+    "description": "selects documents whose metadata NAME has this value; may be given for several names",
 }
-"""For the OpenAPI document: FastAPI derives no parameter whose name is the caller's."""
+"""Parameter for the OpenAPI document. FastAPI cannot derive it, because the caller chooses its name."""
 
 
 async def _matching(
@@ -52,7 +52,7 @@ def _filter(text: str | None) -> Filter | None:
 
 
 def _readings(value: str) -> list[Any]:
-    """Return what a value of the query string may mean: the text, and the JSON number or boolean it spells."""
+    """Return the possible meanings of a query string value: the text, and the JSON number or boolean that it spells."""
     try:
         spelled = orjson.loads(value)
     except orjson.JSONDecodeError:

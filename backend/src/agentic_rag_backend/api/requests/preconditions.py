@@ -1,4 +1,4 @@
-"""``ETag`` and ``If-Match``: a document's revision, and the refusal to overwrite one that the caller has not seen."""
+"""Optimistic concurrency: ``ETag`` is a document's revision, and ``If-Match`` makes a change conditional on it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,14 @@ _TAGS = re.compile(rf"\s*{_TAG.pattern}\s*(,\s*{_TAG.pattern}\s*)*\Z")
 
 
 def tag(response: Response, document: Document) -> None:
-    """Put the document's revision on the response."""
+    """Set the document's revision as the ``ETag`` of the response."""
     response.headers["ETag"] = f'"{document.revision}"'
 
 
 async def _if_match(
     if_match: Annotated[
         str | None,
-        Header(
-            description="`ETag` of the document as you know it; 412 if it is another by now", max_length=MAX_HEADER_CHARACTERS
-        ),
+        Header(description="expected `ETag` of the document; 412 if it has changed", max_length=MAX_HEADER_CHARACTERS),
     ] = None,
 ) -> Expected:
     if if_match is None:
@@ -34,8 +32,8 @@ async def _if_match(
     if if_match.strip() == "*":
         return frozenset({ANY_REVISION})
     if not _TAGS.match(if_match):
-        raise InvalidRequest(f"If-Match must be '*' or quoted tags, as ETag has them; got {if_match[:80]!r}")
-    # A weak tag never matches (RFC 9110, 13.1.1), and what is in quotes is never the asterisk that matches all.
+        raise InvalidRequest(f"If-Match must be '*' or quoted tags, such as the value of ETag; got {if_match[:80]!r}")
+    # A weak tag never matches (RFC 9110, 13.1.1). A quoted asterisk is a tag, not the wildcard.
     return frozenset(found[2] for found in _TAG.finditer(if_match) if not found[1]) - {ANY_REVISION}
 
 

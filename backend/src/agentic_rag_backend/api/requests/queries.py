@@ -1,4 +1,4 @@
-"""What every route that retrieves does with a request's body, and says of what was found."""
+"""Shared steps of routes that retrieve: the query of a body, and the ``meta`` of a result."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from agentic_rag_backend.retrieval.building import BuiltQuery
 
 
 def accept(request: Request, services: Container, caller: Principal, body: SearchBody | DualLevelBody) -> BuiltQuery:
-    """Return the query of a body; the request ends at the time that the body names, if it names one."""
+    """Return the query of a body, and apply the body's ``timeout_ms`` to the request."""
     if body.timeout_ms is not None:
         shorten_timeout(request.scope, body.timeout_ms)
     return services.queries.build(body.request(), caller)
 
 
 def trace_meta(found: Retrieval, warnings: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return the part of ``meta`` that says how the results came about."""
+    """Return the part of ``meta`` that describes the retrieval."""
     trace = found.trace
     return {
         "strategy": trace.strategy,

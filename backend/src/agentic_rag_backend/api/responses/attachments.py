@@ -1,4 +1,4 @@
-"""Files as responses: what a browser saves and never shows, under a name that is safe everywhere."""
+"""Headers of responses that a browser saves as a file, under a name that is safe on every system."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ _SUFFIX = re.compile(r"\.[A-Za-z0-9]{1,12}\Z")
 
 
 def content_type(media_type: str) -> str:
-    """Return the value of ``Content-Type`` for stored bytes: the type they are recorded under if it is one (RFC 9110), else
-    that of bytes of no known type. Nothing else that may be on record reaches a header.
+    """Return the value of ``Content-Type`` for stored bytes.
+
+    It is the recorded type if that is a valid media type (RFC 9110), otherwise ``application/octet-stream``.
     """
     return media_type if len(media_type) <= MAX_NAME_CHARACTERS and _MEDIA_TYPE.match(media_type) else UNKNOWN_TYPE
 
@@ -24,8 +25,8 @@ def content_type(media_type: str) -> str:
 def content_disposition(file_name: str) -> str:
     """Return the value of ``Content-Disposition`` (RFC 6266) that saves under ``file_name``.
 
-    Path separators, control and direction characters and what a file system reserves become ``_``. The name is given as
-    ASCII, and where that is another one in UTF-8 as well (RFC 5987).
+    Path separators, control and direction characters and characters that file systems reserve become ``_``. The name is
+    given in ASCII and, if it has other characters, in UTF-8 as well (RFC 5987).
     """
     stem, suffix = _parts(file_name)
     ascii_stem = _trimmed(unicodedata.normalize("NFKD", stem).encode("ascii", "ignore").decode())

@@ -1,4 +1,4 @@
-"""The envelope of every success: ``data`` and ``meta``."""
+"""Envelope of every successful response: ``data`` and ``meta``."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ T = TypeVar("T")
 
 
 class Meta(BaseModel):
-    """Facts about the response; strategies add their own."""
+    """Information about the response. Some routes add fields."""
 
     model_config = ConfigDict(extra="allow")
 
-    requestId: str = Field(description="quote it when you report a problem")  # noqa: N815 - the contract's spelling
+    requestId: str = Field(description="include it in a report of a problem")  # noqa: N815 - the contract's spelling
     timestamp: datetime
 
 
 class ListMeta(Meta):
-    """Of a list: where the next page begins."""
+    """Information about a list."""
 
     nextCursor: str | None = Field(None, description="pass as `cursor` for the next page; null on the last")  # noqa: N815
 
 
 class Envelope(BaseModel, Generic[T]):
-    """A success."""
+    """A successful response."""
 
     data: T
     meta: Meta

@@ -1,4 +1,4 @@
-"""Errors as RFC 9457 problems: always the same members, never a stack trace, never what another tenant wrote."""
+"""Errors as RFC 9457 problems, without stack traces and without data of other tenants."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from agentic_rag_backend.wording import given, said, shortened
 _log = get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_S: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 1, HTTPStatus.SERVICE_UNAVAILABLE: 5}
-"""Seconds after which a caller may ask again, where the error does not know better; by status."""
+"""Default of ``Retry-After`` in seconds, by status."""
 _MAX_SHOWN = 200
 _MAX_FIELD = 200
 _MAX_ERRORS, _MAX_SUMMED = 20, 3
-"""Fields that `errors` names, and of these `detail`."""
+"""Maximum fields named in `errors`, and in `detail`."""
 _MAX_DETAIL = 1000
-"""Longer ones repeat what the caller sent."""
+"""Maximum characters of a message of the framework. Longer messages repeat the caller's input."""
 
 
 def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[str, Any]] = ()) -> JSONResponse:
@@ -35,14 +35,14 @@ def problem(error: AgenticRagError, *, request_id: str, errors: Sequence[dict[st
 
 
 def crash(error: Exception, *, request_id: str) -> JSONResponse:
-    """Log an error that nothing foresaw, and return the problem that hides it."""
+    """Log an unexpected error, and return a problem without its details."""
     _log.error("request_crashed", error=type(error).__name__, request_id=request_id, exc_info=error)
-    hidden = AgenticRagError("an unexpected error; the server's log has it under this requestId")
+    hidden = AgenticRagError("an unexpected error; search the server's log for this requestId")
     return problem(hidden, request_id=request_id)
 
 
 def problem_headers(error: AgenticRagError) -> dict[str, str]:
-    """Return the headers that go with ``error``; 429 and 503 always say when to ask again."""
+    """Return the headers of a response with ``error``. 429 and 503 always have ``Retry-After``."""
     headers = {}
     retry_after_s = error.retry_after_s if error.retry_after_s is not None else RETRY_AFTER_S.get(error.status)
     if retry_after_s is not None:
@@ -50,12 +50,12 @@ def problem_headers(error: AgenticRagError) -> dict[str, str]:
     if error.status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status == HTTPStatus.REQUEST_TIMEOUT:
-        headers["Connection"] = "close"  # what is still to come of the request must not be taken for another one
+        headers["Connection"] = "close"  # the rest of the request must not be read as another request
     return headers
 
 
 def problem_body(error: AgenticRagError, request_id: str) -> dict[str, Any]:
-    """Return the members of ``error``'s problem, for where it is not a response of its own."""
+    """Return the members of ``error``'s problem, for events and other places inside a response."""
     return _body(error.status, error.code, error.title, error.message, request_id)
 
 
@@ -86,17 +86,17 @@ def _response(
 
 
 def request_id_of(request: Request) -> str:
-    """Return the id that the middleware gave the request."""
+    """Return the request id, which the middleware set."""
     return str(getattr(request.state, "request_id", "req_unknown"))
 
 
 def install_error_handlers(app: FastAPI) -> None:
-    """Make every error of ``app`` a problem response."""
+    """Answer every error of ``app`` with a problem."""
 
     @app.exception_handler(AgenticRagError)
     async def _ours(request: Request, error: AgenticRagError) -> JSONResponse:
         if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            # While a store is away every request ends here: a line each, not a page.
+            # While a store is unavailable, every request fails here. Log one line, without a traceback.
             ours = error.status == HTTPStatus.INTERNAL_SERVER_ERROR
             cause = type(error.__cause__).__name__ if error.__cause__ is not None else None
             _log.error("request_failed", code=error.code, detail=error.message, cause=cause, exc_info=error if ours else None)
@@ -114,11 +114,11 @@ def install_error_handlers(app: FastAPI) -> None:
     async def _framework(request: Request, error: HTTPException) -> JSONResponse:
         request_id = request_id_of(request)
         if error.status_code == HTTPStatus.NOT_FOUND:
-            return problem(NotFound("there is nothing at this address"), request_id=request_id)
+            return problem(NotFound("there is no resource at this address"), request_id=request_id)
         phrase, headers = HTTPStatus(error.status_code).phrase, _framework_headers(request, error)
         detail = str(error.detail)
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED and "Allow" in headers:
-            detail = f"this address does not take {request.method[:20]}; it takes {headers['Allow']}"
+            detail = f"this address does not support {request.method[:20]}; it supports {headers['Allow']}"
         return _response(error.status_code, phrase.lower().replace(" ", "_"), phrase, detail, request_id, headers=headers)
 
     @app.exception_handler(Exception)
@@ -129,18 +129,18 @@ def install_error_handlers(app: FastAPI) -> None:
 def _framework_headers(request: Request, error: HTTPException) -> dict[str, str]:
     headers = dict(error.headers or {})
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        # The framework names the methods of one route; others have the same address.
+        # The framework names the methods of one route; other routes may have the same address.
         allowed = allowed_methods(request.app, request.scope["path"])
         headers |= {"Allow": ", ".join(allowed)} if allowed else {}
     return headers
 
 
 def _field_error(item: Any) -> dict[str, Any]:
-    """Return one error: where, what is wrong with its limit, and the value, shortened."""
+    """Return the field, the message with the limit, and the shortened value of one error."""
     location = ".".join(str(part) for part in item["loc"] if part != "body")
     shown: dict[str, Any] = {"field": shortened(location, _MAX_FIELD) or "body", "message": said(item), "code": item["type"]}
     if item["type"] in ("missing", "extra_forbidden"):
-        return shown  # the value is of what is around the field, or of no interest
+        return shown  # the value is the object around the field, or adds nothing
     value = item.get("input")
     if isinstance(value, (str, int, float, bool)):
         shown["value"] = shortened(value, _MAX_SHOWN) if isinstance(value, str) else given(value)

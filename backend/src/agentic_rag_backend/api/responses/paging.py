@@ -1,4 +1,4 @@
-"""Lists: a limit, a cursor, and where the next page begins."""
+"""Pagination of lists by limit and cursor."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import Query, Request
 
 from agentic_rag_backend.api.responses.envelopes import enveloped
 
-Limit = Annotated[int, Query(ge=1, le=100, description="items a page, 1 to 100")]
-Cursor = Annotated[str | None, Query(max_length=512, description="`meta.nextCursor` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=100, description="items per page, 1 to 100")]
+Cursor = Annotated[str | None, Query(max_length=512, description="`meta.nextCursor` of the previous page")]
 
 
 def listed(request: Request, items: Sequence[Any], next_cursor: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Server-sent events that end with what they rest on: the caller's key, and the time that the caller allows."""
+"""Server-sent events. A stream ends when the caller's key becomes invalid or its time limit is reached."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 HEARTBEAT_S = 15
 CHECK_S = 2.0
-"""Seconds between two looks at the key of an open stream."""
+"""Seconds between two checks of the key of an open stream."""
 VERSION = 1
 
 _log = get_logger(__name__)
@@ -27,10 +27,10 @@ Events = AsyncGenerator[ServerSentEvent, None]
 
 
 def event_stream(request: Request, events: Events) -> EventSourceResponse:
-    """Return a response that sends ``events``, each numbered from 1, until they end or the caller may not see more.
+    """Return a response that sends ``events``, numbered from 1, until they end or the caller loses access.
 
-    A key that was revoked, a tenant that was deleted or suspended and a request's ``timeout_ms`` end the stream with an event
-    ``error``, whose data is a problem. Whatever makes the events is closed then.
+    If the key is revoked, the tenant is deleted or suspended, or ``timeout_ms`` is over, the stream ends with an event
+    ``error``, whose data is a problem. ``events`` is closed at the end.
     """
     return EventSourceResponse(
         _numbered(_admitted(request, events), request_id_of(request)),
@@ -67,7 +67,7 @@ async def _numbered(events: Events, request_id: str) -> AsyncIterator[ServerSent
 
 
 async def _admitted(request: Request, events: Events) -> Events:
-    """Yield ``events``, looking at the key every `CHECK_S` seconds, also while none comes."""
+    """Yield ``events``, and check the key every `CHECK_S` seconds, also between events."""
     made: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
     maker = asyncio.create_task(_make(events, made))
     maker.add_done_callback(lambda _: made.put_nowait(None))
@@ -89,13 +89,13 @@ async def _admitted(request: Request, events: Events) -> Events:
                 made.task_done()
     finally:
         maker.cancel()
-        # The stream is over: how its maker ended on being stopped is of no interest.
+        # The stream is over, so errors of the cancelled task do not matter.
         with suppress(asyncio.CancelledError, AgenticRagError):
             await maker
 
 
 async def _make(events: Events, made: asyncio.Queue[ServerSentEvent | None]) -> None:
-    """Read ``events`` from first to last, in one task, each when the one before was sent."""
+    """Read ``events`` in one task, each after the previous event was sent."""
     async with aclosing(events):
         async for each in events:
             await made.put(each)
@@ -106,7 +106,7 @@ _NOTHING = ServerSentEvent()
 
 
 async def _next(made: asyncio.Queue[ServerSentEvent | None], at: float) -> ServerSentEvent | None:
-    """Return the next event, None behind the last, or `_NOTHING` if none came until ``at``."""
+    """Return the next event, None after the last, or `_NOTHING` if none arrives until ``at``."""
     try:
         async with asyncio.timeout_at(at):
             return await made.get()
@@ -115,9 +115,9 @@ async def _next(made: asyncio.Queue[ServerSentEvent | None], at: float) -> Serve
 
 
 async def _require_admitted(request: Request) -> None:
-    """Raise what a new request with the same headers would be refused with."""
+    """Raise the error of a new request with the same headers, if it would be refused."""
     try:
         authenticator = container_of(request).authenticator
         await authenticator.authenticate(credential_of(request), acting_for=request.headers.get("x-tenant-id"))
     except StoreUnavailable as error:
-        _log.warning("stream_key_not_checked", code=error.code)  # the next look decides
+        _log.warning("stream_key_not_checked", code=error.code)  # the next check decides

@@ -1,4 +1,4 @@
-"""Administration of a tenant: its communities, and whether its stores agree."""
+"""Administration of a tenant: its communities, and the consistency of its stores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/admin", tags=["admin"], route_class=IdempotentRoute)
 
 @router.post("/communities/rebuild", status_code=202, response_model=Envelope[JobAccepted], summary="Rebuild communities")
 async def rebuild(request: Request, services: Services, caller: Administrator, body: RebuildBody | None = None) -> dict[str, Any]:
-    """Queue a rebuild, or join the one under way; readers keep the current generation until the new one is whole."""
+    """Queue a rebuild, or join a running rebuild. Readers see the current generation until the new one is complete."""
     options = RebuildOptions(**body.model_dump()) if body is not None else RebuildOptions()
     job = await services.communities.request_rebuild(caller.tenant.id, options)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
@@ -31,11 +31,11 @@ async def community_status(request: Request, services: Services, caller: Adminis
     return enveloped(request, CommunityStatus.of(await services.communities.status(caller.tenant.id)))
 
 
-@router.post("/reconcile", status_code=202, response_model=Envelope[JobAccepted], summary="Compare the stores, and mend them")
+@router.post("/reconcile", status_code=202, response_model=Envelope[JobAccepted], summary="Compare the stores, and repair them")
 async def reconcile(
     request: Request, services: Services, caller: Administrator, body: ReconcileBody | None = None
 ) -> dict[str, Any]:
-    """Queue a comparison of catalogue, graph, vectors and originals, or join the one under way; its result is the report."""
+    """Queue a comparison of catalogue, graph, vectors and originals, or join a running one. The job's result is the report."""
     repair = body is not None and body.repair
     confirmed = body is not None and repair and body.confirm
     job = await services.reconciler.request(caller.tenant.id, repair=repair, confirmed=confirmed)
@@ -44,7 +44,7 @@ async def reconcile(
 
 @router.get("/reconcile", response_model=Envelope[ReconcileStatus], summary="The last comparison of the stores")
 async def reconcile_status(request: Request, services: Services, caller: Administrator) -> dict[str, Any]:
-    """Return how often the stores are compared without being asked, and the last comparison with its report."""
+    """Return the interval of scheduled comparisons, and the last comparison with its report."""
     last = await services.reconciler.last(caller.tenant.id)
     interval_s = services.settings.reconcile_interval_s
     return enveloped(request, ReconcileStatus(interval_s=interval_s, last_job=JobView.of(last) if last else None))

@@ -1,4 +1,4 @@
-"""Answers: written from what was found, every citation checked."""
+"""Answers with checked citations."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ ANSWER_EVENTS = event_content(
 
 
 class _Asked(TypedDict):
-    """What a request says of its answer, beside the query."""
+    """Options of an answer."""
 
     strategy: str
     generator: str | None
@@ -51,11 +51,11 @@ class _Asked(TypedDict):
     "/answers",
     response_model=Envelope[AnswerView],
     summary="Answer a question with checked citations",
-    responses={200: {"content": ANSWER_EVENTS, "description": "the answer, or its events where `stream` is true"}},
+    responses={200: {"content": ANSWER_EVENTS, "description": "the answer, or its events if `stream` is true"}},
 )
 @reads(lambda _: QUERY_BYTES + HISTORY_BYTES)
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
-    """Answer, or refuse (`grounded: false`) where the documents do not say."""
+    """Answer the question, or refuse (`grounded: false`) if the documents do not contain the answer."""
     built = accept(request, services, caller, body)
     asked: _Asked = {
         "strategy": built.strategy,
@@ -67,7 +67,7 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
         stream = services.answers.stream(built.query, **asked)
         first = await anext(stream)
         if isinstance(first, ErrorEvent):
-            raise first.error  # nothing was sent yet, so it can still be a response of its own
+            raise first.error  # nothing was sent yet, so the error is still a response
         if isinstance(first, RetrievalEvent):
             first = RetrievalEvent(first.retrieval.with_warnings(built.warnings))
         return event_stream(request, _sent(first, stream, request_id_of(request)))
@@ -76,7 +76,7 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
 
 
 async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], request_id: str) -> Events:
-    # Closed as soon as the client is gone, which stops the model.
+    # Closing the events stops the model as soon as the client disconnects.
     async with aclosing(rest):
         yield _event(first, request_id)
         async for each in rest:

@@ -1,4 +1,4 @@
-"""Communities: the themes of a tenant's knowledge."""
+"""Communities of a tenant."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ async def list_communities(
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """List the current generation by level and falling size."""
+    """List the current generation by level and decreasing size."""
     page = await services.communities.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
     return listed(request, [CommunityOut.of(view) for view in page.items], page.next_cursor)
 
 
-@router.get("/communities/{community_id}", response_model=Envelope[CommunityOut], summary="Look at a community")
+@router.get("/communities/{community_id}", response_model=Envelope[CommunityOut], summary="Get a community")
 async def get_community(request: Request, services: Services, caller: Reader, community_id: str) -> dict[str, Any]:
     """Return a community of the current generation."""
     return enveloped(request, CommunityOut.of(await services.communities.get(caller.tenant.id, community_id)))

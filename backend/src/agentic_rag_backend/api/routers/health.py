@@ -1,4 +1,4 @@
-"""Liveness and readiness, for load balancers; no key, no tenant, no counts."""
+"""Liveness and readiness for load balancers, without a key."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PING_TIMEOUT_S = 5.0
 _DOWN = frozenset({"model_unavailable", "model_refused"})
 
 
-@router.get("/live", response_model=Live, summary="The process answers")
+@router.get("/live", response_model=Live, summary="Liveness of the process")
 async def live() -> dict[str, str]:
-    """Return at once."""
+    """Return immediately."""
     return {"status": "ok"}
 
 
@@ -30,13 +30,13 @@ async def live() -> dict[str, str]:
     "/ready",
     response_model=Ready,
     response_model_exclude_unset=True,
-    summary="Every store and the embedder answer",
-    responses={503: {"model": Ready, "description": "a store or the embedder does not; which, is named"}},
+    summary="Readiness of the stores and the embedder",
+    responses={503: {"model": Ready, "description": "a store or the embedder does not respond; see `stores` and `models`"}},
 )
 async def ready(response: Response, services: Services) -> dict[str, Any]:
-    """Ask every store; 503 if one does not answer within 5 s, or the embedder is down, without which nothing is found.
+    """Ping every store. 503 if one does not respond within 5 s, or if the embedder is unavailable.
 
-    A language model that is down makes the status `degraded`: searches go on, and answers are extractive.
+    If the language model is unavailable, the status is `degraded`: searches work, and answers are extractive.
     """
     states, models = await asyncio.gather(stores_of(services), model_states(services))
     ok = all(state == "ok" for state in states.values()) and models["embedder"] not in _DOWN
@@ -45,12 +45,12 @@ async def ready(response: Response, services: Services) -> dict[str, Any]:
         response.status_code = 503
         response.headers["Retry-After"] = str(RETRY_AFTER_S[HTTPStatus.SERVICE_UNAVAILABLE])
     told: dict[str, Any] = {"status": word, "stores": states, "models": models, "workers": await _workers(services)}
-    # Also where the embedder that made the vectors still answers: the configured one waits for `agentic-rag reindex`.
+    # True as well if the embedder of the vectors still responds: the configured one needs `agentic-rag reindex`.
     return told if services.reindex_due is None else {**told, "reindex_required": True}
 
 
 async def _workers(services: Services) -> int | None:
-    """Count the workers that are alive; None where nobody can tell. A server without any answers requests all the same."""
+    """Return the number of live workers; None if it is unknown. A server serves requests without workers."""
     try:
         async with asyncio.timeout(PING_TIMEOUT_S):
             return len(await services.worker_status.workers())
@@ -59,7 +59,7 @@ async def _workers(services: Services) -> int | None:
 
 
 async def stores_of(services: Container) -> dict[str, str]:
-    """Return ``ok``, or what is wrong, of each store and the job queue."""
+    """Return the state of each store and of the job queue: ``ok`` or the problem."""
     parts = {
         "catalogue": services.catalogue.ping,
         "graph": services.graph.ping,

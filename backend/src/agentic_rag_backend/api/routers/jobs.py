@@ -1,4 +1,4 @@
-"""Jobs: how far, how they ended, stop, try again."""
+"""Jobs: progress, results, cancellation and retries."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def list_jobs(
     return listed(request, [JobView.of(job) for job in page.items], page.next_cursor)
 
 
-@router.get("/jobs/{job_id}", response_model=Envelope[JobView], summary="Look at a job")
+@router.get("/jobs/{job_id}", response_model=Envelope[JobView], summary="Get a job")
 async def get_job(request: Request, services: Services, caller: Reader, job_id: str) -> dict[str, Any]:
     """Return a job."""
     return enveloped(request, JobView.of(await services.catalogue.jobs.job(caller.tenant.id, job_id)))
@@ -56,12 +56,12 @@ async def get_job(request: Request, services: Services, caller: Reader, job_id: 
     "/jobs/{job_id}/events",
     summary="Follow a job as server-sent events",
     response_class=EventSourceResponse,
-    responses={200: {"content": JOB_EVENTS, "description": "events stage, progress and, at the end, done or error"}},
+    responses={200: {"content": JOB_EVENTS, "description": "events `stage` and `progress`, and at the end `done` or `error`"}},
 )
 async def job_events(request: Request, services: Services, caller: Reader, job_id: str) -> EventSourceResponse:
-    """Send `stage` and `progress` as they change and one `done` with the job; then the stream ends.
+    """Send `stage` and `progress` when they change, and `done` with the job at the end.
 
-    It ends with `error` where the key is revoked meanwhile, or the tenant deleted.
+    If the key is revoked or the tenant is deleted, the stream ends with `error`.
     """
     await services.catalogue.jobs.job(caller.tenant.id, job_id)
     return event_stream(request, _events(services, caller.tenant.id, job_id))
@@ -84,26 +84,26 @@ async def _events(services: Container, tenant: TenantId, job_id: str) -> AsyncGe
 
 
 def _pause_s(quiet_s: float) -> float:
-    """Return the seconds until the next look at a job: an eighth of those that it has been quiet, in bounds.
+    """Return the seconds until the next poll of a job: an eighth of the time since its last change, within bounds.
 
-    A job that waits for long does not cost four reads a second for each of its listeners.
+    Otherwise a job that waits for long would cost four reads per second for each listener.
     """
     return min(max(POLL_S, quiet_s / 8), SLOWEST_POLL_S)
 
 
-@router.post("/jobs/{job_id}/cancel", status_code=202, response_model=Envelope[JobAccepted], summary="Stop a job")
+@router.post("/jobs/{job_id}/cancel", status_code=202, response_model=Envelope[JobAccepted], summary="Cancel a job")
 async def cancel_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
-    """Ask a job to stop; it ends as `cancelled` once what it holds is cleaned up."""
+    """Request the cancellation of a job. It becomes `cancelled` after its clean-up."""
     job = await services.jobs.cancel(caller.tenant.id, job_id)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
 
-@router.post("/jobs/{job_id}/retry", status_code=202, response_model=Envelope[JobAccepted], summary="Run a job again")
+@router.post("/jobs/{job_id}/retry", status_code=202, response_model=Envelope[JobAccepted], summary="Retry a job")
 async def retry_job(request: Request, services: Services, caller: Writer, job_id: str) -> dict[str, Any]:
-    """Queue a failed, partial or cancelled job again; what was finished is not done twice.
+    """Queue a failed, partial or cancelled job again. Finished work is not repeated.
 
-    A partial ingestion gets a new version of the same content, in which only the chunks that failed are processed again;
-    the document stays as it is until that is ready.
+    A partial ingestion gets a new version of the same content, for which only the failed chunks are processed again.
+    The document stays unchanged until that version is ready.
     """
     job = await services.jobs.retry(caller.tenant.id, job_id)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))

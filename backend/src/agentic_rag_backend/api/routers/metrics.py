@@ -1,6 +1,6 @@
-"""Metrics for Prometheus, of an API process and a worker alike: requests, model calls, jobs, workers and stores.
+"""Prometheus metrics of API and worker processes: requests, model calls, jobs, workers and stores.
 
-What the process counts itself is in `telemetry.metrics`; what the catalogue knows is read for each answer. No label names a
+`telemetry.metrics` has the counters of the process. Metrics from the catalogue are read for each response. No label names a
 tenant.
 """
 
@@ -26,7 +26,7 @@ router = APIRouter(tags=["health"])
 
 
 async def _on_this_machine_or_operator(request: Request, services: Services, secret: Secret) -> None:
-    """Ask for the operator's key where other machines reach the address that is listened on."""
+    """Require the operator's key unless the server listens on loopback only."""
     host = services.settings.host
     if host != "localhost" and not ipaddress.ip_address(host).is_loopback:
         await require_operator(request, secret)
@@ -38,14 +38,14 @@ _EXAMPLE = 'agentic_rag_store_up{store="graph"} 1.0\nagentic_rag_jobs{state="que
 @router.get(
     "/metrics",
     response_class=PlainTextResponse,
-    summary="Figures in Prometheus's text format",
+    summary="Metrics in Prometheus's text format",
     responses={200: {"content": {"text/plain": {"example": _EXAMPLE}}}},
 )
 async def metrics(services: Services, _allowed: Annotated[None, Depends(_on_this_machine_or_operator)]) -> Response:
-    """Return requests, model calls, workers, jobs of all tenants and stores; what the catalogue cannot tell now is left out."""
-    registry = CollectorRegistry()  # of this answer alone: every figure is read when it is asked for
+    """Return metrics of requests, model calls, stores, workers and jobs. Without the catalogue, its metrics are absent."""
+    registry = CollectorRegistry()  # for this response only: every value is read on request
     release = Gauge(
-        "agentic_rag_info", "The release of this process, and whether it runs jobs.", ["version", "runs_jobs"], registry=registry
+        "agentic_rag_info", "Release of this process, and whether it runs jobs.", ["version", "runs_jobs"], registry=registry
     )
     release.labels(__version__, str(services.worker_status.here).lower()).set(1)
     up = Gauge("agentic_rag_store_up", "Whether a store answers this process.", ["store"], registry=registry)
@@ -68,7 +68,7 @@ async def _add_jobs(worker_status: WorkerStatus, registry: CollectorRegistry) ->
         jobs.labels(state).set(count)
     lag = Gauge(
         "agentic_rag_queue_lag_seconds",
-        "Seconds that the oldest job of a queue has waited to begin, of all tenants; 0 where none waits.",
+        "Seconds that the oldest job of a queue has waited to start, over all tenants; 0 if none waits.",
         ["queue"],
         registry=registry,
     )

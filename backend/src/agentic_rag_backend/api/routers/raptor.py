@@ -22,16 +22,16 @@ async def list_nodes(
     request: Request,
     services: Services,
     caller: Reader,
-    level: Annotated[int | None, Query(ge=1, le=10, description="1 are the clusters of passages")] = None,
+    level: Annotated[int | None, Query(ge=1, le=10, description="1: clusters of passages")] = None,
     limit: Limit = 50,
     cursor: Cursor = None,
 ) -> dict[str, Any]:
-    """List the current tree's nodes by level and falling size."""
+    """List the current tree's nodes by level and decreasing size."""
     page = await services.raptor.list(caller.tenant.id, level=level, limit=limit, cursor=cursor)
     return listed(request, [NodeOut.of(view) for view in page.items], page.next_cursor)
 
 
-@router.get("/raptor/{node_id}", response_model=Envelope[NodeOut], summary="Look at a node of the tree")
+@router.get("/raptor/{node_id}", response_model=Envelope[NodeOut], summary="Get a node of the tree")
 async def get_node(request: Request, services: Services, caller: Reader, node_id: str) -> dict[str, Any]:
     """Return a node of the current tree."""
     return enveloped(request, NodeOut.of(await services.raptor.get(caller.tenant.id, node_id)))
@@ -39,7 +39,7 @@ async def get_node(request: Request, services: Services, caller: Reader, node_id
 
 @router.post("/admin/raptor/rebuild", status_code=202, response_model=Envelope[JobAccepted], summary="Build the tree")
 async def rebuild(request: Request, services: Services, caller: Administrator, body: BuildBody | None = None) -> dict[str, Any]:
-    """Queue a build, or join the one under way; readers keep the current tree until the new one is whole."""
+    """Queue a build, or join a running build. Readers see the current tree until the new one is complete."""
     options = BuildOptions(**body.model_dump()) if body is not None else BuildOptions()
     job = await services.raptor.request_build(caller.tenant.id, options)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))

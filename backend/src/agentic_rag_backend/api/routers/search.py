@@ -1,4 +1,4 @@
-"""Search: any strategy, and both levels at once."""
+"""Search by any strategy, and dual-level search."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ async def search(request: Request, services: Services, caller: Reader, body: Sea
 @router.post(
     "/search/explain",
     response_model=Envelope[ExplainView],
-    summary="Explain why a search returns a document, or does not",
+    summary="Explain why a search returns or omits a document",
     responses={404: {"description": "no such document"}},
 )
 async def explain(request: Request, services: Services, caller: Reader, body: ExplainBody) -> dict[str, Any]:
-    """Return the document's rank in each leg and in the result, and what dropped it."""
+    """Return the document's rank in each leg and in the result, and the reason for its omission."""
     asked = accept(request, services, caller, body)
     found = await services.explainer.explain(asked.query, body.document_id, strategy=asked.strategy)
     view = ExplainView.of(found, limit=asked.query.limit)
@@ -58,7 +58,7 @@ async def explain(request: Request, services: Services, caller: Reader, body: Ex
     responses={404: {"description": "feature_disabled while DUAL_LEVEL_RETRIEVAL_ENABLED is false"}},
 )
 async def dual_level(request: Request, services: Services, caller: Reader, body: DualLevelBody) -> dict[str, Any]:
-    """Return chunks and communities with their scores and, unless told otherwise, a cited answer made from both."""
+    """Return chunks and communities with their scores and, unless `synthesize` is false, a cited answer from both."""
     started = time.perf_counter()
     asked = accept(request, services, caller, body)
     found = await services.retrievers.get(asked.strategy).retrieve(asked.query)
@@ -70,7 +70,7 @@ async def dual_level(request: Request, services: Services, caller: Reader, body:
         "synthesis": round((ended - retrieved) * 1000, 2),
         "total": round((ended - started) * 1000, 2),
     }
-    # The answer's retrieval is the same, with what the answer had to be written without.
+    # The answer's retrieval has the same hits, and warnings about levels that the answer lacks.
     found = answer.retrieval if answer else found
     view = _view(body.query, found, answer, found.weights or LevelWeights(0.0, 0.0), times)
     return enveloped(request, view, **trace_meta(found, asked.warnings))

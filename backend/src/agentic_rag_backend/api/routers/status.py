@@ -1,4 +1,4 @@
-"""What is served, what is on, what can be asked for."""
+"""Status, feature flags and strategies."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ router = APIRouter(tags=["status"], route_class=JsonRoute)
 FlagSetting = Annotated[
     Any, WithJsonSchema({"anyOf": [{"type": "boolean"}, {"type": "number", "minimum": 0, "maximum": 1}, {"type": "null"}]})
 ]
-"""A switch, a share or null; which flag takes which, `Features.check` says."""
+"""A boolean, a share or null. `Features.check` decides which values a flag takes."""
 
 
 class FlagChanges(RootModel[dict[str, FlagSetting]]):
-    """Flags to set; null goes back to the default."""
+    """Flags to set; null restores the default."""
 
     model_config = {"json_schema_extra": {"examples": [{DUAL_LEVEL: True}]}}
 
 
 @router.get("/status", response_model=Envelope[StatusView], summary="Version, stores, models, features, counts")
 async def get_status(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
-    """Return how the caller's tenant is served."""
+    """Return the status of the server and of the caller's tenant."""
     return enveloped(request, StatusView.model_validate(await describe_status(services, caller)))
 
 
 @router.get("/features", response_model=ListEnvelope[FlagView], summary="Feature flags")
 async def get_features(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
-    """Return each flag's effective value, its default and where the value comes from."""
+    """Return each flag's effective value, default and source."""
     return enveloped(request, [FlagView.of(flag) for flag in services.features.effective(caller.flags)])
 
 
-@router.patch("/features", response_model=ListEnvelope[FlagView], summary="Switch features for this tenant")
+@router.patch("/features", response_model=ListEnvelope[FlagView], summary="Set features of this tenant")
 async def patch_features(request: Request, services: Services, caller: Administrator, body: FlagChanges) -> dict[str, Any]:
-    """Set flags; they act on the next request of every process."""
+    """Set flags. Every process applies them from the next request on."""
     flags = await services.catalogue.tenants.set_flags(caller.tenant.id, services.features.check(body.root))
     return enveloped(request, [FlagView.of(flag) for flag in services.features.effective(flags)])
 
 
 @router.get("/strategies", response_model=ListEnvelope[StrategyView], summary="Retrieval strategies")
 async def get_strategies(request: Request, services: Services, caller: Reader) -> dict[str, Any]:
-    """List what a search may name, with options and, where it is not available, why."""
+    """List the strategies with their options and, if a strategy is unavailable, the reason."""
     rows = services.retrievers.describe(dual_level=services.features.enabled(DUAL_LEVEL, caller.flags))
     return enveloped(request, [StrategyView.model_validate(row) for row in rows])

@@ -1,4 +1,4 @@
-"""Tenants and their keys: the operator's; and a tenant's view of itself."""
+"""Tenants and their keys, for the operator, and a tenant's view of itself."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def _tenant_id(tenant_id: str) -> TenantId:
     try:
         return TenantId(tenant_id)
     except InvalidScope:
-        raise NotFound("there is no such tenant") from None
+        raise NotFound("the tenant does not exist") from None
 
 
-@router.get("/tenants/me", response_model=Envelope[TenantView], summary="The tenant this key belongs to")
+@router.get("/tenants/me", response_model=Envelope[TenantView], summary="Get the tenant of this key")
 async def get_own_tenant(request: Request, caller: Reader) -> dict[str, Any]:
     """Return the caller's tenant."""
     return enveloped(request, TenantView.of(caller.tenant))
@@ -32,18 +32,18 @@ async def get_own_tenant(request: Request, caller: Reader) -> dict[str, Any]:
 
 @router.post("/tenants", status_code=201, response_model=Envelope[TenantView], dependencies=[Operator], summary="Create a tenant")
 async def create_tenant(request: Request, services: Services, body: NewTenant) -> dict[str, Any]:
-    """Create a tenant; it has no key yet."""
+    """Create a tenant without keys."""
     return enveloped(request, TenantView.of(await services.tenants.create(body.name)))
 
 
 @router.get("/tenants", response_model=ListEnvelope[TenantView], dependencies=[Operator], summary="List tenants")
 async def list_tenants(request: Request, services: Services, limit: Limit = 50, cursor: Cursor = None) -> dict[str, Any]:
-    """List tenants by creation."""
+    """List tenants in the order of their creation."""
     page = await services.tenants.list(limit=limit, cursor=cursor)
     return listed(request, [TenantView.of(tenant) for tenant in page.items], page.next_cursor)
 
 
-@router.get("/tenants/{tenant_id}", response_model=Envelope[TenantView], dependencies=[Operator], summary="Look at a tenant")
+@router.get("/tenants/{tenant_id}", response_model=Envelope[TenantView], dependencies=[Operator], summary="Get a tenant")
 async def get_tenant(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
     """Return a tenant."""
     return enveloped(request, TenantView.of(await services.tenants.get(_tenant_id(tenant_id))))
@@ -57,14 +57,14 @@ async def get_tenant(request: Request, services: Services, tenant_id: str) -> di
     responses={
         202: {
             "model": Envelope[DeletedTenant],
-            "description": "the tenant's requests are refused; what it has is still being removed",
+            "description": "the tenant's requests are refused; its data is still being removed",
         }
     },
 )
 async def delete_tenant(request: Request, response: Response, services: Services, tenant_id: str) -> dict[str, Any]:
-    """Refuse the tenant's requests at once and remove everything it has; the receipt says how much that was.
+    """Refuse the tenant's requests immediately and remove its data. The receipt counts the removed data.
 
-    A removal that takes longer than 30 s, or that a store interrupts, goes on by itself: the answer is 202.
+    If the removal takes longer than 30 s, or a store fails, it continues in the background and the status is 202.
     """
     removal = await services.tenants.delete(_tenant_id(tenant_id))
     if not removal.done:
@@ -81,9 +81,9 @@ async def delete_tenant(request: Request, response: Response, services: Services
     summary="Issue a key",
 )
 async def create_key(request: Request, services: Services, tenant_id: str, body: NewKey) -> dict[str, Any]:
-    """Issue a key; its secret is shown this once, also where the request is repeated under one `Idempotency-Key`."""
+    """Issue a key. Its secret is in this response only; a repetition with the same `Idempotency-Key` does not show it."""
     issued = await services.tenants.issue_key(_tenant_id(tenant_id), name=body.name, scopes=body.scopes)
-    shown_once(request, f"this request has issued key {issued.key.id}, whose secret was shown once; revoke it and issue another")
+    shown_once(request, f"this request issued key {issued.key.id}; its secret was shown once; revoke the key and issue another")
     return enveloped(request, KeyView.of(issued.key, issued.secret))
 
 
@@ -91,7 +91,7 @@ async def create_key(request: Request, services: Services, tenant_id: str, body:
     "/tenants/{tenant_id}/keys", response_model=ListEnvelope[KeyView], dependencies=[Operator], summary="List a tenant's keys"
 )
 async def list_keys(request: Request, services: Services, tenant_id: str) -> dict[str, Any]:
-    """List keys, revoked ones included; never a secret."""
+    """List keys without secrets, including revoked keys."""
     return listed(request, [KeyView.of(key) for key in await services.tenants.keys(_tenant_id(tenant_id))], None)
 
 
@@ -99,5 +99,5 @@ async def list_keys(request: Request, services: Services, tenant_id: str) -> dic
     "/tenants/{tenant_id}/keys/{key_id}", status_code=204, response_model=None, dependencies=[Operator], summary="Revoke a key"
 )
 async def revoke_key(services: Services, tenant_id: str, key_id: str) -> None:
-    """Make a key useless from the next request on."""
+    """Revoke a key. The next request with it is refused."""
     await services.tenants.revoke_key(_tenant_id(tenant_id), key_id)

@@ -1,4 +1,4 @@
-"""A tenant as an archive: the operator's way of moving one."""
+"""Export and import of a tenant as an archive, for the operator."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _archive_limit(request: Request) -> int:
     status_code=202,
     response_model=Envelope[ImportAccepted],
     dependencies=[Operator],
-    summary="Make a tenant from an archive",
+    summary="Import a tenant from an archive",
     openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _BINARY}}},
 )
 @reads(_archive_limit)
@@ -47,15 +47,14 @@ async def import_tenant(
     request: Request,
     services: Services,
     tenant: Annotated[
-        str | None, Query(max_length=MAX_NAME_CHARACTERS, description="name or id of an empty tenant that is to be filled")
+        str | None, Query(max_length=MAX_NAME_CHARACTERS, description="name or id of an empty tenant to fill")
     ] = None,
-    name: Annotated[
-        str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="what the tenant made is called")
-    ] = None,
+    name: Annotated[str | None, Query(min_length=1, max_length=MAX_NAME_CHARACTERS, description="name of the new tenant")] = None,
 ) -> dict[str, Any]:
-    """Queue the import of an archive, the request's body; the tenant is seen when all of it is there, or stays empty.
+    """Queue the import of the archive in the body. The data becomes visible when the import is complete.
 
-    Without `tenant`, the archive's tenant is made again under its own id; an empty tenant is filled under ids of its own.
+    Without `tenant`, the import creates the archive's tenant under its own id. With `tenant`, it fills that empty tenant,
+    and the data gets new ids.
     """
     lift_timeout(request.scope)
     if media_type_of(request) != MEDIA_TYPE:
@@ -75,12 +74,12 @@ async def import_tenant(
     responses={200: {"content": {MEDIA_TYPE: _BINARY}, "description": "the archive"}},
 )
 async def export_tenant(request: Request, services: Services, tenant_id: str) -> StreamingResponse:
-    """Return everything the tenant has, as it stood at one moment, as an archive; keys and secrets are not in it."""
+    """Return the tenant's data at one moment as an archive. It contains no keys and no secrets."""
     lift_timeout(request.scope)
     try:
         tenant = await services.tenants.get(TenantId(tenant_id))
     except InvalidScope:
-        raise NotFound("there is no such tenant") from None
+        raise NotFound("the tenant does not exist") from None
     async with AsyncExitStack() as stack:
         path = await stack.enter_async_context(services.transfer.exported(tenant.id))
         headers = {
@@ -92,7 +91,7 @@ async def export_tenant(request: Request, services: Services, tenant_id: str) ->
 
 
 async def _blocks(path: Path, kept: AsyncExitStack) -> AsyncIterator[bytes]:
-    # Closed here as well: a caller that goes away leaves no background task behind.
+    # Closed here as well: no background task runs after the caller disconnects.
     async with kept, await anyio.open_file(path, "rb") as file:
         while block := await file.read(_BLOCK_BYTES):
             yield block
@@ -105,4 +104,4 @@ async def _named(services: Container, name_or_id: str) -> TenantId:
     try:
         return (await services.tenants.get(TenantId(name_or_id))).id
     except InvalidScope:
-        raise NotFound(f"there is no tenant {name_or_id!r}") from None
+        raise NotFound(f"tenant {name_or_id!r} does not exist") from None

@@ -1,4 +1,4 @@
-"""What all bodies share."""
+"""Bases of request and response bodies."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Strict
 
 Whole = Annotated[int, Strict()]
-"""An integer, and not a boolean or a text that could be read as one."""
+"""An integer. Booleans and text are refused."""
 Number = Annotated[float, Strict()]
 Switch = Annotated[bool, Strict()]
 
 
 class Body(BaseModel):
-    """A request body: unknown fields are refused, numbers are finite."""
+    """A request body. Unknown fields and infinite numbers are refused."""
 
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, str_strip_whitespace=False)
 

@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.graph import Finding, Support
 
 
 class RebuildBody(Body):
-    """A rebuild; what is left out is the deployment's setting."""
+    """Options of a rebuild. Absent fields have the deployment's settings."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"mode": "full", "dry_run": False}]})
 
@@ -49,7 +49,7 @@ class FindingView(View):
 
 
 class CommunityOut(View):
-    """A community; what rests on passages that are no longer visible is withheld."""
+    """A community. Parts that rest on passages that are no longer visible are withheld."""
 
     id: str
     name: str
@@ -84,7 +84,7 @@ class CommunityOut(View):
 
 
 class ThemeIndexStatus(View):
-    """Where an index of themes stands; figures of its last rebuild beside it."""
+    """State of an index of themes, and figures of its last rebuild."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -95,10 +95,10 @@ class ThemeIndexStatus(View):
 
     @classmethod
     def of(cls, status: Mapping[str, Any]) -> Self:
-        """Return the response for what the index's service says."""
+        """Return the response for a status of the index's service."""
         last = status["last_job"]
         return cls(**{**status, "last_job": JobView.of(last) if last else None})
 
 
 class CommunityStatus(ThemeIndexStatus):
-    """Where the communities stand; figures of the last rebuild beside it."""
+    """State of the communities, and figures of their last rebuild."""

@@ -22,17 +22,17 @@ from agentic_rag_backend.stores.catalogue.base import Submitted
 
 
 class Chunking(Body):
-    """How the text is cut; sizes count ``unit``."""
+    """Options of chunking. Sizes are in ``unit``."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"chunk_size": 120, "overlap": 16}]})
 
     strategy: Literal["recursive"] = "recursive"
-    chunk_size: Whole | None = Field(None, ge=20, le=8000, description="default 220 tokens, or 1000 characters")
+    chunk_size: Whole | None = Field(None, ge=20, le=8000, description="default: 220 tokens, or 1000 characters")
     overlap: Whole | None = Field(
         None,
         ge=0,
         le=4000,
-        description="at most half of chunk_size; default 32 tokens or 100 characters, the same share of a smaller chunk_size",
+        description="at most half of chunk_size; default: 32 tokens or 100 characters, or that share of a smaller chunk_size",
     )
     unit: Literal["tokens", "characters"] = "tokens"
 
@@ -70,7 +70,7 @@ class NewDocument(Body):
         None,
         min_length=1,
         max_length=MAX_DOCUMENT_KEY_CHARACTERS,
-        description="your id; the same key again is a new version; default: SHA-256 of the content",
+        description="your id of the document; the same key again is a new version; default: SHA-256 of the content",
     )
     metadata: dict[str, Any] = Field(default_factory=dict, description="JSON scalars and lists of them, at most 64 keys")
     media_type: Literal["text/plain", "text/markdown"] = "text/markdown"
@@ -85,12 +85,12 @@ class NewDocument(Body):
 
 
 class DocumentChange(Body):
-    """Another title, other metadata, or both; what is left out stays."""
+    """A new title, new metadata, or both. Absent fields stay unchanged."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"metadata": {"category": "minutes", "draft": None}}]})
 
     title: str | None = Field(None, min_length=1, max_length=MAX_TITLE_CHARACTERS)
-    metadata: dict[str, Any] | None = Field(None, description="merged by key into what there is; null removes a key")
+    metadata: dict[str, Any] | None = Field(None, description="merged by key into the existing metadata; null removes a key")
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -105,22 +105,22 @@ class DeletedDocument(View):
 
 
 class DeletedDocuments(View):
-    """Documents that are hidden by now, each with the job that removes it."""
+    """Documents that are now hidden, each with the job that removes it."""
 
     count: int
     documents: list[DeletedDocument]
-    remaining: bool = Field(description="whether more may match; ask again until it is false")
+    remaining: bool = Field(description="whether more documents may match; repeat the request until it is false")
 
 
 def search_state(*submissions: Submitted) -> Literal["current", "pending"]:
-    """Return whether search has the documents as they are now, for its filters as well: what ``meta.search`` says."""
+    """Return ``meta.search``: whether search and its filters have the current state of the documents."""
     visible = (DocumentState.READY, DocumentState.PARTIAL)
     known = all(each.in_search and each.document.state in visible for each in submissions)
     return "current" if known else "pending"
 
 
 class SubmittedView(View):
-    """What became of a submission; ``job_id`` is null where nothing is left to do."""
+    """Result of a submission. ``job_id`` is null if there is nothing to do."""
 
     document_id: str | None
     job_id: str | None = None
@@ -142,7 +142,7 @@ class SubmittedView(View):
 
 
 class SubmittedFiles(View):
-    """Several files, each on its own."""
+    """Results of several files."""
 
     documents: list[SubmittedView]
 
@@ -164,7 +164,7 @@ class DocumentView(View):
     key: str | None
     title: str
     state: DocumentState
-    version: int = Field(description="the visible version; 0 while there is none")
+    version: int = Field(description="the visible version; 0 if none is visible")
     latest_version: int
     content_hash: str
     media_type: str

@@ -1,4 +1,4 @@
-"""What a search makes of one document."""
+"""Explanation of a search for one document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentic_rag_backend.retrieval.explanation import Explanation
 
 
 class ExplainBody(SearchBody):
-    """A search, and the document that it is to be explained for."""
+    """A search, and the document to explain."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"query": "Who leads the harbour project?", "document_id": "8f14e45f-ceea-567f"}]}
@@ -22,7 +22,7 @@ class ExplainBody(SearchBody):
 
 
 class LegRankView(View):
-    """The document's best chunk in one leg, without the request's filters; no rank beyond the first 1,000 chunks."""
+    """Rank of the document's best chunk in one leg, without the request's filters. Null beyond the first 1,000 chunks."""
 
     leg: str
     rank: int | None
@@ -41,7 +41,7 @@ class ThemeNameView(View):
 
 
 class ExplainView(View):
-    """``rank`` is the document's place in the result, counted to 100; ``returned`` says whether it is within the limit."""
+    """``rank`` is the document's rank in the result, up to 100. ``returned`` is whether it is within the limit."""
 
     document_id: str
     title: str
@@ -54,7 +54,7 @@ class ExplainView(View):
     legs: list[LegRankView]
     dropped_by: list[DroppedView]
     best: ResultView | None
-    themes: list[ThemeNameView] = Field(description="themes of the result that rest on the document")
+    themes: list[ThemeNameView] = Field(description="themes of the result that cite the document")
     trace: TraceView
 
     @classmethod

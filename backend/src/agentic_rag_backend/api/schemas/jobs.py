@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 
 
 class JobView(View):
-    """A job: ``done`` of ``total`` units of ``stage``, and how it ended."""
+    """A job: ``done`` of ``total`` units of ``stage``, and its result or error."""
 
     id: str
     kind: JobKind
@@ -53,7 +53,7 @@ class JobView(View):
 
 
 class JobAccepted(View):
-    """A job that was queued."""
+    """A queued job."""
 
     job_id: str
     state: JobState

@@ -12,7 +12,7 @@ from agentic_rag_backend.raptor.views import NodeView
 
 
 class BuildBody(Body):
-    """A build; what is left out is the deployment's setting."""
+    """Options of a build. Absent fields have the deployment's settings."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"mode": "full", "dry_run": False}]})
 
@@ -20,13 +20,13 @@ class BuildBody(Body):
     summarize: Switch = Field(True, description="false: only extractive summaries, no model call")
     dry_run: Switch = Field(False, description="estimate model calls and tokens, change nothing")
     max_levels: Whole | None = Field(None, ge=1, le=10, description="levels of summaries above the passages")
-    cluster_size: Whole | None = Field(None, ge=2, le=100, description="children of a node, about")
+    cluster_size: Whole | None = Field(None, ge=2, le=100, description="approximate number of children of a node")
     max_clusters_per_level: Whole | None = Field(None, ge=1, le=1_000_000)
     method: Literal["mixture", "kmeans"] | None = None
 
 
 class NodeOut(View):
-    """A node of the tree; what rests on passages that are no longer visible is withheld."""
+    """A node of the tree. Parts that rest on passages that are no longer visible are withheld."""
 
     id: str
     name: str
@@ -61,4 +61,4 @@ class NodeOut(View):
 
 
 class TreeStatus(ThemeIndexStatus):
-    """Where the tree stands; figures of the last build beside it."""
+    """State of the tree, and figures of its last build."""

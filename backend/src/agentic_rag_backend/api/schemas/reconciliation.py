@@ -1,4 +1,4 @@
-"""Comparisons of the stores with one another."""
+"""Comparisons of the stores."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from agentic_rag_backend.api.schemas.jobs import JobView
 
 
 class ReconcileBody(Body):
-    """A comparison of what the stores hold."""
+    """Options of a comparison of the stores."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"repair": True}]})
 
     repair: Switch = Field(False, description="false: report differences, change nothing")
     confirm: Switch = Field(
         False,
-        description="with `repair`: remove what no document of the catalogue names, however much it is (`withheld` counts it)",
+        description="with `repair`: remove data of no known document, even if it is much (`withheld` counts it)",
     )
 
 
 class ReconcileStatus(View):
-    """When the stores are compared, and what came of it the last time: the job's `result` has the counts by kind."""
+    """Interval of the comparisons, and the last comparison. The job's `result` has the counts by kind."""
 
-    interval_s: float = Field(description="seconds between two comparisons that mend; 0: none without being asked")
+    interval_s: float = Field(description="seconds between two scheduled comparisons with repair; 0: no scheduled comparisons")
     last_job: JobView | None
 
 
 class LastReconciliation(View):
-    """The last comparison that ended, in numbers."""
+    """Figures of the last finished comparison."""
 
     finished_at: datetime
     repair: bool

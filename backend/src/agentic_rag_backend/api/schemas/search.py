@@ -1,4 +1,4 @@
-"""Questions and what retrieval and generation return for them."""
+"""Questions, and the results of retrieval and generation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 MAX_QUERY_CHARACTERS = 8000
 MAX_TURNS = 20
 HISTORY_BYTES = MAX_TURNS * MAX_QUERY_CHARACTERS * 12
-"""Of the longest history as JSON: a character beyond U+FFFF may be written as two escapes of six bytes."""
+"""Bytes of the longest history as JSON. A character beyond U+FFFF may be written as two escapes of six bytes."""
 QUERY = Field(min_length=1, max_length=MAX_QUERY_CHARACTERS, description="the question, 1 to 8,000 characters")
 
 
@@ -30,22 +30,22 @@ Preset = Literal["factoid", "conceptual", "balanced", "research", "auto"]
 class Weights(Body):
     """Shares of the two levels (``dual_level``, ``auto``), or of the two legs (``hybrid``).
 
-    One of a pair makes the other 1 − it; another sum than 1 is normalised. Shares win over a preset.
+    If only one of a pair is given, the other is 1 minus it. Shares are normalised to the sum 1. Shares override a preset.
     """
 
-    low: Number | None = Field(None, ge=0, le=1, description="chunks and entities, of dual_level and auto")
-    high: Number | None = Field(None, ge=0, le=1, description="themes, of dual_level and auto")
-    preset: Preset | None = Field(None, description="of dual_level and auto; auto: by the form of the question")
-    dense: Number | None = Field(None, ge=0, le=1, description="similarity of embeddings, of hybrid")
-    sparse: Number | None = Field(None, ge=0, le=1, description="words (BM25), of hybrid")
+    low: Number | None = Field(None, ge=0, le=1, description="share of chunks and entities (dual_level, auto)")
+    high: Number | None = Field(None, ge=0, le=1, description="share of themes (dual_level, auto)")
+    preset: Preset | None = Field(None, description="shares by name (dual_level, auto); auto: by the form of the question")
+    dense: Number | None = Field(None, ge=0, le=1, description="share of embedding similarity (hybrid)")
+    sparse: Number | None = Field(None, ge=0, le=1, description="share of BM25 (hybrid)")
 
 
 class Question(Body):
-    """What every route that retrieves takes."""
+    """Fields of every request that retrieves."""
 
     query: str = QUERY
     timeout_ms: Whole | None = Field(
-        None, ge=1, description="milliseconds the request may take, at most REQUEST_TIMEOUT_S; then 504 `timeout`"
+        None, ge=1, description="time limit in milliseconds, at most REQUEST_TIMEOUT_S; then 504 `timeout`"
     )
 
     @field_validator("query")
@@ -54,7 +54,7 @@ class Question(Body):
         if not value.strip():
             raise ValueError("must not be blank")
         if "\x00" in value:
-            raise ValueError(f"must not have a NUL character; there is one at {value.index(chr(0))}")
+            raise ValueError(f"must not contain a NUL character; got one at offset {value.index(chr(0))}")
         return value
 
 
@@ -73,11 +73,11 @@ class SearchBody(Question):
         ge=1,
         le=100,
         validation_alias=AliasChoices("limit", "top_k"),
-        description="results at most, and themes at most, 1 to 100; default: 5, or DUAL_LEVEL_LOW_LIMIT where both levels answer",
+        description="maximum results and maximum themes, 1 to 100; default: 5, or DUAL_LEVEL_LOW_LIMIT for dual-level searches",
     )
     filters: dict[str, Any] | None = Field(None, description="metadata filter; see docs/reference/filters.md")
     as_of: datetime | None = Field(
-        None, description="only what was valid then; a year, month or day stands for its end; without zone: UTC"
+        None, description="only facts that were valid at this time; a year, month or day means its end; default zone: UTC"
     )
     weights: Weights | None = None
     options: dict[str, Any] = Field(default_factory=dict, description="options of the strategy")
@@ -94,7 +94,7 @@ class SearchBody(Question):
         return begin if begin == end else end - timedelta(microseconds=1)
 
     def request(self) -> SearchRequest:
-        """Return the search that the body asks for."""
+        """Return the search request of the body."""
         return SearchRequest(
             text=self.query,
             strategy=self.strategy,
@@ -112,22 +112,22 @@ class Turn(Body):
 
 
 class AnswerBody(SearchBody):
-    """A question to be answered."""
+    """A question, and options of its answer."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"query": "Why was the tidal project delayed?", "strategy": "auto", "stream": False}]}
     )
 
-    generator: str | None = Field(None, max_length=64, description="attributed (checked sentence by sentence) or standard")
+    generator: str | None = Field(None, max_length=64, description="`attributed` (each sentence is checked) or `standard`")
     stream: Switch = Field(False, description="answer as server-sent events")
     history: list[Turn] = Field(default_factory=list, max_length=MAX_TURNS)
     citation_style: Literal["numeric", "title", "none"] = Field(
-        "numeric", description="how the text names its citations: [1], (Title), or not at all; the list is the same"
+        "numeric", description="form of citations in the text: [1], (Title) or none; the list of citations is the same"
     )
 
 
 class DualLevelBody(Question):
-    """A dual-level search; limits and weights default to the deployment's."""
+    """A dual-level search. Default limits and weights are the deployment's settings."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"query": "What ties fishing and energy together?", "preset": "conceptual"}]}
@@ -143,11 +143,11 @@ class DualLevelBody(Question):
         None,
         min_length=1,
         max_length=4000,
-        description="prompt text used instead of the built-in one; must hold {{passages}} and {{question}}",
+        description="prompt that replaces the built-in one; must contain {{passages}} and {{question}}",
     )
 
     def request(self) -> SearchRequest:
-        """Return the search that the body asks for."""
+        """Return the search request of the body."""
         wanted = Wanted(
             low_limit=self.low_limit,
             high_limit=self.high_limit,
@@ -183,7 +183,7 @@ class StepView(View):
 
 
 class ResultView(View):
-    """A chunk found."""
+    """A chunk in the result."""
 
     id: str
     kind: Literal["chunk"] = "chunk"
@@ -240,7 +240,7 @@ class FactView(View):
 
 
 class ThemeView(View):
-    """A community, or a node of the tree over passages; ``entity_count`` is a community's, ``passage_count`` a node's."""
+    """A community, or a node of the RAPTOR tree. Communities have ``entity_count``, nodes ``passage_count``."""
 
     type: Literal["community", "raptor"] = "community"
     id: str
@@ -252,7 +252,7 @@ class ThemeView(View):
     weighted_score: float | None = None
     level: int
     passage_count: int | None = None
-    representatives: list[str] = Field(default_factory=list, description="its passages nearest to the question")
+    representatives: list[str] = Field(default_factory=list, description="its passages most similar to the question")
 
     @classmethod
     def of(cls, theme: ThemeHit, weight: float | None = None) -> ThemeView:
@@ -342,8 +342,8 @@ class CitationView(View):
 class UsageView(View):
     prompt_tokens: int
     completion_tokens: int
-    calls: int = Field(description="requests sent to the language model, repeated attempts included")
-    failed_calls: int = Field(description="requests of these that brought nothing")
+    calls: int = Field(description="requests to the language model, including retries")
+    failed_calls: int = Field(description="failed requests among them")
 
 
 class AnswerView(View):
@@ -424,5 +424,5 @@ class DualLevelView(View):
 
 
 def rounded(times: Mapping[str, float]) -> dict[str, float]:
-    """Return milliseconds with two decimals."""
+    """Return milliseconds rounded to two decimals."""
     return {name: round(value, 2) for name, value in times.items()}

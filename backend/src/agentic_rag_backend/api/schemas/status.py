@@ -50,7 +50,7 @@ class CommunitiesStatus(View):
 
 
 class VectorIndexRun(View):
-    """One building of an index; ``gap_s`` is the longest time for which it let nothing else be served."""
+    """One build of an index. ``gap_s`` is the longest time during which it blocked requests."""
 
     finished_at: datetime
     seconds: float
@@ -60,7 +60,7 @@ class VectorIndexRun(View):
 
 
 class VectorIndexStatus(View):
-    """A collection over all tenants; ``indexed_share`` is the share of its points that was there when the index was built."""
+    """A collection of all tenants. ``indexed_share`` is the share of its points that the index contains."""
 
     collection: str
     points: int
@@ -70,14 +70,14 @@ class VectorIndexStatus(View):
 
 
 class WorkersStatus(View):
-    """``alive`` have said so lately; ``here``: the process that answers runs jobs itself."""
+    """``alive``: workers with a recent heartbeat; ``here``: whether this process runs jobs."""
 
     alive: int
     here: bool
 
 
 class StatusView(View):
-    """How a tenant is served."""
+    """Status of the server and of a tenant."""
 
     version: str
     profile: Literal["embedded", "server", "mixed"]

@@ -44,11 +44,11 @@ class KeyView(View):
     scopes: list[Scope]
     created_at: datetime
     revoked_at: datetime | None
-    key: str | None = Field(None, description="the secret; shown once, when the key is made")
+    key: str | None = Field(None, description="the secret, only in the response that issues the key")
 
     @classmethod
     def of(cls, key: ApiKey, secret: str | None = None) -> KeyView:
-        """Return the view of a key, with its secret where it was just made."""
+        """Return the view of a key, with ``secret`` if it was just issued."""
         return cls(
             id=key.id,
             name=key.name,
@@ -60,7 +60,7 @@ class KeyView(View):
 
 
 class DeletedTenant(View):
-    """The receipt: how much went in each store and table; ``deleting`` where the rest is still being removed."""
+    """Receipt with the removed numbers by store and table. The state is ``deleting`` while data is still being removed."""
 
     id: str
     state: Literal["deleted", "deleting"]
@@ -68,7 +68,7 @@ class DeletedTenant(View):
 
 
 class ImportAccepted(View):
-    """An import that was queued; the job is the tenant's."""
+    """A queued import. The job belongs to the tenant."""
 
     tenant_id: str
     job_id: str

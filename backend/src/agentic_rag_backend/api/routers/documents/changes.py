@@ -30,7 +30,10 @@ router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
     response_model=Envelope[DocumentView],
     summary="Change a document's title and metadata",
     responses={
-        202: {"model": Envelope[DocumentView], "description": "a version is on its way; one with the change comes after it"},
+        202: {
+            "model": Envelope[DocumentView],
+            "description": "a version is being processed; one with the change follows",
+        },
         412: {},
     },
 )
@@ -43,9 +46,9 @@ async def change_document(
     body: DocumentChange,
     expected: IfMatch,
 ) -> dict[str, Any]:
-    """Merge metadata by key (null removes one) and set the title, without processing the content again.
+    """Merge metadata by key (null removes a key) and set the title. The content is not processed again.
 
-    `meta.search` says whether search and its filters have the change yet. Where it is `pending`, they get it
+    `meta.search` is `current` if search and its filters have the change. If it is `pending`, they get it soon,
     without another request.
     """
     changed = await services.ingestion.update(
@@ -61,8 +64,8 @@ async def change_document(
     "/documents/{document_id}/chunks",
     status_code=202,
     response_model=Envelope[SubmittedView],
-    summary="Cut a document again",
-    responses={200: {"model": Envelope[SubmittedView], "description": "unchanged: it is cut like that already"}, 412: {}},
+    summary="Chunk a document again",
+    responses={200: {"model": Envelope[SubmittedView], "description": "unchanged: it already has these chunks"}, 412: {}},
 )
 async def chunk_again(
     request: Request,
@@ -73,7 +76,7 @@ async def chunk_again(
     body: Chunking,
     expected: IfMatch,
 ) -> dict[str, Any]:
-    """Queue a version of the same content and metadata with other chunks; the old ones stay until it is ready."""
+    """Queue a version of the same content and metadata with other chunks. The old chunks stay until it is ready."""
     submitted = await services.ingestion.chunk_again(caller.tenant.id, document_id, body.options(), expected=expected)
     if submitted.unchanged:
         response.status_code = 200
@@ -91,7 +94,7 @@ async def chunk_again(
 async def delete_document(
     request: Request, services: Services, caller: Writer, document_id: str, expected: IfMatch
 ) -> dict[str, Any]:
-    """Hide the document at once and queue its removal; the job's result is the receipt."""
+    """Hide the document immediately and queue its removal. The job's result is the receipt."""
     job = await services.ingestion.delete(caller.tenant.id, document_id, expected=expected)
     return enveloped(request, JobAccepted(job_id=job.id, state=job.state))
 
@@ -100,13 +103,13 @@ async def delete_document(
     "/documents",
     status_code=202,
     response_model=Envelope[DeletedDocuments],
-    summary="Delete the documents that match",
+    summary="Delete matching documents",
     openapi_extra={"parameters": [METADATA_PARAMETER]},
 )
 async def delete_documents(request: Request, services: Services, caller: Writer, wanted: MatchingQuery) -> dict[str, Any]:
-    """Hide up to 1,000 documents at once and queue the removal of each; something must say which.
+    """Hide up to 1,000 documents immediately and queue the removal of each. At least one parameter must select them.
 
-    Where `remaining` is true, ask again.
+    If `remaining` is true, repeat the request.
     """
     deleting = await services.ingestion.delete_matching(caller.tenant.id, wanted)
     documents = [DeletedDocument(document_id=job.document_id or "", job_id=job.id) for job in deleting.jobs]

@@ -35,18 +35,18 @@ _ORIGINAL = {
 async def list_documents(
     request: Request, services: Services, caller: Reader, wanted: MatchingQuery, limit: Limit = 50, cursor: Cursor = None
 ) -> dict[str, Any]:
-    """List documents; `metadata.NAME=VALUE` in the query string keeps those with that metadata."""
+    """List documents. `metadata.NAME=VALUE` in the query string selects documents with that metadata."""
     page = await services.catalogue.documents.documents(
         caller.tenant.id, limit=limit, cursor=cursor, state=wanted.state, key=wanted.key, filter=wanted.filter
     )
     return listed(request, [DocumentView.of(document) for document in page.items], page.next_cursor)
 
 
-@router.get("/documents/{document_id}", response_model=Envelope[DocumentView], summary="Look at a document")
+@router.get("/documents/{document_id}", response_model=Envelope[DocumentView], summary="Get a document")
 async def get_document(
     request: Request, response: Response, services: Services, caller: Reader, document_id: str
 ) -> dict[str, Any]:
-    """Return a document; its `ETag` names its newest version, title and metadata."""
+    """Return a document. Its `ETag` identifies its newest version, title and metadata."""
     document = await services.catalogue.documents.document(caller.tenant.id, document_id)
     tag(response, document)
     return enveloped(request, DocumentView.of(document))
@@ -61,25 +61,25 @@ async def list_chunks(
     return listed(request, [ChunkView.of(visible) for visible in page.items], page.next_cursor)
 
 
-@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkView], summary="Look at a chunk")
+@router.get("/chunks/{chunk_id}", response_model=Envelope[ChunkView], summary="Get a chunk")
 async def get_chunk(request: Request, services: Services, caller: Reader, chunk_id: str) -> dict[str, Any]:
     """Return a chunk of a visible version."""
     found = await services.catalogue.documents.hydrate(caller.tenant.id, [chunk_id])
     if chunk_id not in found:
-        raise NotFound(f"there is no chunk {chunk_id[:64]!r}")
+        raise NotFound(f"chunk {chunk_id[:64]!r} does not exist")
     return enveloped(request, ChunkView.of(found[chunk_id]))
 
 
 @router.get(
     "/documents/{document_id}/content",
-    summary="Read a document's original",
+    summary="Get a document's original",
     response_class=Response,
-    responses={200: {"content": _ORIGINAL, "description": "the original, with the media type it was handed in with"}},
+    responses={200: {"content": _ORIGINAL, "description": "the original, with its uploaded media type"}},
 )
 async def get_content(services: Services, caller: Reader, document_id: str) -> Response:
-    """Return the bytes that were handed in, as an attachment; of the visible version, or the newest while none is."""
+    """Return the uploaded bytes as an attachment, of the visible version, or of the newest if none is visible."""
     original = await services.ingestion.original(caller.tenant.id, document_id)
-    # Content-Type is given as a header: for text the framework would add a charset that nobody has checked.
+    # Content-Type is set as a header, because the framework would add an unchecked charset for text.
     headers = {
         "Content-Type": content_type(original.media_type),
         "Content-Disposition": content_disposition(original.file_name),

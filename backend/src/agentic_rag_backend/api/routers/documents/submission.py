@@ -32,7 +32,7 @@ from agentic_rag_backend.stores.catalogue.base import Expected
 
 router = APIRouter(tags=["documents"], route_class=IdempotentRoute)
 _FORM_SLACK_BYTES = 1024 * 1024
-"""Room for form fields and boundaries next to the files."""
+"""Bytes for form fields and boundaries, in addition to the files."""
 _FORM_FIELDS = frozenset({"file", "title", "key", "metadata", "chunking", "extraction"})
 
 _Submitted = Envelope[SubmittedView | SubmittedFiles]
@@ -48,8 +48,8 @@ def _body_limit(request: Request) -> int:
     "/documents",
     status_code=202,
     response_model=_Submitted,
-    summary="Hand in a document as JSON, or files as multipart",
-    responses={200: {"model": _Submitted, "description": "unchanged: the same key with the same content"}, 412: {}},
+    summary="Upload a document as JSON, or files as multipart",
+    responses={200: {"model": _Submitted, "description": "unchanged: the document exists with this content"}, 412: {}},
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -78,7 +78,7 @@ def _body_limit(request: Request) -> int:
 async def submit(request: Request, response: Response, services: Services, caller: Writer, expected: IfMatch) -> dict[str, Any]:
     """Queue one document (JSON) or several files (multipart), each with its own job.
 
-    The same key with other content is a new version; with the same content, nothing happens and 200 says `unchanged`.
+    The same key with other content is a new version. With the same content, the response is 200 with `unchanged`.
     """
     if media_type_of(request) == "multipart/form-data":
         form = await read_form(request)
@@ -127,9 +127,9 @@ async def _submit_files(
         raise InvalidRequest(f"send 1 to {MAX_FILES} parts named 'file'; got {len(files)}")
     title, key = _text(form, "title"), _text(form, "key")
     if len(files) > 1 and (title is not None or key is not None):
-        raise InvalidRequest(f"title and key name one document; got {len(files)} files")
+        raise InvalidRequest(f"title and key apply to one document; got {len(files)} files")
     if len(files) > 1 and expected is not None:
-        raise InvalidRequest(f"If-Match is about one document; got {len(files)} files")
+        raise InvalidRequest(f"If-Match applies to one document; got {len(files)} files")
     metadata, options = _metadata(form), _processing(form)
     views = []
     for file in files:
@@ -148,7 +148,7 @@ async def _submit_files(
 
 
 async def _submit_one(services: Container, tenant: TenantId, upload: Upload, *, alone: Response | None) -> SubmittedView:
-    """Hand in a file; one that is refused is an error where the request has it alone, else a line of the answer."""
+    """Submit a file. A refused file is an error if it is the only one, otherwise an item of the response."""
     try:
         submitted = await services.ingestion.submit(tenant, upload)
     except AgenticRagError as error:
