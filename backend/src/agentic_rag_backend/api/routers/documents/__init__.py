@@ -4,6 +4,4 @@ from fastapi import APIRouter
 
 from agentic_rag_backend.api.routers.documents import changes, reading, submission
 
-router = APIRouter()
-for _part in (submission, reading, changes):
-    router.include_router(_part.router)
+router = APIRouter(routes=[*submission.router.routes, *reading.router.routes, *changes.router.routes])
