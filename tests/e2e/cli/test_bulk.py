@@ -115,8 +115,8 @@ def test_documents_that_say_the_same_are_told_and_taken(served: Any) -> None:
     [
         (("t.csv",), "t.csv holds rows; --text-column says which column is the text: 'id', 'body'"),
         (("t.csv", "--text-column", "text"), "there is no column 'text'; the columns are 'id', 'body'"),
-        (("t.csv", "--key-column", "id"), "--key-column is of tables, which need --text-column"),
-        (("t.csv", "--text-column", "body", "--key", "k"), "the rows of a table have --key-column"),
+        (("t.csv", "--key-column", "id"), "--key-column is for tables, which require --text-column"),
+        (("t.csv", "--text-column", "body", "--key", "k"), "use --key-column for the rows of a table"),
         (("t.csv", "--text-column", "body", "--delimiter", "::"), "--delimiter must be one character"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_local_ingestion_says_what_goes_on(cli: Any, silence: Silence, start: 
     _until(lambda: bool(silence.taken), process)
     code, said = _interrupted(waiting, process)
     assert code == 130
-    assert said.startswith("interrupted after 0 documents; others that were handed in go on with the next command on DATA_DIR")
+    assert said.startswith("interrupted after 0 documents; other documents continue with the next command on DATA_DIR")
     assert len(waiting("jobs", "list", "--json").json) == 1
 
 
@@ -118,16 +118,16 @@ def test_against_a_server_each_command_says_what_the_server_goes_on_with(cli: An
     before = len(silence.taken)
     process = start(served, "ask", "Who founded the Kettle Bank?", "--stream")
     _until(lambda: len(silence.taken) > before, process)
-    assert _interrupted(served, process) == (130, "interrupted; nothing of this command goes on")
+    assert _interrupted(served, process) == (130, "interrupted; no part of this command continues")
 
     process = start(served, "communities", "rebuild", "--full")
     _until(lambda: any(job["state"] == "running" for job in served("jobs", "list", "--json").json), process)
     job = served("jobs", "list", "--kind", "rebuild", "--json").json[0]["id"]
-    goes_on = f"interrupted; {url} goes on with job {job}: "
+    goes_on = f"interrupted; {url} continues job {job}: "
     code, said = _interrupted(served, process)
     assert (code, said.startswith(goes_on)) == (130, True), said
 
     assert served("jobs", "show", job, "--json").json["state"] == "running"
 
     code, said = _interrupted(served, server)
-    assert (code, said) == (130, "stopped; jobs that are not done go on with the next start on these stores")
+    assert (code, said) == (130, "stopped; unfinished jobs continue at the next start on these stores")

@@ -173,7 +173,7 @@ def test_the_doctor_mends_by_address_what_the_stores_disagree_about(served: Any)
 def test_the_doctor_names_an_address_where_nobody_answers_or_somebody_else_does(served: Any) -> None:
     nobody = served.cli("doctor", "--json", "--url", "http://127.0.0.1:1")
     assert (nobody.code, nobody.json["checks"][0]["name"], nobody.json["checks"][0]["ok"]) == (1, "server", False)
-    assert "does not answer" in nobody.json["checks"][0]["detail"]
+    assert "does not respond" in nobody.json["checks"][0]["detail"]
     wrong = served.cli("doctor", "--json", "--url", f"{served.url}/elsewhere")
     assert wrong.code == 1
     assert "is this the address of agentic-rag?" in wrong.json["checks"][0]["detail"]
@@ -308,7 +308,7 @@ def test_documents_are_named_by_key_as_well_as_by_id(served: Any) -> None:
     assert served.cli("documents", "delete", looks_like_an_id).code == 0
     gone = served.cli("documents", "show", looks_like_an_id, "--json")
     assert (gone.code, gone.json["error"]["code"]) == (1, "not_found")
-    assert "no document with the id or key" in gone.json["error"]["message"]
+    assert "no document has the id or key" in gone.json["error"]["message"]
 
 
 def _ids(value: Any) -> set[str]:

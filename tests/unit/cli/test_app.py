@@ -114,7 +114,7 @@ def test_every_command_has_help_and_json(path: tuple[str, ...]) -> None:
         (["search", "q", "--url", "ftp://x"], "--url must be an address"),
         (["serve", "--host", "0.0.0.0"], "set OPERATOR_KEY (32 characters or more) first"),
         (["serve", "--port", "70000"], "PORT"),
-        (["demo", "--corpus", "nowhere"], "no folder 'nowhere'"),
+        (["demo", "--corpus", "nowhere"], "the folder 'nowhere' does not exist"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,7 @@ def test_where_a_job_goes_on_depends_on_where_it_runs() -> None:
     here = job_goes_on(cast(Client, SimpleNamespace(in_process=True, where="DATA_DIR data")), "j1")
     there = job_goes_on(cast(Client, SimpleNamespace(in_process=False, where="http://127.0.0.1:8000")), "j1")
     assert "next command that runs jobs on DATA_DIR data" in here
-    assert there.startswith("interrupted; http://127.0.0.1:8000 goes on with job j1")
+    assert there.startswith("interrupted; http://127.0.0.1:8000 continues job j1")
 
 
 @pytest.mark.parametrize(

@@ -1,1 +1,1 @@
-"""The command line: each command speaks the HTTP contract, to a server or to the same application in this process."""
+"""Command line. Commands use the HTTP API of a server, or of the same application in this process."""

@@ -1,4 +1,4 @@
-"""``agentic-rag``: the commands, and how each invocation ends (0 done, 1 failed, 2 used wrongly)."""
+"""``agentic-rag``: commands and exit codes (0 success, 1 failure, 2 wrong usage)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
 app = typer.Typer(
     name="agentic-rag",
-    help="Graph-backed retrieval with checked citations: hand in documents, ask questions of them.",
+    help="Graph-backed retrieval with checked citations: ingest documents and ask questions.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -42,7 +42,7 @@ def _version(asked: bool) -> None:
 def _root(
     version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")] = False,
 ) -> None:
-    """Graph-backed retrieval with checked citations: hand in documents, ask questions of them."""
+    """Graph-backed retrieval with checked citations: ingest documents and ask questions."""
 
 
 for _module in (
@@ -71,7 +71,7 @@ for _module in (
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one invocation and return its exit code; whatever happens, there is one clear line and no traceback."""
+    """Run one invocation and return its exit code. Every error is one line without a traceback."""
     output = Output(as_json="--json" in arguments)
     try:
         code = typer.main.get_command(app)(args=list(arguments), prog_name="agentic-rag", standalone_mode=False)
@@ -85,13 +85,13 @@ def run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, Abort):
         return _interrupted(UNFINISHED, output)
     except BrokenPipeError:
-        # The reader of stdout is gone, as with `| head`; there is nobody to tell.
+        # The reader of stdout has closed it, as `| head` does.
         sys.stdout = open("/dev/null", "w", encoding="utf-8")  # noqa: PTH123, SIM115 - for the interpreter's last flush
         return FAILED
-    except Exception as error:  # what the HTTP boundary is to a server, this is to the command line
+    except Exception as error:  # the boundary of the command line, like the HTTP handler of a server
         if debugging():
             raise
-        output.error("internal_error", f"an unexpected {type(error).__name__}: {error} (LOG_LEVEL=debug shows where)")
+        output.error("internal_error", f"an unexpected {type(error).__name__}: {error} (LOG_LEVEL=debug shows the traceback)")
         return FAILED
     return code if isinstance(code, int) else 0
 
@@ -111,7 +111,7 @@ def _misused(error: TyperException, output: Output) -> int:
 
 
 def _in_words(error: TyperException) -> str | None:
-    """Return the message for a value that typer refused by its type or range, which it checks with pydantic."""
+    """Return the message for a value that typer refused by its type or range. Typer checks both with pydantic."""
     parameter = getattr(error, "param", None)
     if not isinstance(error.__cause__, ValidationError) or parameter is None:
         return None
@@ -123,7 +123,7 @@ def main() -> None:
     """Run the command line of this process."""
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
-        # The stores are closed. What is left is the end of the interpreter, which would wait for a model's threads.
+        # The stores are closed. A normal exit would wait for the threads of a model.
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

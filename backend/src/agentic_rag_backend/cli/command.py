@@ -1,4 +1,4 @@
-"""What all commands share: options that say where they act, the session they act in, and how errors end them."""
+"""Parts that all commands share: options of the target, the session, and the handling of errors."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 P = ParamSpec("P")
-_PANEL = "Where it acts"
+_PANEL = "Target"
 DEFAULT_TENANT = "default"
 EVERYTHING = 1_000_000
-"""A limit for lists that are read to their end."""
+"""Limit for reading a whole list."""
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout, everything else on stderr.")]
 DataDir = Annotated[
@@ -50,7 +50,7 @@ TenantOption = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where a command acts, as its options say."""
+    """Target of a command, from its options."""
 
     url: str | None
     api_key: str | None
@@ -60,23 +60,23 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One invocation of a command: who answers its requests, and where its results go."""
+    """One invocation of a command: the client for its requests, and the output for its results."""
 
     client: Client
     output: Output
     settings: Settings
     tenant: str | None = None
-    """What ``--tenant`` says, for the operator's commands, which act for none."""
+    """Value of ``--tenant``, for the operator's commands, which act for no tenant."""
 
 
 def command(
     app: typer.Typer, name: str, *, work: bool = False, operator: bool = False
 ) -> Callable[[Callable[Concatenate[Session, P], Awaitable[None]]], None]:
-    """Register a command that talks to a server or to local stores; the function's first parameter is its `Session`.
+    """Register a command that uses a server or local stores. The function's first parameter is its `Session`.
 
     Args:
-        work: the command makes jobs or waits for them: on local stores, this process runs them meanwhile.
-        operator: the command acts as the operator, for no tenant; ``--tenant`` is its own to read.
+        work: the command creates jobs or waits for them. On local stores, this process runs them meanwhile.
+        operator: the command acts as the operator, for no tenant, and reads ``--tenant`` itself.
     """
 
     def register(function: Callable[Concatenate[Session, P], Awaitable[None]]) -> None:
@@ -103,13 +103,13 @@ async def _in_session(
     quiet_logging(settings)
     async with opened(target, settings) as client:
         session = Session(client=client, output=Output(as_json=as_json), settings=settings, tenant=target.tenant)
-        with leaving("interrupted; nothing of this command goes on"):
+        with leaving("interrupted; no part of this command continues"):
             await function(session, **own)
 
 
 @asynccontextmanager
 async def connect(target: Target, settings: Settings, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
-    """Choose who answers: the server at ``--url``, else the server that has DATA_DIR open, else this process."""
+    """Yield a client of the server at ``--url``, else of the server that has DATA_DIR open, else of this process."""
     from agentic_rag_backend.cli.session.local import open_local
     from agentic_rag_backend.cli.session.remote import open_found, open_remote, running_server
 
@@ -124,23 +124,23 @@ async def connect(target: Target, settings: Settings, *, work: bool, operator: b
 
 
 def quiet_logging(settings: Settings) -> None:
-    """Keep the log out of a command's output unless LOG_LEVEL=debug asks for it: what went wrong is told as an error."""
+    """Keep the log out of a command's output unless LOG_LEVEL is debug. The command reports its error itself."""
     from agentic_rag_backend.telemetry import configure_logging
 
     level = "debug" if settings.log_level == "debug" else "critical"
     configure_logging(level=level, format=settings.log_format)
     for handler in logging.getLogger().handlers:
-        # A library that sets its own logger's level is not bounded by the root's.
+        # The level of the root logger does not limit a library that sets its own level.
         handler.setLevel(level.upper())
 
 
 def debugging() -> bool:
-    """Tell whether the person wants to see what an error of this program was."""
+    """Return whether the user wants tracebacks of unexpected errors."""
     return os.environ.get("LOG_LEVEL", "").lower() == "debug"
 
 
 def _present(run: Callable[..., None], function: Callable[..., Awaitable[None]]) -> None:
-    """Give ``run`` the help and the parameters of ``function``, with its session's replaced by the shared options."""
+    """Give ``run`` the help and the parameters of ``function``. The shared options replace its session."""
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)

@@ -1,4 +1,4 @@
-"""Settings as a command reads them: errors in one line, likely misspellings on stderr, and where each value comes from."""
+"""Settings of commands: errors in one line, warnings about likely misspellings, and the source of each value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _warned: set[str] = set()
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """One setting as `config` shows it; a secret's value is masked."""
+    """A setting as `config` shows it. The values of secrets are masked."""
 
     name: str
     value: str
@@ -24,12 +24,12 @@ class Effective:
 
 
 def load_settings(**options: Any) -> Settings:
-    """Return the settings of this process; options that are not None come before the environment.
+    """Return the settings of this process. Options that are not None override the environment.
 
-    Variables that look like misspelt settings are named on stderr, each once in the life of the process.
+    Variables that look like misspelt settings cause a warning on stderr, once per process.
 
     Raises:
-        ConfigurationError: a value is outside its limits; names setting, limit and value.
+        ConfigurationError: a value is outside its limits. The message names setting, limit and value.
     """
     from agentic_rag_backend.settings_reading import misspelt_settings, read_settings
 
@@ -41,7 +41,7 @@ def load_settings(**options: Any) -> Settings:
 
 
 def effective(settings: Settings, **options: Any) -> list[Effective]:
-    """Return every setting with its value and where that comes from."""
+    """Return every setting with its value and source."""
     from agentic_rag_backend.settings_reading import DEFAULT, origins_of
 
     origins = origins_of({name: value for name, value in options.items() if value is not None})
@@ -62,7 +62,7 @@ def _shown(value: object) -> str:
 
 
 def models_of(settings: Settings) -> dict[str, str]:
-    """Return what writes answers and what embeds, as ``serve`` and ``worker`` name them at the start."""
+    """Return descriptions of the language model and of the embedder, which ``serve`` and ``worker`` print at the start."""
     defaults = type(settings).model_fields
     told = {
         "llm": "extractive: answers quote the documents, no language model is called",
@@ -82,5 +82,5 @@ def models_of(settings: Settings) -> dict[str, str]:
 
 
 def models_line(settings: Settings) -> str:
-    """Return the same as a line."""
+    """Return the descriptions of `models_of` in one line."""
     return " · ".join(f"{name.upper()} {text}" for name, text in models_of(settings).items())

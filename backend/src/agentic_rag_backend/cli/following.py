@@ -1,4 +1,4 @@
-"""Following jobs to their end: many at once with one request a look, one alone with a progress bar."""
+"""Following jobs to their end: many jobs with one request per poll, or one job with a progress bar."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
 
 LOOK_S = 0.2
-"""Seconds between two looks."""
+"""Seconds between two polls."""
 NEWEST = 100
-"""Jobs read at a look: a page, which holds all that one command has under way unless others hand in meanwhile."""
+"""Jobs per poll: one page. It has all jobs of one command unless other clients submit documents meanwhile."""
 ALONE = 8
-"""Jobs that the page does not hold, read one by one at a look, at most: the others have their turn at the next."""
+"""Maximum jobs per poll that are read one by one because the page lacks them. The next poll reads others."""
 ENDED = frozenset({"succeeded", "partial", "failed", "cancelled"})
 Job = dict[str, Any]
 
 
 def succeeded(job: Job) -> bool:
-    """Tell whether a job did all of its work."""
+    """Return whether a job did all of its work."""
     return bool(job["state"] == "succeeded")
 
 
 def why(job: Job) -> str:
-    """Return what a job that did not succeed says about it."""
+    """Return the reason of a job that did not succeed."""
     error = job.get("error") or {}
     return str(error.get("message") or error.get("detail") or error.get("code") or job.get("message") or job["state"])
 
 
 class JobFollower:
-    """Looks at the newest page of jobs and hands each job that ended to whoever waits for it.
+    """Polls the newest page of jobs and delivers finished jobs to `ended`.
 
     Args:
-        on_look: told of every unfinished job that is waited for, at each look.
+        on_look: called at each poll with every unfinished job that is awaited.
     """
 
     def __init__(self, client: Client, on_look: Callable[[Job], None] = lambda _: None) -> None:
@@ -77,7 +77,7 @@ class JobFollower:
         waiting = list(self._waiting)
         for job_id in [each for each in waiting if each not in newest][:ALONE]:
             newest[job_id] = await self._client.get(f"/jobs/{job_id}")
-            self._waiting[job_id] = self._waiting.pop(job_id)  # to the end of the line
+            self._waiting[job_id] = self._waiting.pop(job_id)  # to the end of the queue
         for job_id in waiting:
             job = newest.get(job_id)
             if job is None:
@@ -92,7 +92,7 @@ async def follow(client: Client, job_id: str, *, title: str) -> Job:
     """Show a job's progress on stderr until it ends, and return it.
 
     Raises:
-        Interrupted: Ctrl-C; the job goes on where it runs.
+        Interrupted: Ctrl-C. The job continues where it runs.
     """
     with leaving(job_goes_on(client, job_id)):
         return await _followed(client, job_id, title)

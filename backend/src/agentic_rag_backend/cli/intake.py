@@ -1,4 +1,4 @@
-"""Handing documents in: a bounded number under way, few contents in memory, and what became of each."""
+"""Submission of many documents, with limits on concurrent documents and on their size in memory."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
 
 IN_FLIGHT = 64
-"""Documents handed in and not ended yet, at most: below a page of jobs, which one look reads."""
+"""Maximum documents that are submitted and not finished. It is below a page of jobs, which one poll reads."""
 SENDING = 8
-"""Requests with a document under way at once, and so connections."""
+"""Maximum concurrent requests with a document, and thus connections."""
 SENDING_BYTES = 32 * 1024 * 1024
-"""Of documents in requests under way; a larger one goes alone."""
+"""Maximum bytes of documents in concurrent requests. A larger document is sent alone."""
 LISTED = 1000
-"""Documents whose results are kept."""
+"""Maximum documents whose results are kept."""
 FAILURES = 100
-"""Documents whose failures are kept, wherever they come."""
+"""Maximum failures that are kept, at any position."""
 FINE = frozenset({"ready", "unchanged", "queued"})
 _AHEAD = 32
 _AHEAD_BYTES = 1024 * 1024
@@ -34,7 +34,7 @@ _AHEAD_BYTES = 1024 * 1024
 
 @dataclass(slots=True, kw_only=True)
 class Item:
-    """What became of one document. ``state``: ready, partial, unchanged, queued (not waited for), failed, refused."""
+    """Result of one document. ``state``: ready, partial, unchanged, queued (not awaited), failed, refused."""
 
     path: str
     key: str
@@ -47,7 +47,7 @@ class Item:
 
 @dataclass(slots=True)
 class Results:
-    """How many documents ended in which state, the first `LISTED` in the order read, the first `FAILURES` that failed."""
+    """Numbers of documents by state, the first `LISTED` results in reading order, and the first `FAILURES` failures."""
 
     counts: Counter[str] = field(default_factory=Counter)
     first: list[Item] = field(default_factory=list)
@@ -55,21 +55,21 @@ class Results:
 
     @property
     def documents(self) -> int:
-        """How many there were."""
+        """Number of documents."""
         return self.counts.total()
 
     @property
     def fine(self) -> bool:
-        """Whether every document is what it should be."""
+        """Whether every document succeeded."""
         return self.counts.keys() <= FINE
 
     def begun(self, item: Item) -> None:
-        """Note a document that was read."""
+        """Record a document that was read."""
         if len(self.first) < LISTED:
             self.first.append(item)
 
     def ended(self, item: Item) -> None:
-        """Note what became of it."""
+        """Record the result of a document."""
         self.counts[item.state] += 1
         if item.state not in FINE and len(self.failures) < FAILURES:
             self.failures.append(item)
@@ -77,7 +77,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Processing:
-    """How documents are processed; None leaves the server's default."""
+    """Options of processing. None means the server's default."""
 
     chunking: dict[str, Any] | None = None
     extraction: str | None = None
@@ -93,12 +93,12 @@ class Processing:
 
 
 class Intake:
-    """Hands documents in and follows their jobs.
+    """Submits documents and follows their jobs.
 
     Args:
-        on_ended: told of each document as it ends.
-        on_look: told of unfinished jobs while they are waited for.
-        wait: wait for the jobs; else a document has ended when it is queued.
+        on_ended: called with each finished document.
+        on_look: called with unfinished jobs that are awaited.
+        wait: wait for the jobs. Otherwise a queued document counts as finished.
     """
 
     def __init__(
@@ -118,11 +118,11 @@ class Intake:
         self._sending = _Gate(SENDING, SENDING_BYTES)
 
     async def take(self, documents: Iterable[Document]) -> Results:
-        """Hand in every document as it is read, and return what became of them.
+        """Submit every document and return the results.
 
         Raises:
-            StoreUnavailable: whoever takes the documents is gone, so trying the rest is no use.
-            Unauthenticated: nor is it without a key.
+            StoreUnavailable: the server is unavailable, so the rest was not tried.
+            Unauthenticated: the key is invalid, so the rest was not tried.
         """
         self._client.wait_for_restarts()
         results, reading = Results(), _Reading(iter(documents))
@@ -148,7 +148,7 @@ class Intake:
         return results
 
     async def _hand_in(self, document: Document, item: Item) -> bool:
-        """Send a document; tell whether there is a job to follow."""
+        """Send a document. Return whether there is a job to follow."""
         if document.problem is not None:
             item.state, item.error = "refused", {"code": document.problem.code, "message": document.problem.message}
             return False
@@ -162,7 +162,7 @@ class Intake:
             return False
         item.document_id, item.job_id = submitted["document_id"], submitted["job_id"]
         if item.job_id is None:
-            # Nothing is left to do: the same as before, or other metadata only.
+            # There is no job: the document is unchanged, or only its metadata changed.
             item.state = submitted["state"]
         return item.job_id is not None
 
@@ -194,7 +194,7 @@ class Intake:
 
 
 class _Reading:
-    """Reads a few documents ahead in a thread, so that neither a slow disk nor a large table holds up what is under way."""
+    """Reads a few documents ahead in a thread, so that a slow disk or a large table does not delay requests."""
 
     def __init__(self, documents: Iterator[Document]) -> None:
         self._documents = documents
@@ -221,7 +221,7 @@ class _Reading:
 
 
 class _Gate:
-    """Lets a number of holders in at once, whose sizes together stay below a limit; one above it goes alone."""
+    """Limits the number of holders and their total size. A holder above the size limit runs alone."""
 
     def __init__(self, holders: int, size: int) -> None:
         self._limit = size
@@ -231,7 +231,7 @@ class _Gate:
 
     @asynccontextmanager
     async def room_for(self, size: int) -> AsyncIterator[None]:
-        """Wait for room and hold it."""
+        """Wait for room, and hold it."""
         taken = min(size, self._limit)
         async with self._changed:
             await self._changed.wait_for(lambda: self._holders > 0 and taken <= self._free)
@@ -245,5 +245,5 @@ class _Gate:
 
 
 def _without_content(document: Document) -> Document:
-    """Return what is needed of a document while its job is waited for."""
+    """Return the document without its content, for the time until its job ends."""
     return Document(path=document.path, key=document.key, row=document.row, size=document.size)

@@ -1,4 +1,4 @@
-"""Ctrl-C: a command ends at once with exit code 130 and says what goes on without it."""
+"""Ctrl-C: a command ends immediately with exit code 130 and reports what continues without it."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
 
 T = TypeVar("T")
-UNFINISHED = "interrupted; jobs that were handed in go on with the next start"
+UNFINISHED = "interrupted; queued jobs continue at the next start"
 
 
 class Interrupted(KeyboardInterrupt):
-    """The person pressed Ctrl-C; ``message`` says what goes on.
+    """The user pressed Ctrl-C. ``message`` reports what continues.
 
-    No `Exception`, so that stores which are open close without waiting for the jobs that run.
+    It is not an `Exception`, so that open stores close without waiting for running jobs.
     """
 
     def __init__(self, message: str) -> None:
@@ -25,7 +25,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Stopped(Exception):
-    """What a command ends with after Ctrl-C; Typer would turn `Interrupted` into an exit code and lose its message."""
+    """End of a command after Ctrl-C. Typer would turn `Interrupted` into an exit code and lose its message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def leaving(message: str) -> Iterator[None]:
-    """Turn the cancellation by which asyncio reports Ctrl-C into `Interrupted`; one that has a message already keeps it."""
+    """Turn asyncio's cancellation after Ctrl-C into `Interrupted`. An `Interrupted` from inside keeps its message."""
     from asyncio import CancelledError
 
     try:
@@ -60,13 +60,13 @@ def leaving(message: str) -> Iterator[None]:
 
 
 def job_goes_on(client: Client, job_id: str) -> str:
-    """Return what becomes of a job that is no longer watched."""
+    """Return a message about a job that is no longer watched."""
     if client.in_process:
         return (
-            f"interrupted; job {job_id} is queued and goes on with the next command that runs jobs on {client.where}, "
+            f"interrupted; job {job_id} is queued and continues with the next command that runs jobs on {client.where}, "
             f"such as 'agentic-rag jobs watch {job_id}' or 'agentic-rag serve'"
         )
     return (
-        f"interrupted; {client.where} goes on with job {job_id}: 'agentic-rag jobs watch {job_id}' watches it, "
-        f"'agentic-rag jobs cancel {job_id}' stops it"
+        f"interrupted; {client.where} continues job {job_id}: 'agentic-rag jobs watch {job_id}' follows it, "
+        f"'agentic-rag jobs cancel {job_id}' cancels it"
     )

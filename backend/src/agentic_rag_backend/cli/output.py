@@ -1,4 +1,4 @@
-"""What a command prints: JSON for programs, tables for people; nothing a document contains can steer the terminal."""
+"""Output of commands: JSON for programs, tables for people. Text of documents cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""Control characters (escape sequences begin with one) and marks that turn the direction of writing; tab and newline stay."""
+"""Control characters, which begin escape sequences, and marks of writing direction; tab and newline are allowed."""
 _WIDTH_OF_A_FILE = 140
-"""Columns where stdout is no terminal: tables in a file or a pipe should not be squeezed."""
+"""Width if stdout is not a terminal, so that tables in files and pipes are not narrow."""
 
 
 _WHOLE = re.compile(r"[a-z]{0,3}_?[0-9a-f-]{32,36}|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
@@ -28,7 +28,7 @@ _GAP = 2
 
 
 def plain(value: object) -> str:
-    """Return ``value`` as text that a terminal shows and never obeys."""
+    """Return ``value`` as text without control characters for a terminal."""
     return _UNSAFE.sub("", str(value).replace("\r\n", "\n"))
 
 
@@ -55,23 +55,23 @@ class Output:
         self.as_json = as_json
 
     def result(self, value: Any) -> None:
-        """Print ``value`` as the command's JSON; escaped to ASCII, so that a terminal is safe from it too."""
+        """Print ``value`` as the command's JSON, escaped to ASCII to be safe for a terminal."""
         sys.stdout.write(json.dumps(value, indent=2, default=str, allow_nan=False) + "\n")
         sys.stdout.flush()
 
     def show(self, *parts: Any, style: str = "") -> None:
-        """Print parts for people, one below the other; strings are cleaned."""
+        """Print parts for people, one below the other, without control characters."""
         target = console()
         with target.capture() as capture:
             for part in parts:
                 target.print(text(part, style) if isinstance(part, str) else part)
         printed = capture.get()
-        # Rich fills lines up with spaces, which only a terminal does not show.
+        # Rich pads lines with spaces, which would be visible outside a terminal.
         sys.stdout.write(printed if target.is_terminal else "\n".join(line.rstrip(" ") for line in printed.split("\n")))
         sys.stdout.flush()
 
     def note(self, message: str) -> None:
-        """Tell the person at the terminal something that is not the result."""
+        """Print a message that is not the result to stderr."""
         sys.stderr.write(plain(message) + "\n")
         sys.stderr.flush()
 
@@ -88,8 +88,8 @@ def table(
 ) -> Table:
     """Return a table; every cell is cleaned text. Columns that begin with ``#`` are numbers.
 
-    Ids stay in one piece, to be copied. Where that leaves other columns no room to be read, ``droppable`` ones are left out,
-    the first first; ``--json`` has everything.
+    Ids are not wrapped, so that they can be copied. If other columns become too narrow, ``droppable`` columns are left out in
+    their order. ``--json`` has all columns.
     """
     from rich.table import Table
 
@@ -109,13 +109,13 @@ def table(
 
 
 def _least(name: str, cells: Sequence[str]) -> int:
-    """Return the least width at which a column can be read: ids and times whole, of other values a part."""
+    """Return the minimum width of a readable column: ids and times whole, other values in part."""
     whole = [len(cell) for cell in cells if _WHOLE.fullmatch(cell)]
     return max([len(name), min(max([0, *map(len, cells)]), _READABLE), *whole])
 
 
 def _widths(least: Mapping[str, int], wanted: Mapping[str, int], droppable: Sequence[str]) -> dict[str, int]:
-    """Return the widths of the columns that are shown: the least of each, and what is left evenly to those that want more."""
+    """Return the widths of the shown columns: the minimum of each, and an even share of the rest for wider columns."""
     kept, room = dict(least), console().width + _GAP
     for name in droppable:
         if sum(kept.values()) + _GAP * len(kept) <= room:
@@ -130,7 +130,7 @@ def _widths(least: Mapping[str, int], wanted: Mapping[str, int], droppable: Sequ
 
 
 def shown(value: object) -> str:
-    """Return a value of the API as a person reads it."""
+    """Return a value of the API in readable form."""
     if value is None:
         return "-"
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Results and answers for people: scores, titles, places, and quotes word for word."""
+"""Readable form of results and answers: scores, titles, places and exact quotes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def show_search(output: Output, found: Mapping[str, Any]) -> None:
     """Print chunks, facts and themes."""
     results, facts, themes = found["results"], found["facts"], found["themes"]
     if not (results or facts or themes):
-        output.show("nothing was found")
+        output.show("no results")
     for number, result in enumerate(results, 1):
         show_result(output, number, result)
     show_themes(output, themes)
@@ -25,21 +25,21 @@ def show_search(output: Output, found: Mapping[str, Any]) -> None:
     show_trace(output, found["trace"])
 
 
-def show_explanation(output: Output, told: Mapping[str, Any]) -> None:
-    """Print what a search makes of one document."""
-    output.show(text(f"{told['title']} ({told['state']}, {told['chunks']} chunks)", "bold"))
-    place = "is not among the results" if told["rank"] is None else f"has rank {told['rank']}"
-    output.show(f"  with the strategy {told['strategy']} it {place}; the limit is {told['limit']}")
-    for leg in told["legs"]:
+def show_explanation(output: Output, explained: Mapping[str, Any]) -> None:
+    """Print the explanation of a search for one document."""
+    output.show(text(f"{explained['title']} ({explained['state']}, {explained['chunks']} chunks)", "bold"))
+    place = "is not among the results" if explained["rank"] is None else f"has rank {explained['rank']}"
+    output.show(f"  with the strategy {explained['strategy']} it {place}; the limit is {explained['limit']}")
+    for leg in explained["legs"]:
         rank = "beyond the first 1,000" if leg["rank"] is None else f"rank {leg['rank']}"
         score = "not found" if leg["score"] is None else f"{rank}, score {leg['score']:.3f}"
         output.show(f"  {leg['leg']}: {score}")
-    for reason in told["dropped_by"]:
+    for reason in explained["dropped_by"]:
         output.show(text(f"  dropped by {reason['by']}: {reason['detail']}", "yellow"))
-    for theme in told["themes"]:
+    for theme in explained["themes"]:
         output.show(text(f"  in the theme {theme['name']}"))
-    if told["best"] is not None:
-        show_result(output, told["rank"], told["best"])
+    if explained["best"] is not None:
+        show_result(output, explained["rank"], explained["best"])
 
 
 def show_result(output: Output, number: int, result: Mapping[str, Any]) -> None:
@@ -81,7 +81,7 @@ def show_answer(output: Output, answer: Mapping[str, Any]) -> None:
 
 
 def show_citations(output: Output, citations: Sequence[Mapping[str, Any]]) -> None:
-    """Print numbered citations: title, place, and the quote as it stands in the document."""
+    """Print numbered citations: title, place and exact quote."""
     from rich.padding import Padding
 
     for citation in citations:
@@ -94,7 +94,7 @@ def show_citations(output: Output, citations: Sequence[Mapping[str, Any]]) -> No
 
 
 def show_trace(output: Output, trace: Mapping[str, Any]) -> None:
-    """Tell on stderr how the results came about, and what was adjusted or fell back."""
+    """Print strategy, times, fallback and warnings of a retrieval to stderr."""
     times = trace["processing_time_ms"]
     output.note(f"{trace['strategy']} · {', '.join(f'{name} {value:.1f} ms' for name, value in times.items())}")
     if trace["fallback_used"]:

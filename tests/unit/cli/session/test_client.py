@@ -70,7 +70,7 @@ async def test_a_problem_comes_back_as_the_error_it_was(error: AgenticRagError) 
     ],
 )
 async def test_a_reply_of_something_else_is_told_as_one(response: httpx.Response) -> None:
-    with pytest.raises(UnexpectedReply, match="http://server answered"):
+    with pytest.raises(UnexpectedReply, match="http://server returned"):
         await client_of(lambda request: response).get("/status")
 
 
@@ -78,7 +78,7 @@ async def test_no_answer_names_the_address() -> None:
     def refuse(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
-    with pytest.raises(ServerUnreachable, match="http://server does not answer: refused"):
+    with pytest.raises(ServerUnreachable, match="http://server does not respond: refused"):
         await client_of(refuse).get("/status")
 
 

@@ -1,1 +1,1 @@
-"""Commands of tenants, over the HTTP contract."""
+"""Commands that use the HTTP API."""

@@ -25,11 +25,11 @@ async def ask(
     question: Question,
     strategy: Strategy = None,
     generator: Annotated[str | None, typer.Option("--generator", help="attributed (each sentence checked) or standard.")] = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Print sentences as they are checked.")] = False,
+    stream: Annotated[bool, typer.Option("--stream", help="Print each sentence when it is checked.")] = False,
     limit: Limit = None,
     filter: FilterOption = None,
 ) -> None:
-    """Answer a question from the documents, or say that they do not answer it."""
+    """Answer a question from the documents, or report that they do not contain the answer."""
     body = {"query": question, "strategy": strategy, "generator": generator, "limit": limit, "filters": filter_of(filter)}
     if stream:
         answer = await _streamed(session, body)
@@ -46,7 +46,7 @@ async def ask(
 
 
 async def _streamed(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Print the answer's text while it comes (to stderr under ``--json``) and return the whole answer."""
+    """Print the answer's text while it arrives (to stderr with ``--json``) and return the whole answer."""
     out = sys.stderr if session.output.as_json else sys.stdout
     async for name, data in session.client.events("/answers", {**body, "stream": True}):
         if name == "token":

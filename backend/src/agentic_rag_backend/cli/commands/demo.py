@@ -1,4 +1,4 @@
-"""``demo``: the main job from beginning to end on the example corpus, timed, with every citation checked."""
+"""``demo``: ingestion, communities and answers on the example corpus, with timings and checked citations."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 ASKED = ("q02", "q16", "q34")
-"""Of questions.jsonl: one fact of one document, one that takes two documents, one theme that no document states."""
+"""Ids in questions.jsonl: a fact of one document, a fact from two documents, a theme that no document states."""
 _NEEDED = 3
 
 
 class DemoFailed(AgenticRagError):
-    """A stage of the demonstration did not do what it is to show."""
+    """A stage of the demonstration failed."""
 
     code = "demo_failed"
     title = "Demonstration failed"
@@ -45,7 +45,7 @@ class DemoFailed(AgenticRagError):
 
 @dataclass(slots=True)
 class Timings:
-    """Wall-clock seconds by stage, in the order of work."""
+    """Wall-clock seconds by stage, in the order of the stages."""
 
     stages: dict[str, float] = field(default_factory=dict)
 
@@ -75,14 +75,14 @@ def demo(
         Path | None,
         typer.Option("--corpus", help="Folder of documents, or one with corpus/ and questions.jsonl; default: examples/."),
     ] = None,
-    question: Annotated[list[str] | None, typer.Option("--question", help="Asked instead of the examples' own.")] = None,
+    question: Annotated[list[str] | None, typer.Option("--question", help="Question instead of the examples' questions.")] = None,
     data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Keep the data here; default: a temporary folder.")] = None,
     json: AsJson = False,
 ) -> None:
-    """Hand in the examples, build graph and communities, and answer three questions from both levels, with citations.
+    """Ingest the examples, build graph and communities, and answer three questions from both levels, with citations.
 
-    Without --data-dir nothing is left behind: the data goes into a temporary folder or, with DATABASE_URL, into a tenant of the
-    configured stores that is removed in the end.
+    Without --data-dir, the demo removes its data at the end. It uses a temporary folder or, with DATABASE_URL, a temporary
+    tenant in the configured stores.
     """
     examples = find_examples(corpus, question or [])
     output = Output(as_json=json)
@@ -91,30 +91,30 @@ def demo(
             data_dir=data_dir or Path(temporary), dual_level_retrieval_enabled=True, community_auto_rebuild=False
         )
         if data_dir is None and settings.database_url is None:
-            # The catalogue goes with the folder; what it knew of would be nobody's on a server.
+            # The catalogue is removed with the folder. Data on a server would remain without an owner.
             settings = settings.model_copy(update={"vector_store": "edge", "graph_store": "sqlite", "blob_url": None})
         quiet_logging(settings)
         uncited = run_async(_demonstrate(settings, examples, output, temporary=data_dir is None))
     if uncited:
-        raise DemoFailed(f"{uncited} of {len(examples.questions)} answers cite nothing")
+        raise DemoFailed(f"{uncited} of {len(examples.questions)} answers have no citation")
 
 
 def find_examples(corpus: Path | None, questions: Sequence[str]) -> Examples:
     """Return the documents and questions to use.
 
     Raises:
-        InvalidRequest: there are no documents there, or no questions to ask of them.
+        InvalidRequest: there are no documents or no questions.
     """
-    beside = Path(agentic_rag_backend.__file__).resolve().parents[3] / "examples"
-    home = corpus or next((path for path in (beside, Path("examples")) if path.is_dir()), None)
+    checkout = Path(agentic_rag_backend.__file__).resolve().parents[3] / "examples"
+    home = corpus or next((path for path in (checkout, Path("examples")) if path.is_dir()), None)
     if home is None:
-        raise InvalidRequest("the examples are not beside this installation; name a folder of documents with --corpus")
+        raise InvalidRequest("this installation has no examples folder; name a folder of documents with --corpus")
     if not home.is_dir():
-        raise InvalidRequest(f"--corpus: there is no folder {str(home)!r}")
+        raise InvalidRequest(f"--corpus: the folder {str(home)!r} does not exist")
     folder = home / "corpus" if (home / "corpus").is_dir() else home
     asked = tuple(questions) or _questions(home / "questions.jsonl")
     if not asked:
-        raise InvalidRequest(f"{home} has no questions.jsonl to ask from; give --question, once or more")
+        raise InvalidRequest(f"{home} has no questions.jsonl; give at least one --question")
     return Examples(folder=folder, questions=asked)
 
 
@@ -127,7 +127,7 @@ def _questions(path: Path) -> tuple[str, ...]:
 
 
 async def _demonstrate(settings: Settings, examples: Examples, output: Output, *, temporary: bool) -> int:
-    """Do the main job and report it; return how many answers cite nothing."""
+    """Run the stages and report them. Return the number of answers without a citation."""
     from agentic_rag_backend.cli.session.local import open_application
 
     timings = Timings()
@@ -160,7 +160,7 @@ async def _ingest(container: Container, client: Client, examples: Examples, timi
         reason = (first.error or {}).get("message", first.state)
         failed = results.documents - sum(results.counts[state] for state in FINE)
         raise DemoFailed(f"{failed} of {results.documents} documents were not ingested; the first, {first.key}: {reason}")
-    # The stages of many documents overlap, so that what is not embedding can only be told as a whole.
+    # The stages of many documents overlap, so only the sum of the other stages is known.
     stats = getattr(container.embedder, "stats", None)
     if stats is not None:
         embedding_s = stats.busy_s
@@ -190,7 +190,7 @@ async def check_quotes(container: Container, client: Client, citations: Sequence
         document = await container.catalogue.documents.document(tenant, document_id)
         version = await container.catalogue.documents.version(tenant, document_id, document.current_version)
         if version.text[citation["start_char"] : citation["end_char"]] != citation["quote"]:
-            raise DemoFailed(f"citation [{citation['marker']}] is not what {document.title!r} says at its offsets")
+            raise DemoFailed(f"citation [{citation['marker']}] differs from the text of {document.title!r} at its offsets")
 
 
 def _show(output: Output, number: int, answer: Mapping[str, Any]) -> None:
@@ -213,5 +213,5 @@ def _report(output: Output, answers: Sequence[Mapping[str, Any]], counts: Mappin
         rounded = {stage.strip(): round(took, 3) for stage, took in timings.stages.items()}
         output.result({"counts": counts, "answers": answers, "timings_s": rounded})
         return
-    output.show("", table(["what there is now", "#number"], counts.items()))
+    output.show("", table(["stored", "#number"], counts.items()))
     output.show("", table(["stage", "#seconds"], [[stage, f"{took:.2f}"] for stage, took in timings.stages.items()]))

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 DocumentName = Annotated[str, typer.Argument(metavar="DOCUMENT", help="Id or key, as 'documents list' shows them.")]
-Most = Annotated[int, typer.Option("--limit", help="Items listed, at most.")]
+Most = Annotated[int, typer.Option("--limit", help="Maximum number of items.")]
 Watch = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the job has ended.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="documents", help="Look at documents, change and delete them.", no_args_is_help=True)
+    group = typer.Typer(name="documents", help="Show, change and delete documents.", no_args_is_help=True)
     command(group, "list")(list_documents)
     command(group, "show")(show)
     command(group, "update", work=True)(update)
@@ -37,8 +37,8 @@ def register(app: typer.Typer) -> None:
 async def list_documents(
     session: Session,
     limit: Most = 50,
-    state: Annotated[str | None, typer.Option("--state", help="Only those in this state.")] = None,
-    key: Annotated[str | None, typer.Option("--key", help="Only the one of this key.")] = None,
+    state: Annotated[str | None, typer.Option("--state", help="Only documents in this state.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Only the document with this key.")] = None,
 ) -> None:
     """List documents, newest first."""
     found = await session.client.every("/documents", limit=limit, state=state, key=key)
@@ -55,7 +55,7 @@ async def list_documents(
 async def show(
     session: Session,
     document: DocumentName,
-    chunks: Annotated[bool, typer.Option("--chunks", help="Also its chunks, in reading order.")] = False,
+    chunks: Annotated[bool, typer.Option("--chunks", help="Show its chunks as well, in reading order.")] = False,
 ) -> None:
     """Show a document."""
     document_id = await id_of(session.client, document)
@@ -76,22 +76,22 @@ async def show(
 async def update(
     session: Session,
     document: DocumentName,
-    title: Annotated[str | None, typer.Option("--title", help="Another title.")] = None,
+    title: Annotated[str | None, typer.Option("--title", help="New title.")] = None,
     metadata: Annotated[
         list[str] | None,
-        typer.Option("--metadata", metavar="KEY=VALUE", help="Set a key; a value that is JSON (7, true, [1, 2]) is that."),
+        typer.Option("--metadata", metavar="KEY=VALUE", help="Set a key. A value that is JSON (7, true, [1, 2]) is parsed."),
     ] = None,
     remove: Annotated[list[str] | None, typer.Option("--remove", metavar="KEY", help="Remove a key.")] = None,
     watch_job: Watch = True,
 ) -> None:
-    """Change a document's title and metadata; its content, chunks and vectors stay."""
+    """Change a document's title and metadata. Its content, chunks and vectors stay."""
     fields_given = {**dict(map(_field, metadata or ())), **dict.fromkeys(remove or ())}
     body = {"title": title, "metadata": fields_given or None}
     change = {name: value for name, value in body.items() if value is not None}
     if not change:
-        raise InvalidRequest("say what to change: --title, --metadata KEY=VALUE or --remove KEY")
+        raise InvalidRequest("give at least one change: --title, --metadata KEY=VALUE or --remove KEY")
     changed = await session.client.patch(f"/documents/{await id_of(session.client, document)}", change)
-    # It names the job of its last version, which ended long ago where nothing has to be done for this change.
+    # If the change needs no job, the response names the job of the last version, which has ended.
     job = await session.client.get(f"/jobs/{changed['job_id']}") if changed["job_id"] else None
     await _changed(session, changed, watch_job=watch_job and job is not None and job["state"] in ("queued", "running"))
 
@@ -99,13 +99,13 @@ async def update(
 async def chunk(
     session: Session,
     document: DocumentName,
-    chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Most of a chunk, in units.")] = None,
-    overlap: Annotated[int | None, typer.Option("--overlap", help="What a chunk repeats of the one before, in units.")] = None,
+    chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Maximum size of a chunk, in units.")] = None,
+    overlap: Annotated[int | None, typer.Option("--overlap", help="Overlap with the previous chunk, in units.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
-    strategy: Annotated[str | None, typer.Option("--strategy", help="How the text is cut.")] = None,
+    strategy: Annotated[str | None, typer.Option("--strategy", help="Chunking strategy: recursive.")] = None,
     watch_job: Watch = True,
 ) -> None:
-    """Cut a document again; what is not given has its default. The old chunks stay until the new ones are ready."""
+    """Chunk a document again. Absent options have their defaults. The old chunks stay until the new ones are ready."""
     body = {"chunk_size": chunk_size, "overlap": overlap, "unit": unit, "strategy": strategy}
     wanted = {name: value for name, value in body.items() if value is not None}
     document_id = await id_of(session.client, document)
@@ -113,7 +113,7 @@ async def chunk(
 
 
 async def delete(session: Session, document: DocumentName, watch_job: Watch = True) -> None:
-    """Delete a document and all that was made from it; the receipt counts what went."""
+    """Delete a document and all data derived from it. The receipt counts the removed data."""
     document_id = await id_of(session.client, document)
     accepted = await session.client.delete(f"/documents/{document_id}")
     if not watch_job:
@@ -131,10 +131,10 @@ async def delete(session: Session, document: DocumentName, watch_job: Watch = Tr
 
 
 async def id_of(client: Client, document: str) -> str:
-    """Return the id of the document that has this id or, if none has, this key.
+    """Return the id of the document with this id or, if there is none, with this key.
 
     Raises:
-        NotFound: there is no such document.
+        NotFound: the document does not exist.
     """
     if _ID.fullmatch(document):
         try:
@@ -143,7 +143,7 @@ async def id_of(client: Client, document: str) -> str:
             pass  # a key may look like an id
     found = await client.every("/documents", limit=1, key=document)
     if not found:
-        raise NotFound(f"there is no document with the id or key {document[:200]!r}; 'agentic-rag documents list' shows them")
+        raise NotFound(f"no document has the id or key {document[:200]!r}; 'agentic-rag documents list' lists the documents")
     return str(found[0]["id"])
 
 
@@ -159,7 +159,7 @@ def _field(text: str) -> tuple[str, object]:
 
 
 async def _changed(session: Session, answer: dict[str, Any], *, watch_job: bool) -> None:
-    """Show what became of a change; where it needs a job, that job's end."""
+    """Show the result of a change. If the change needs a job, wait for its end."""
     if not answer.get("job_id") or not watch_job:
         session.output.result(answer) if session.output.as_json else session.output.show(fields(answer))
         return

@@ -16,23 +16,23 @@ VALUES: Mapping[str, bool | None] = {"true": True, "on": True, "false": False, "
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="features", help="What is switched on for a tenant.", no_args_is_help=True)
+    group = typer.Typer(name="features", help="Feature flags of a tenant.", no_args_is_help=True)
     command(group, "show")(show)
     command(group, "set")(set_feature)
     app.add_typer(group)
 
 
 async def show(session: Session) -> None:
-    """Show each flag's value, its default and where the value comes from."""
+    """Show each flag's value, default and source."""
     _show(session, await session.client.get("/features"))
 
 
 async def set_feature(
     session: Session,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Such as DUAL_LEVEL_RETRIEVAL_ENABLED.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Flag, such as DUAL_LEVEL_RETRIEVAL_ENABLED.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="true, false, a number, or default.")],
 ) -> None:
-    """Switch a feature on or off for the tenant; it acts on the next request."""
+    """Set a feature flag of the tenant. It applies from the next request on."""
     _show(session, await session.client.patch("/features", {name: _read(value)}))
 
 
@@ -50,4 +50,4 @@ def _show(session: Session, flags: list[dict[str, Any]]) -> None:
         session.output.result(flags)
         return
     rows = [[flag["name"], flag["value"], flag["default"], flag["source"], flag["description"]] for flag in flags]
-    session.output.show(table(["name", "value", "default", "source", "what it does"], rows))
+    session.output.show(table(["name", "value", "default", "source", "description"], rows))

@@ -1,4 +1,4 @@
-"""``ingest``: files, folders, patterns and rows of tables in; what became of them out."""
+"""``ingest``: uploads files, folders, patterns and rows of tables, and reports the result of each."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     from agentic_rag_backend.sources.similarity import DuplicateFinder
 
 DUPLICATES = 100
-"""Pairs of documents that say the same which are listed; all are counted."""
+"""Maximum near duplicates in the list. All are counted."""
 _LISTED = 50
 LATER = (
-    "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off, or the key lacks the scope 'admin'. Where it is on, the server "
+    "communities were not rebuilt: COMMUNITY_AUTO_REBUILD is off, or the key lacks the scope 'admin'. If it is on, the server "
     "rebuilds them once no document has changed for COMMUNITY_REBUILD_DELAY_S (default: 30 s)"
 )
-_AGAIN = "the same command goes on from there: what is done is not done again"
+_AGAIN = "repeat the command to continue; finished documents are not processed again"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What there is to read, as the options say."""
+    """The documents to read, from the options."""
 
     walk: Walk
     columns: Columns | None
@@ -49,7 +49,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """All there is to tell at the end."""
+    """Summary of the command."""
 
     results: Results
     extent: Extent
@@ -58,7 +58,7 @@ class Report:
 
     @property
     def fine(self) -> bool:
-        """Whether everything was done."""
+        """Whether everything succeeded."""
         return self.results.fine and (self.rebuilt is None or succeeded(self.rebuilt))
 
     def summary(self) -> dict[str, int]:
@@ -67,7 +67,7 @@ class Report:
         return counts if self.finder is None else {**counts, "duplicates": self.finder.found}
 
     def ending(self) -> dict[str, Any]:
-        """Return what follows the documents in JSON."""
+        """Return the members that follow the documents in JSON."""
         pairs = [] if self.finder is None else [asdict(pair) for pair in self.finder.pairs]
         communities = None if self.rebuilt is None else {"state": self.rebuilt["state"], "result": self.rebuilt["result"]}
         return {"duplicates": pairs, "summary": self.summary(), "communities": communities}
@@ -82,10 +82,10 @@ async def show_progress(
     wait: bool = True,
     on_ended: Callable[[Item], None] = lambda _: None,
 ) -> Results:
-    """Hand in ``documents`` under a progress bar on stderr; it measures bytes, counts documents and names the last stage.
+    """Submit ``documents`` with a progress bar on stderr. It shows bytes, the number of documents and the last stage.
 
     Args:
-        size: of all documents together, in bytes.
+        size: total bytes of all documents.
     """
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -108,9 +108,9 @@ async def show_progress(
 
 
 async def rebuild_if_automatic(client: Client) -> Job | None:
-    """Rebuild the communities now where they are rebuilt by themselves a while later; None where that is not this caller's to do.
+    """Rebuild the communities now, instead of after the delay of the automatic rebuild. None if the caller may not.
 
-    A process that ingests by itself is gone by then, and who ingests through a server wants to ask at once.
+    A process that ingests by itself has ended by then, and a user of a server wants to search immediately.
     """
     flags = {flag["name"]: flag["value"] for flag in await client.get("/features")}
     if not flags.get("COMMUNITY_AUTO_REBUILD"):
@@ -123,17 +123,17 @@ async def rebuild_if_automatic(client: Client) -> Job | None:
 
 
 def given(paths: Sequence[str], options: Mapping[str, Any]) -> Given:
-    """Return what ``paths`` and options of `ingest` name, surveyed.
+    """Return the documents that ``paths`` and the options of `ingest` name.
 
     Raises:
-        InvalidRequest: paths name nothing, keys collide, a table has not the columns, or options contradict one another.
+        InvalidRequest: a path names nothing, keys collide, a table lacks a column, or options contradict one another.
     """
     columns = _columns(options)
     key = options.get("key")
     walk = Walk(paths, key=key, tables=columns is not None)
     extent = survey(walk, columns)
     if key is not None and extent.has_tables:
-        raise InvalidRequest("--key names one document; the rows of a table have --key-column")
+        raise InvalidRequest("--key is for a single document; use --key-column for the rows of a table")
     return Given(walk=walk, columns=columns, extent=extent)
 
 
@@ -144,12 +144,12 @@ def _columns(options: Mapping[str, Any]) -> Columns | None:
     if delimiter is not None:
         delimiter = "\t" if delimiter in ("tab", "\\t") else delimiter
         if len(delimiter) != 1 or delimiter in '"\r\n':
-            raise InvalidRequest(f"--delimiter must be one character or 'tab', no quote or line end; got {delimiter[:20]!r}")
+            raise InvalidRequest(f"--delimiter must be one character or 'tab', not a quote or line end; got {delimiter[:20]!r}")
     if text is None:
         others = ("key_column", "title_column", "metadata_columns", "delimiter")
         alone = next((name for name in others if options.get(name) is not None), None)
         if alone is not None:
-            raise InvalidRequest(f"--{alone.replace('_', '-')} is of tables, which need --text-column")
+            raise InvalidRequest(f"--{alone.replace('_', '-')} is for tables, which require --text-column")
         return None
     return Columns(
         text=text, key=options.get("key_column"), title=options.get("title_column"), metadata=metadata, delimiter=delimiter
@@ -157,7 +157,7 @@ def _columns(options: Mapping[str, Any]) -> Columns | None:
 
 
 def _checked(context: typer.Context, paths: list[str]) -> list[str]:
-    """Refuse what names nothing before any store is opened; options are read before arguments."""
+    """Refuse paths that name nothing before any store is opened. Options are parsed before arguments."""
     given(paths, context.params)
     return paths
 
@@ -169,19 +169,21 @@ def register(app: typer.Typer) -> None:
 
 _TABLES = "Tables: rows of .jsonl, .csv and .tsv"
 TextColumn = Annotated[
-    str | None, typer.Option("--text-column", help="Column that is the text; needed for tables.", rich_help_panel=_TABLES)
+    str | None, typer.Option("--text-column", help="Column with the text; required for tables.", rich_help_panel=_TABLES)
 ]
 KeyColumn = Annotated[
-    str | None, typer.Option("--key-column", help="Column that is the key; default: FILE#ROW.", rich_help_panel=_TABLES)
+    str | None, typer.Option("--key-column", help="Column with the key; default: FILE#ROW.", rich_help_panel=_TABLES)
 ]
-TitleColumn = Annotated[str | None, typer.Option("--title-column", help="Column that is the title.", rich_help_panel=_TABLES)]
+TitleColumn = Annotated[str | None, typer.Option("--title-column", help="Column with the title.", rich_help_panel=_TABLES)]
 MetadataColumns = Annotated[
     str | None,
-    typer.Option("--metadata-columns", metavar="A,B,…", help="Columns kept as metadata; no others are.", rich_help_panel=_TABLES),
+    typer.Option(
+        "--metadata-columns", metavar="A,B,…", help="Columns for metadata; others are ignored.", rich_help_panel=_TABLES
+    ),
 ]
 Delimiter = Annotated[
     str | None,
-    typer.Option("--delimiter", help="Of CSV: a character or 'tab'; default: found out.", rich_help_panel=_TABLES),
+    typer.Option("--delimiter", help="Delimiter of CSV: a character or 'tab'; default: detected.", rich_help_panel=_TABLES),
 ]
 
 
@@ -189,30 +191,30 @@ async def ingest(
     session: Session,
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (with all they hold) or quoted patterns."),
+        typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (recursively) or quoted patterns."),
     ],
     key: Annotated[
         str | None, typer.Option("--key", help="Key of a single document; default: its path below the folder.")
     ] = None,
     watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the documents are ready.")] = True,
     chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Size of a chunk, in units.")] = None,
-    overlap: Annotated[int | None, typer.Option("--overlap", help="Units that neighbours share.")] = None,
+    overlap: Annotated[int | None, typer.Option("--overlap", help="Overlap of neighbouring chunks, in units.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
-    chunking: Annotated[str | None, typer.Option("--chunking", help="How text is cut: recursive.")] = None,
-    extraction: Annotated[str | None, typer.Option("--extraction", help="How entities are found: rules.")] = None,
+    chunking: Annotated[str | None, typer.Option("--chunking", help="Chunking strategy: recursive.")] = None,
+    extraction: Annotated[str | None, typer.Option("--extraction", help="Method of extraction: rules.")] = None,
     text_column: TextColumn = None,
     key_column: KeyColumn = None,
     title_column: TitleColumn = None,
     metadata_columns: MetadataColumns = None,
     delimiter: Delimiter = None,
     report_duplicates: Annotated[
-        bool, typer.Option("--report-duplicates/--no-report-duplicates", help="Name documents that say the same, or nearly.")
+        bool, typer.Option("--report-duplicates/--no-report-duplicates", help="Report duplicates and near duplicates.")
     ] = True,
     json_lines: Annotated[
-        bool, typer.Option("--json-lines", help="Print one line of JSON for each document as it ends, and one summary.")
+        bool, typer.Option("--json-lines", help="Print one line of JSON for each finished document, and one for the summary.")
     ] = False,
 ) -> None:
-    """Hand in documents and wait until they can be searched."""
+    """Upload documents and wait until they can be searched."""
     tables = {"text_column": text_column, "key_column": key_column, "title_column": title_column, "delimiter": delimiter}
     named = given(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
     chosen = {"strategy": chunking, "chunk_size": chunk_size, "overlap": overlap, "unit": unit}
@@ -237,7 +239,7 @@ async def ingest(
     else:
         _show(session.output, report)
     if not watch_job and session.client.in_process:
-        session.output.note("queued; the jobs go on with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
+        session.output.note("queued; the jobs run with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
     if watch_job and report.rebuilt is None and not session.client.in_process and not (json_lines or session.output.as_json):
         session.output.note(LATER)
     if not report.fine:
@@ -263,14 +265,14 @@ async def _taken(
 
 
 def _others(client: Client) -> str:
-    """Return what becomes of the documents that were handed in and are not ready."""
+    """Return a message about the submitted documents that are not ready."""
     if client.in_process:
-        return f"others that were handed in go on with the next command on {client.where} that runs jobs, or 'agentic-rag serve'"
-    return f"{client.where} goes on with others that were handed in ('agentic-rag jobs list')"
+        return f"other documents continue with the next command on {client.where} that runs jobs, or 'agentic-rag serve'"
+    return f"{client.where} continues with the other documents ('agentic-rag jobs list')"
 
 
 def _finder() -> DuplicateFinder:
-    from agentic_rag_backend.sources.similarity import DuplicateFinder  # with numpy, which other commands do without
+    from agentic_rag_backend.sources.similarity import DuplicateFinder  # imports numpy, which other commands do not need
 
     return DuplicateFinder(listed=DUPLICATES)
 
@@ -301,10 +303,10 @@ def _show(output: Output, report: Report) -> None:
         output.show(table(["document", "state", "id or reason"], rows))
     if finder is not None and finder.pairs:
         alike = [[pair.key, pair.of, "the same" if pair.exact else f"{pair.similarity:.0%}"] for pair in finder.pairs[:_LISTED]]
-        output.show("", table(["document", "says the same as", "#similarity"], alike))
+        output.show("", table(["document", "duplicate of", "#similarity"], alike))
         more = finder.found - len(alike)
         output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
-    others = f"; {report.extent.skipped} files of other types left out" if report.extent.skipped else ""
+    others = f"; {report.extent.skipped} files of other types skipped" if report.extent.skipped else ""
     output.show(f"{_told(results.counts)}{others}")
     if rebuilt is not None:
         reason = "" if succeeded(rebuilt) else f": {why(rebuilt)}"

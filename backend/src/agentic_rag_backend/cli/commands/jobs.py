@@ -11,12 +11,12 @@ from agentic_rag_backend.cli.commands.documents import Most
 from agentic_rag_backend.cli.following import Job, follow, succeeded, why
 from agentic_rag_backend.cli.output import fields, table, when
 
-JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="Id, as 'jobs list' shows it.")]
+JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="Id of the job, from 'jobs list'.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="jobs", help="Look at jobs, stop them, run them again.", no_args_is_help=True)
+    group = typer.Typer(name="jobs", help="Show, cancel and retry jobs.", no_args_is_help=True)
     command(group, "list")(list_jobs)
     command(group, "show")(show)
     command(group, "cancel")(cancel)
@@ -51,7 +51,7 @@ async def show(session: Session, job_id: JobId) -> None:
 
 
 async def cancel(session: Session, job_id: JobId) -> None:
-    """Ask a job to stop."""
+    """Request the cancellation of a job."""
     _show(session, await session.client.post(f"/jobs/{job_id}/cancel"))
 
 
@@ -60,7 +60,7 @@ async def retry(
     job_id: JobId,
     watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
 ) -> None:
-    """Run a failed, partial or cancelled job again; what was finished is not done twice."""
+    """Retry a failed, partial or cancelled job. Finished work is not repeated."""
     accepted = await session.client.post(f"/jobs/{job_id}/retry")
     if watch_job:
         await watch(session, job_id)
@@ -69,7 +69,7 @@ async def retry(
 
 
 async def watch(session: Session, job_id: JobId) -> None:
-    """Follow a job to its end; fails if it did."""
+    """Follow a job to its end. The command fails if the job fails."""
     job = await follow(session.client, job_id, title="job")
     _show(session, job)
     if not succeeded(job):

@@ -1,4 +1,4 @@
-"""``search``: what the documents hold about a question, without an answer being written."""
+"""``search``: passages, facts and themes for a question, without an answer."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agentic_rag_backend.cli.rendering import show_explanation, show_search
 from agentic_rag_backend.errors import InvalidRequest
 
 Question = Annotated[str, typer.Argument(metavar="QUESTION", help="The question, 1 to 8,000 characters.")]
-Strategy = Annotated[str | None, typer.Option("--strategy", help="How to search; 'agentic-rag status' lists the strategies.")]
+Strategy = Annotated[str | None, typer.Option("--strategy", help="Search strategy; 'agentic-rag status' lists them.")]
 Limit = Annotated[
-    int | None, typer.Option("--limit", help="Results and themes at most, 1 to 100; default 5, or the settings of both levels.")
+    int | None, typer.Option("--limit", help="Maximum results and themes, 1 to 100; default: 5, or the settings of both levels.")
 ]
 
 
@@ -22,7 +22,7 @@ def filter_of(given: str | None) -> Any:
     """Return the JSON object of ``--filter``.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not a JSON object.
     """
     if given is None:
         return None
@@ -60,17 +60,17 @@ async def search(
     filter: FilterOption = None,
     explain: Annotated[
         str | None,
-        typer.Option("--explain", metavar="DOCUMENT_ID", help="Say why this document is found, or is not, instead."),
+        typer.Option("--explain", metavar="DOCUMENT_ID", help="Explain why the search returns or omits this document."),
     ] = None,
 ) -> None:
     """Find passages, facts and themes."""
     body = {"query": question, "strategy": strategy, "limit": limit, "filters": filter_of(filter)}
     if explain is not None:
-        told = await session.client.post("/search/explain", {**body, "document_id": explain})
+        explained = await session.client.post("/search/explain", {**body, "document_id": explain})
         if session.output.as_json:
-            session.output.result(told)
+            session.output.result(explained)
         else:
-            show_explanation(session.output, told)
+            show_explanation(session.output, explained)
         return
     found = await session.client.post("/search", body)
     if session.output.as_json:

@@ -1,4 +1,4 @@
-"""``status``: version, stores, models, what is on, and how much there is."""
+"""``status``: version, stores, models, features and counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 async def status(session: Session) -> None:
-    """Show how the tenant is served."""
+    """Show the status of the server and of the tenant."""
     found = await session.client.get("/status")
     strategies = await session.client.get("/strategies")
     if session.output.as_json:
@@ -30,13 +30,13 @@ async def status(session: Session) -> None:
         columns = ["collection", "vectors", "in the index", "state", "last built"]
         session.output.show("", table(columns, [_index(each) for each in found["vector_indexes"]]))
     rows = [[each["name"], each["why_not"] or "available", each["description"]] for each in strategies]
-    session.output.show("", table(["strategy", "state", "what it does"], rows))
+    session.output.show("", table(["strategy", "state", "description"], rows))
 
 
 def _index(index: Mapping[str, Any]) -> list[str]:
     last = index["last"]
-    told = "not since the start"
+    shown = "not since the start"
     if last is not None:
-        what = f"{last['reason']}: {last['seconds']:.1f} s, {last['gap_s']:.2f} s of them alone"
-        told = f"{last['finished_at']} {'failed: ' + last['failure'] if last['failure'] else what}"
-    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], told]
+        what = f"{last['reason']}: {last['seconds']:.1f} s, requests blocked for {last['gap_s']:.2f} s"
+        shown = f"{last['finished_at']} {'failed: ' + last['failure'] if last['failure'] else what}"
+    return [index["collection"], f"{index['points']:,}", f"{index['indexed_share']:.0%}", index["state"], shown]

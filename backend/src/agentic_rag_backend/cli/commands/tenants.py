@@ -1,4 +1,4 @@
-"""``tenants create|list|delete|keys``: the operator's."""
+"""``tenants create|list|delete|keys``, for the operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TenantName = Annotated[str, typer.Argument(metavar="TENANT", help="Name or id of
 
 def register(app: typer.Typer) -> None:
     """Add the group and, in it, the group of keys."""
-    group = typer.Typer(name="tenants", help="Tenants and their keys; needs the operator's key.", no_args_is_help=True)
+    group = typer.Typer(name="tenants", help="Tenants and their keys; requires the operator's key.", no_args_is_help=True)
     command(group, "create", operator=True)(create)
     command(group, "list", operator=True)(list_tenants)
     command(group, "delete", operator=True)(delete)
@@ -28,12 +28,12 @@ def register(app: typer.Typer) -> None:
 
 
 async def create(session: Session, name: Annotated[str, typer.Argument(metavar="NAME", help="1 to 128 characters.")]) -> None:
-    """Create a tenant; it has no key yet."""
+    """Create a tenant without keys."""
     _show(session, await session.client.post("/tenants", {"name": name}))
 
 
 async def list_tenants(session: Session, limit: Most = 50) -> None:
-    """List tenants by creation."""
+    """List tenants in the order of their creation."""
     found = await session.client.every("/tenants", limit=limit)
     if session.output.as_json:
         session.output.result(found)
@@ -47,10 +47,10 @@ async def delete(
     tenant_name: TenantName,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a tenant and everything it has, for good."""
+    """Delete a tenant and all its data permanently."""
     tenant_id = await session.client.tenant_id(tenant_name)
     if not yes:
-        typer.confirm(f"Delete tenant {tenant_id} and everything it has?", abort=True, err=True)
+        typer.confirm(f"Delete tenant {tenant_id} and all its data?", abort=True, err=True)
     receipt = await session.client.delete(f"/tenants/{tenant_id}")
     if session.output.as_json:
         session.output.result(receipt)
@@ -59,7 +59,7 @@ async def delete(
 
 
 async def list_keys(session: Session, tenant_name: TenantName) -> None:
-    """List a tenant's keys, revoked ones included."""
+    """List a tenant's keys, including revoked keys."""
     tenant_id = await session.client.tenant_id(tenant_name)
     found = await session.client.get(f"/tenants/{tenant_id}/keys")
     if session.output.as_json:
@@ -72,16 +72,16 @@ async def list_keys(session: Session, tenant_name: TenantName) -> None:
 async def create_key(
     session: Session,
     tenant_name: TenantName,
-    name: Annotated[str, typer.Option("--name", help="What the key is for.")] = "default",
-    scope: Annotated[list[str] | None, typer.Option("--scope", help="read, write or admin; default admin.")] = None,
+    name: Annotated[str, typer.Option("--name", help="Purpose of the key.")] = "default",
+    scope: Annotated[list[str] | None, typer.Option("--scope", help="read, write or admin; default: admin.")] = None,
 ) -> None:
-    """Issue a key; its secret is shown this once."""
+    """Issue a key. Its secret is shown only now."""
     tenant_id = await session.client.tenant_id(tenant_name)
     _show(session, await session.client.post(f"/tenants/{tenant_id}/keys", {"name": name, "scopes": scope or None}))
 
 
 async def revoke_key(session: Session, tenant_name: TenantName, key_id: Annotated[str, typer.Argument(metavar="KEY_ID")]) -> None:
-    """Make a key useless from the next request on."""
+    """Revoke a key. The next request with it is refused."""
     tenant_id = await session.client.tenant_id(tenant_name)
     await session.client.delete(f"/tenants/{tenant_id}/keys/{key_id}")
     _show(session, {"id": key_id, "revoked": True})

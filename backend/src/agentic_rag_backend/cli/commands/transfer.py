@@ -1,4 +1,4 @@
-"""``export`` and ``import``: a tenant as an archive, from one deployment to another."""
+"""``export`` and ``import``: move a tenant between deployments as an archive."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def register(app: typer.Typer) -> None:
 async def export(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive to write, such as acme.tar.gz.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace FILE if it exists.")] = False,
 ) -> None:
-    """Write everything a tenant has, as it stood at one moment, to an archive; keys and secrets are not in it."""
+    """Write a tenant's data at one moment to an archive, without keys and secrets."""
     if file.exists() and not force:
-        raise Conflict(f"{file} is there already; --force replaces it")
+        raise Conflict(f"{file} exists; --force replaces it")
     tenant_id = await session.client.tenant_id(session.tenant or DEFAULT_TENANT)
     unfinished = file.with_name(f"{file.name}.part")
     size = 0
@@ -51,12 +51,13 @@ async def export(
 async def import_archive(
     session: Session,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Archive that 'export' wrote.")],
-    name: Annotated[str | None, typer.Option("--name", help="What the tenant is called; default: as in the archive.")] = None,
+    name: Annotated[str | None, typer.Option("--name", help="Name of the tenant; default: its name in the archive.")] = None,
     watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until it has ended.")] = True,
 ) -> None:
-    """Make a tenant from an archive: it is seen when all of it is there.
+    """Import a tenant from an archive. Its data becomes visible when the import is complete.
 
-    Without --tenant it keeps its id. With --tenant it gets other ids, in an empty tenant or in a new one of that name.
+    Without --tenant, the tenant keeps its id. With --tenant, the data gets new ids in that empty tenant, which is created if
+    it does not exist.
     """
     tenant_id = await _target(session) if session.tenant is not None else None
     try:
@@ -78,7 +79,7 @@ async def import_archive(
 
 
 async def _target(session: Session) -> str:
-    """Return the id of the tenant that is to be filled, made if there is none of that name."""
+    """Return the id of the tenant to fill. Create the tenant if it does not exist."""
     wanted = session.tenant or DEFAULT_TENANT
     try:
         return await session.client.tenant_id(wanted)
@@ -95,7 +96,7 @@ async def _blocks(content: IO[bytes], file: Path) -> AsyncIterator[bytes]:
 
 
 def _shown(blocks: Iterable[bytes], file: Path) -> Iterator[bytes]:
-    """Yield blocks, and show on a terminal how many have gone."""
+    """Yield blocks, and show the transferred bytes on a terminal."""
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn())

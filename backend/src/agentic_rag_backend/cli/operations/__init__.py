@@ -1,1 +1,1 @@
-"""Commands that run and maintain a deployment, in its own processes."""
+"""Commands that run and maintain a deployment."""

@@ -1,4 +1,4 @@
-"""Whether the stores agree, tenant by tenant: compared in this process, or by the server that has them open."""
+"""Comparison of the stores by tenant, in this process or by a server."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The report about one tenant, as a job's result has it."""
+    """Report about one tenant, in the form of a job's result."""
 
     tenant: str
     report: Mapping[str, Any]
 
     @property
     def left(self) -> int:
-        """How many differences are still there."""
+        """Number of remaining differences."""
         return int(self.report["found"]) - int(self.report["mended"])
 
 
 async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
-    """Compare every tenant's stores, and wait for the jobs that mending takes."""
+    """Compare every tenant's stores, and wait for the jobs of a repair."""
     found: list[Comparison] = []
     nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if nobodys.differences:
@@ -66,7 +66,7 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
 
 
 async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
-    """Let the server compare: every tenant's stores where ``key`` is the operator's, else those of the tenant whose it is."""
+    """Let the server compare the stores: of every tenant if ``key`` is the operator's, otherwise of the key's tenant."""
     from agentic_rag_backend.cli.session.remote import open_remote
 
     asked = {"repair": repair, "confirm": confirmed}
@@ -87,13 +87,13 @@ async def _report(client: Any, asked: Mapping[str, bool]) -> Mapping[str, Any]:
     accepted = await client.post("/admin/reconcile", asked)
     job = await follow(client, accepted["job_id"], title="comparing the stores")
     if not succeeded(job):
-        raise AgenticRagError(f"the comparison did not come to its end: {why(job)}")
+        raise AgenticRagError(f"the comparison did not finish: {why(job)}")
     report: Mapping[str, Any] = job["result"]
     return report
 
 
 def show_comparisons(output: Output, found: Sequence[Comparison], *, repair: bool) -> None:
-    """Print what differs, a line a tenant and kind, or that nothing does."""
+    """Print the differences, one line per tenant and kind, or that there are none."""
     rows = [
         [
             each.tenant,

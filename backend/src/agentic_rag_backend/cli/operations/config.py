@@ -1,4 +1,4 @@
-"""``config``: the effective settings and where each comes from."""
+"""``config``: the effective settings and their sources."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def register(app: typer.Typer) -> None:
 
 
 def config(json: AsJson = False, data_dir: DataDir = None) -> None:
-    """Show every setting, its value and its source; secrets are masked."""
+    """Show every setting with its value and source. Secrets are masked."""
     rows = effective(load_settings(data_dir=data_dir), data_dir=data_dir)
     output = Output(as_json=json)
     if json:
         output.result([asdict(row) for row in rows])
     else:
-        output.show(table(["setting", "value", "source", "what it is"], [[*asdict(row).values()] for row in rows]))
+        output.show(table(["setting", "value", "source", "description"], [[*asdict(row).values()] for row in rows]))

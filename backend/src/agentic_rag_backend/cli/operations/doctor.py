@@ -1,4 +1,4 @@
-"""``doctor``: whether everything the product needs is there and answers, and whether the stores agree."""
+"""``doctor``: checks all requirements of a deployment, and compares its stores."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 LEAST_FREE_MB = 500
-"""Free disk space below which writing is at risk."""
+"""Minimum free disk space in MiB."""
 COMPARED = ("catalogue", "graph", "vectors", "blobs")
-"""What must answer for the stores to be compared."""
+"""Checks that must succeed before the stores are compared."""
 _CHECK_S = 90.0
-"""Above LLM_TIMEOUT_S's default: a slow model is told as slow by its own limit."""
+"""Above the default of LLM_TIMEOUT_S, so that a slow model fails with its own timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at."""
+    """Result of one check."""
 
     name: str
     ok: bool
@@ -43,7 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What to do about differences between the stores: report, mend, or mend with a person's word for large removals."""
+    """Handling of differences between the stores: report, repair, or repair including large removals."""
 
     repair: bool
     confirm: bool
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(slots=True)
 class Health:
-    """What was looked at; ``stores`` is empty where they could not be compared."""
+    """Results of all checks. ``stores`` is empty if they could not be compared."""
 
     checks: list[Check]
     stores: list[Comparison] = field(default_factory=list)
@@ -67,15 +67,16 @@ def doctor(
     data_dir: DataDir = None,
     url: Url = None,
     api_key: ApiKey = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what the stores disagree about.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair differences between the stores.")] = False,
     confirm: Annotated[
-        bool, typer.Option("--confirm", help="With --repair: remove what the catalogue does not have, however much it is.")
+        bool,
+        typer.Option("--confirm", help="With --repair: remove all data unknown to the catalogue, even if it is much."),
     ] = False,
 ) -> None:
-    """Check settings, folder, stores, embedder, model and disk space, and whether the stores agree; fails if they do not.
+    """Check settings, folder, stores, embedder, model and disk space, and compare the stores. Fails if a check fails.
 
-    With --url, that server says how its stores are and compares them: of every tenant with the operator's key, else of the
-    key's tenant, which needs the scope admin.
+    With --url, that server checks and compares its stores: of every tenant with the operator's key, otherwise of the key's
+    tenant, which requires the scope admin.
     """
     asked = Asked(repair=repair, confirm=repair and confirm)
     health = run_async(_examine(data_dir, asked) if url is None else _examine_server(url, api_key, asked))
@@ -112,7 +113,7 @@ async def _examine(data_dir: Path | None, asked: Asked) -> Health:
 
 
 async def _examine_server(url: str, key: str | None, asked: Asked) -> Health:
-    """Look at a server from outside: this machine's settings, folder and disk are not its own."""
+    """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
     try:
         quiet_logging(load_settings())
     except ConfigurationError as error:
@@ -125,19 +126,19 @@ async def _examine_server(url: str, key: str | None, asked: Asked) -> Health:
 def _folder(path: Path) -> Check:
     existing = next(each for each in (path, *path.absolute().parents) if each.exists())
     if not existing.is_dir():
-        return Check("folder", False, f"{existing} is no folder")
+        return Check("folder", False, f"{existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK):
         return Check("folder", False, f"{existing} cannot be written by user {os.getuid()}")
     credentials = path / "credentials.json"
     if credentials.exists() and stat.S_IMODE(credentials.stat().st_mode) & 0o077:
         return Check("folder", False, f"{credentials} can be read by others; 'chmod 600 {credentials}'")
-    return Check("folder", True, f"{path.absolute()}{'' if path.exists() else ' (made at first use)'}")
+    return Check("folder", True, f"{path.absolute()}{'' if path.exists() else ' (created at first use)'}")
 
 
 def _disk(path: Path) -> Check:
     existing = next(each for each in (path, *path.absolute().parents) if each.exists())
     free_mb = shutil.disk_usage(existing).free // 1024 // 1024
-    return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are needed")
+    return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are required")
 
 
 async def _look_at_server(health: Health, url: str, key: str | None, asked: Asked) -> None:
@@ -161,7 +162,7 @@ async def _look_at_stores(health: Health, settings: Settings, asked: Asked) -> N
     from agentic_rag_backend.container.sharing import of_one_process
 
     try:
-        # Workers only where something is to be mended: what a repair queues is done before the command ends.
+        # Only a repair needs workers: its jobs finish before the command ends.
         async with open_stores(settings, work=asked.repair) as container:
             health.checks += [await _look(name, look) for name, look in _looks(container, settings).items()]
             if not of_one_process(settings):
@@ -180,7 +181,7 @@ async def _compare(health: Health, comparing: Callable[[], Awaitable[list[Compar
 
 
 def _workers(alive: int) -> Check:
-    return Check("workers", alive > 0, f"{alive} alive" if alive else "none is alive: jobs wait until 'agentic-rag worker' runs")
+    return Check("workers", alive > 0, f"{alive} live" if alive else "no live worker: jobs wait until 'agentic-rag worker' runs")
 
 
 def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[], Awaitable[str]]]:
@@ -190,7 +191,7 @@ def _looks(container: Container, settings: Settings) -> Mapping[str, Callable[[]
 
     async def originals() -> str:
         answers = await ping(container.blobs)
-        return answers if settings.keep_originals else f"{answers}; originals are removed once read (KEEP_ORIGINALS=false)"
+        return answers if settings.keep_originals else f"{answers}; originals are removed after ingestion (KEEP_ORIGINALS=false)"
 
     async def embed() -> str:
         vector = await container.embedder.embed_query("Does the embedder work?")
@@ -226,8 +227,8 @@ async def _ask_model(container: Container, name: str) -> str:
     question = Message("user", "Reply with the word: ready")
     reply = await container.model.complete(ModelRequest(prompt="doctor@1", messages=(question,), max_tokens=16))
     if not reply.text.strip():
-        raise ModelReplyInvalid(f"{name} answered with an empty text")
-    return f"{name} answers"
+        raise ModelReplyInvalid(f"{name} returned an empty text")
+    return f"{name} responds"
 
 
 async def _no_model(name: str) -> str:

@@ -1,4 +1,4 @@
-"""The socket of a process that serves HTTP, and the server on it that ends by a signal with the stores still open."""
+"""The listening socket of a process that serves HTTP, and a server that stops at a signal before the stores close."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ if TYPE_CHECKING:
 
 _BACKLOG = 2048
 _COLLECTED_AFTER = (20_000, 10, 100)
-"""Thresholds of the garbage collector: it looks through everything once for 20 million objects, not once for 70,000."""
+"""Thresholds of the garbage collector: a full collection per 20 million new objects instead of per 70,000."""
 _INTERRUPTED_DRAIN_S: Any = 0.3
-"""Seconds, which uvicorn declares as whole ones and need not be, that requests under way get at Ctrl-C."""
+"""Seconds that running requests get at Ctrl-C. Uvicorn's annotation is int, but fractions work."""
 
 
 def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Server:
-    """Return a server that ends at SIGTERM or Ctrl-C without raising it again, which would kill the process before its stores
-    are closed.
+    """Return a server that stops at SIGTERM or Ctrl-C.
+
+    It does not raise the signal again, which would kill the process before its stores are closed.
 
     Args:
-        drain_s: seconds that requests under way get then.
+        drain_s: seconds that running requests get at the stop.
     """
     import uvicorn
 
@@ -52,7 +53,7 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
-            # Through `signal`, as uvicorn does it: streams find the server by its handler and end when it does.
+            # Set with `signal`, like uvicorn: event streams find the server by its handler and end with it.
             before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
             try:
                 yield
@@ -89,7 +90,7 @@ def _config_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Con
 
 
 def share_threads() -> None:
-    """Have the running loop's own threads, which `asyncio.to_thread` uses, shared by tenants."""
+    """Share the running loop's threads, which `asyncio.to_thread` uses, fairly between tenants."""
     asyncio.get_running_loop().set_default_executor(FairThreadPool(min(32, (os.cpu_count() or 1) + 4), "asyncio"))
 
 
@@ -97,10 +98,10 @@ async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, 
     """Serve until a signal; return at SIGTERM.
 
     Raises:
-        Interrupted: Ctrl-C; its message says that the server stopped, and ``goes_on``.
+        Interrupted: Ctrl-C. The message reports the stop, and ``goes_on``.
     """
-    # A full garbage collection stops every thread: 0.2 s of processor time, measured, of which most is for what the start loaded.
-    # That lives as long as the process.
+    # A full garbage collection stops every thread, for 0.2 s of CPU as measured. Most of it scans objects of the start, which
+    # live as long as the process.
     settle()
     gc.set_threshold(*_COLLECTED_AFTER)
     await server.serve(sockets=[listening])
@@ -109,16 +110,16 @@ async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, 
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket bound to the address, before anything slow or exclusive is begun.
+    """Return a socket bound to the address. Call it before slow steps and before locks are taken.
 
     Raises:
         Conflict: the port is in use.
-        ConfigurationError: this machine has no such address, or may not listen there.
+        ConfigurationError: the machine does not have the address, or the process may not listen there.
     """
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except OSError as error:
-        raise ConfigurationError(f"HOST={host!r} is no address of this machine: {error}") from error
+        raise ConfigurationError(f"HOST={host!r} is not an address of this machine: {error}") from error
     listening = socket.socket(family, kind, protocol)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -134,7 +135,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def url_of(listening: socket.socket) -> str:
-    """Return the address by which this machine reaches a listening socket."""
+    """Return the URL of a listening socket for clients on this machine."""
     host, port = listening.getsockname()[:2]
     address = ipaddress.ip_address(host)
     if address.is_unspecified:

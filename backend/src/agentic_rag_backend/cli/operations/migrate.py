@@ -1,4 +1,4 @@
-"""``migrate``: the schemas of every store brought to this release, once, before the processes that need them."""
+"""``migrate``: updates the schemas of every store to this release, before other processes start."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def register(app: typer.Typer) -> None:
 
 
 def migrate(data_dir: DataDir = None, json: AsJson = False) -> None:
-    """Bring tables, constraints, indexes and collections of every store to this release; repeatable.
+    """Update tables, constraints, indexes and collections of every store to this release. The command can be repeated.
 
-    An interrupted run goes on where it stopped. With MIGRATE_ON_START=false the processes of a server refuse to start before.
+    A repeated run continues an interrupted one. With MIGRATE_ON_START=false, other processes do not start before the update.
     """
     settings = load_settings(data_dir=data_dir)
     quiet_logging(settings)
@@ -39,7 +39,7 @@ async def _migrate(settings: Settings) -> dict[str, str]:
     from agentic_rag_backend.cli.session.local import open_stores
 
     async with open_stores(settings, work=False) as container:
-        reindex = "their embedder is another one: run 'agentic-rag reindex'"
+        reindex = "another embedder made them: run 'agentic-rag reindex'"
         return {
             "catalogue": "up to date",
             "jobs": "up to date",

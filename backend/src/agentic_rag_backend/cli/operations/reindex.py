@@ -1,4 +1,4 @@
-"""``reindex``: every vector anew, beside the ones in use where they were made by another embedder."""
+"""``reindex``: writes every vector again, with the configured embedder."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def register(app: typer.Typer) -> None:
 
 
 def reindex(data_dir: DataDir = None, json: AsJson = False) -> None:
-    """Write every vector anew from catalogue and graph; interrupted, it goes on where it was.
+    """Write every vector again from catalogue and graph. A repeated run continues an interrupted one.
 
-    Vectors of another embedder stay in use until all new ones are there, which then take their place at once.
+    Vectors of another embedder stay in use until all new vectors are written. Then the new vectors replace them.
     """
     settings = load_settings(data_dir=data_dir)
     quiet_logging(settings)
@@ -55,5 +55,5 @@ async def _reindex(settings: Settings) -> dict[str, Any]:
                 done = await reindexing.reindexer.run(show)
                 await reindexing.finish()
         except StoreLocked as error:
-            raise StoreLocked(f"stop what has DATA_DIR open first: {error.message}") from error
+            raise StoreLocked(f"stop the process that has DATA_DIR open first: {error.message}") from error
     return {**asdict(done), "beside": reindexing.beside, "made_with_before": reindexing.made_with or None}

@@ -1,5 +1,6 @@
-"""``serve``: the HTTP server, with the workers in the same process unless WORKER_INLINE is false; on loopback it makes its own
-keys at first start.
+"""``serve``: the HTTP server, with workers in the same process unless WORKER_INLINE is false.
+
+On loopback, it creates its own keys at the first start.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 DRAIN_S = 10
-"""Seconds that requests under way get when the server is told to stop."""
+"""Seconds that running requests get when the server stops."""
 _FIRST_START = "made at first start"
 
 
@@ -44,7 +45,7 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     host: Annotated[str | None, typer.Option("--host", help="Address to listen on; default: HOST (127.0.0.1).")] = None,
-    port: Annotated[int | None, typer.Option("--port", help="Port; default: PORT (8000); 0 takes a free one.")] = None,
+    port: Annotated[int | None, typer.Option("--port", help="Port; default: PORT (8000); 0 chooses a free port.")] = None,
     data_dir: DataDir = None,
     json: AsJson = False,
 ) -> None:
@@ -81,11 +82,11 @@ async def _serve(settings: Settings, output: Output) -> None:
 
 
 async def _answer(container: Container, listening: socket.socket, made: Credentials | None, output: Output) -> None:
-    """Answer requests until a signal; say where, and show keys that were just made."""
+    """Serve requests until a signal. Print the address, and keys that were just created."""
     from agentic_rag_backend.api.app import create_app
 
     data_dir = container.settings.data_dir
-    # Made before anybody is told: who reads the address may send a signal at once.
+    # Create the server before the address is printed: its reader may send a signal immediately.
     server = server_of(create_app(container), container.settings, drain_s=DRAIN_S)
     url = url_of(listening)
     with announced(data_dir, Address(url=url, pid=os.getpid())):
@@ -97,17 +98,17 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             output.show(models_line(container.settings))
             if made is not None and made.key is None:
                 output.show(
-                    f"tenant '{made.tenant}' has its first key: the server that issued it showed it once; "
+                    f"another server issued the first key of tenant '{made.tenant}' and showed it once; "
                     f"'agentic-rag tenants keys create {made.tenant}' issues another"
                 )
             elif made is not None:
-                # Not through the console, which would wrap it: a key is copied whole.
-                typer.echo(f"key of tenant '{made.tenant}', shown this once (kept in {data_dir}/credentials.json): {made.key}")
-        await serve_until_told(server, listening, goes_on="jobs that are not done go on with the next start on these stores")
+                # Not through the console, which would wrap the key.
+                typer.echo(f"key of tenant '{made.tenant}', shown only now (stored in {data_dir}/credentials.json): {made.key}")
+        await serve_until_told(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach ``host``."""
+    """Return whether only this machine can reach ``host``."""
     if host == "localhost":
         return True
     try:
@@ -117,7 +118,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _with_operator_key(settings: Settings, kept: Credentials | None) -> tuple[Settings, str | None]:
-    """Return settings that have an operator's key, and that key where it is ours to keep, not the person's."""
+    """Return settings with an operator's key, and that key if this program created it."""
     from pydantic import SecretStr
 
     if settings.operator_key is not None:
@@ -127,9 +128,9 @@ def _with_operator_key(settings: Settings, kept: Credentials | None) -> tuple[Se
 
 
 async def _ensure_credentials(container: Container, kept: Credentials | None, operator_key: str | None) -> Credentials | None:
-    """Keep a working key of the default tenant beside the operator's in DATA_DIR; return them if they were made now.
+    """Store a valid key of the default tenant and the operator's key in DATA_DIR. Return the keys if they are new.
 
-    On a catalogue that processes share, one of them issues the tenant's first key; the others return None in its place.
+    If processes share the catalogue, one of them issues the tenant's first key. For the others the key is None.
     """
     from agentic_rag_backend.container.sharing import shares_catalogue
     from agentic_rag_backend.library import choose_tenant
@@ -142,10 +143,10 @@ async def _ensure_credentials(container: Container, kept: Credentials | None, op
     tenant = await choose_tenant(container, None)
     issued = await container.tenants.issue_first_key(tenant.id, name=_FIRST_START)
     if issued is None and not shares_catalogue(container.settings):
-        issued = await container.tenants.issue_key(tenant.id, name=_FIRST_START)  # the one before was lost or revoked
+        issued = await container.tenants.issue_key(tenant.id, name=_FIRST_START)  # the previous key was lost or revoked
     key = issued.secret if issued is not None else None
     made = Credentials(tenant=tenant.name, tenant_id=tenant.id.value, key=key, operator_key=operator_key)
-    # Who has no key to keep leaves alone what another process on the folder may be writing at this moment.
+    # Without a key to store, do not write: another process may be writing the file.
     if key is not None or (operator_key is not None and (kept is None or kept.operator_key != operator_key)):
         write_credentials(data_dir, made)
     return made

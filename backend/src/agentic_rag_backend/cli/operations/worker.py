@@ -1,4 +1,4 @@
-"""``worker``: runs jobs and nothing else, beside any number of others on the same stores."""
+"""``worker``: runs jobs only. Any number of workers can share the stores."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def worker(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Run jobs until SIGTERM or Ctrl-C, beside any number of other workers on the same stores (server profile)."""
+    """Run jobs until SIGTERM or Ctrl-C. Any number of workers can share the stores of the server profile."""
     with collection_paused():  # until it serves
         from agentic_rag_backend.telemetry import configure_logging
 
@@ -48,7 +48,7 @@ async def _work(settings: Settings, output: Output) -> None:
     listening = listen(settings.host, settings.worker_port)
     try:
         async with open_stores(settings, work=True) as container:
-            # Told to stop, it ends at once; the container then gives running jobs their time, or hands them back.
+            # At a signal the server stops immediately. The container then waits for running jobs or returns them to the queue.
             server = server_of(create_worker_app(container), settings, drain_s=0)
             url = url_of(listening)
             if output.as_json:
@@ -56,6 +56,6 @@ async def _work(settings: Settings, output: Output) -> None:
             else:
                 output.show(f"working · health at {url}/health/ready")
                 output.show(models_line(settings))
-            await serve_until_told(server, listening, goes_on="other workers, or the next to start, go on with its jobs")
+            await serve_until_told(server, listening, goes_on="other workers, or the next to start, continue its jobs")
     finally:
         listening.close()

@@ -1,1 +1,1 @@
-"""Sessions of commands: over HTTP to a server, or to the same application in this process."""
+"""Clients of commands: of a server over HTTP, or of the same application in this process."""

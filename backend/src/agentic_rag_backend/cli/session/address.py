@@ -1,4 +1,4 @@
-"""Two files in DATA_DIR that lead the command line to a running server: its address, and the keys made at first start."""
+"""Two files in DATA_DIR with which commands find a running server: its address, and the keys of its first start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRIVATE = 0o600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Where the server of a folder listens, and its process."""
+    """Address and process id of the server of a folder."""
 
     url: str
     pid: int
@@ -29,10 +29,10 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The keys that `serve` made because nobody had given any.
+    """Keys that `serve` created because none were configured.
 
-    ``key`` is None where another process on the same catalogue issued the tenant's first one, ``operator_key`` where
-    OPERATOR_KEY was given instead.
+    ``key`` is None if another process on the same catalogue issued the tenant's first key. ``operator_key`` is None if
+    OPERATOR_KEY is set.
     """
 
     tenant: str
@@ -43,10 +43,10 @@ class Credentials:
 
 @contextmanager
 def announced(data_dir: Path, address: Address) -> Iterator[None]:
-    """Say where the server of ``data_dir`` listens, for as long as this is held.
+    """Write the address of the server of ``data_dir`` to a file while the context is open.
 
-    The file is locked meanwhile, and the system lets go of the lock whatever ends the process: an address that nobody
-    holds is stale, also where another process has its number by now.
+    The file is locked meanwhile. The system releases the lock however the process ends, so an unlocked address is stale,
+    even if another process has the same id.
     """
     path = data_dir / _ADDRESS
     descriptor = _write(path, asdict(address))
@@ -60,7 +60,7 @@ def announced(data_dir: Path, address: Address) -> Iterator[None]:
 
 
 def read_address(data_dir: Path) -> Address | None:
-    """Return the address of the server that has ``data_dir`` open, None where there is none or the file was left behind."""
+    """Return the address of the server that has ``data_dir`` open, or None if no server runs."""
     path = data_dir / _ADDRESS
     if not _held(path):
         return None
@@ -71,15 +71,15 @@ def read_address(data_dir: Path) -> Address | None:
 
 
 def write_credentials(data_dir: Path, credentials: Credentials) -> None:
-    """Keep the keys, readable by the owner only."""
+    """Store the keys, readable by the owner only."""
     os.close(_write(data_dir / _CREDENTIALS, asdict(credentials)))
 
 
 def read_credentials(data_dir: Path) -> Credentials | None:
-    """Return the keys kept in ``data_dir``.
+    """Return the keys stored in ``data_dir``.
 
     Raises:
-        ConfigurationError: the file is there and is not what `write_credentials` wrote.
+        ConfigurationError: the file is damaged.
     """
     path = data_dir / _CREDENTIALS
     if not path.exists():
@@ -93,12 +93,12 @@ def read_credentials(data_dir: Path) -> Credentials | None:
         or not all(isinstance(found.get(name), str | None) for name in keys)
         or not any(found.get(name) for name in keys)
     ):
-        raise ConfigurationError(f"{path} is damaged; remove it, and the next 'agentic-rag serve' makes new keys")
+        raise ConfigurationError(f"{path} is damaged; remove it, and the next 'agentic-rag serve' creates new keys")
     return Credentials(**{name: found.get(name) for name in (*names, *keys)})  # type: ignore[arg-type]
 
 
 def _write(path: Path, value: dict[str, Any]) -> int:
-    """Replace a file as a whole, private from its first byte on; return its descriptor, which holds its lock."""
+    """Replace a file atomically, readable by the owner only. Return its descriptor, which holds the lock."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         os.fchmod(descriptor, _PRIVATE)

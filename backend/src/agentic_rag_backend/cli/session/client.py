@@ -1,4 +1,4 @@
-"""The HTTP contract as the commands use it, whoever answers: a server, or the application in this process."""
+"""Client of the HTTP API for commands: of a server, or of the application in this process."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from agentic_rag_backend.errors import (
 
 BASE_PATH = "/api/v1"
 PAGE = 100
-"""Items a page, the most that a list returns at once."""
+"""Items per page; the maximum of the API."""
 _MAX_SHOWN = 200
 _UNHURRIED = httpx.Timeout(None, connect=5.0)
 _SENT_AGAIN = frozenset({"GET", "POST"})
 _UPLOAD = ("POST", "/documents")
 _SENT_AGAIN_AFTER_S = (0.2, 1.0)
-"""Pauses before a request is sent again whose connection broke, or that took the server too long."""
+"""Pauses before retries of a request whose connection broke, or that timed out in the server."""
 _BACK_AFTER_S = (2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)
-"""Further pauses for a server that has answered before: it, or its catalogue, is being started again."""
+"""Further pauses for a server that has responded before: it, or its catalogue, is restarting."""
 _ASKED_IN_PROGRESS = 120
-"""How often, a second apart, a request is sent while its first sending is under way. A server that was killed meanwhile takes it
-for under way REQUEST_TIMEOUT_S and half a minute longer."""
+"""Maximum retries, one per second, while the first attempt of a request is still running. After a kill, the server counts it as
+running until REQUEST_TIMEOUT_S and half a minute are over."""
 
 
 class Client:
-    """Requests in, ``data`` out; problems come back as the errors they were on the other side.
+    """Sends requests and returns their ``data``. Problems are raised as the errors that caused them.
 
     Args:
-        http: speaks to the base path; carries the credentials.
-        where: what answers, for messages.
-        in_process: whether jobs run in this very process, and so end with it.
+        http: client of the base path, with the credentials.
+        where: name of the server, for messages.
+        in_process: whether jobs run in this process, and so end with it.
     """
 
     def __init__(self, http: httpx.AsyncClient, *, where: str, in_process: bool) -> None:
@@ -53,11 +53,11 @@ class Client:
         self.in_process = in_process
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        """Return the ``data`` of a GET; parameters that are None are left out."""
+        """Return the ``data`` of a GET. Parameters that are None are left out."""
         return (await self.request("GET", path, params=_given(parameters)))["data"]
 
     async def post(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Return the ``data`` of a POST; members of the body that are None are left out."""
+        """Return the ``data`` of a POST. Members of the body that are None are left out."""
         return (await self.request("POST", path, json=_finite(_given(body or {}))))["data"]
 
     async def patch(self, path: str, body: Mapping[str, Any]) -> Any:
@@ -65,11 +65,11 @@ class Client:
         return (await self.request("PATCH", path, json=_finite(dict(body))))["data"]
 
     async def delete(self, path: str) -> Any:
-        """Return the ``data`` of a DELETE, None where there is none."""
+        """Return the ``data`` of a DELETE, or None."""
         return (await self.request("DELETE", path))["data"]
 
     async def every(self, path: str, *, limit: int, **parameters: Any) -> list[dict[str, Any]]:
-        """Return up to ``limit`` items of a list, over as many pages as that takes.
+        """Return up to ``limit`` items of a list, from as many pages as necessary.
 
         Raises:
             InvalidRequest: ``limit`` is below 1.
@@ -88,11 +88,11 @@ class Client:
         return items
 
     async def request(self, method: str, path: str, **arguments: Any) -> dict[str, Any]:
-        """Return the envelope of a success.
+        """Return the envelope of a successful response.
 
-        A GET or POST whose connection breaks is sent again: a POST has an Idempotency-Key of its own, under which the
-        server does it once. So is a GET that takes a busy server too long, and a POST of a document, of which a folder has
-        many; a question may have been paid for, and whoever asks may rather not wait again.
+        If the connection of a GET or POST breaks, the request is sent again. A POST has an Idempotency-Key, so the server
+        executes it once. A GET and an upload are also repeated after a timeout of a busy server. A question is not,
+        because it may have cost money.
 
         Raises:
             AgenticRagError: the class that the problem's code names.
@@ -129,14 +129,14 @@ class Client:
                     continue
             if not broken or response.status_code != httpx.codes.CONFLICT:
                 return response
-            # What was sent before the connection broke may still be under way.
+            # The request that was sent before the connection broke may still be running.
             if _problem(response.status_code, response.content, self.where).code != IdempotencyInProgress.code:
                 return response
             await asyncio.sleep(_seconds(response.headers.get("retry-after")))
         return response
 
     async def events(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """Yield name and data of each server-sent event of a POST; an ``error`` event is raised."""
+        """Yield name and data of each server-sent event of a POST. An ``error`` event is raised as an error."""
         try:
             async with self._http.stream("POST", BASE_PATH + path, json=_finite(_given(body))) as response:
                 if not response.is_success:
@@ -149,7 +149,7 @@ class Client:
             raise _unreachable(self.where, error) from error
 
     async def download(self, path: str) -> AsyncIterator[bytes]:
-        """Yield the body of a POST that answers with a file, block by block, however long it takes to begin."""
+        """Yield the body of a POST that returns a file, in blocks. The response may begin late."""
         try:
             async with self._http.stream("POST", BASE_PATH + path, timeout=_UNHURRIED) as response:
                 if not response.is_success:
@@ -160,7 +160,7 @@ class Client:
             raise _unreachable(self.where, error) from error
 
     async def upload(self, path: str, content: AsyncIterator[bytes], media_type: str, **parameters: Any) -> Any:
-        """Return the ``data`` of a POST whose body is sent block by block, however long that takes."""
+        """Return the ``data`` of a POST whose body is sent in blocks, without a time limit."""
         headers = {"Content-Type": media_type}
         try:
             response = await self._http.post(
@@ -173,15 +173,15 @@ class Client:
         return _envelope(response, self.where)["data"]
 
     def wait_for_restarts(self) -> None:
-        """From now on wait two minutes for a server that has answered before, or its catalogue: for what takes long anyway."""
+        """From now on, wait two minutes for a restart of the server or its catalogue. Use it for long commands."""
         self._patient = True
 
     def acting_for(self, tenant_id: str) -> None:
-        """Act for another tenant from now on; the operator's credentials are needed."""
+        """Act for another tenant from now on. It requires the operator's credentials."""
         self._http.headers["X-Tenant-Id"] = tenant_id
 
     async def health(self) -> dict[str, Any]:
-        """Return what ``/health/ready`` says, ready or not."""
+        """Return the response of ``/health/ready``, ready or not."""
         try:
             response = await self._http.get("/health/ready")
         except httpx.HTTPError as error:
@@ -192,24 +192,24 @@ class Client:
             found = None
         if not isinstance(found, dict) or not isinstance(found.get("stores"), dict):
             raise UnexpectedReply(
-                f"{self.where} answered {response.status_code} without 'stores'; is this the address of agentic-rag?"
+                f"{self.where} returned {response.status_code} without 'stores'; is this the address of agentic-rag?"
             )
         return found
 
     async def tenant_id(self, name_or_id: str) -> str:
-        """Return the id of the tenant of that name or id; the operator's credentials are needed.
+        """Return the id of the tenant with that name or id. It requires the operator's credentials.
 
         Raises:
-            NotFound: there is none.
+            NotFound: the tenant does not exist.
         """
         for tenant in await self.every("/tenants", limit=EVERYTHING):
             if name_or_id in (tenant["id"], tenant["name"]):
                 return str(tenant["id"])
-        raise NotFound(f"there is no tenant {name_or_id[:128]!r}; 'agentic-rag tenants list' shows them")
+        raise NotFound(f"tenant {name_or_id[:128]!r} does not exist; 'agentic-rag tenants list' lists the tenants")
 
 
 def error_of(problem: Mapping[str, Any]) -> AgenticRagError:
-    """Return the error that a problem's members describe, of the class whose code it carries."""
+    """Return the error of a problem's members. Its class belongs to the problem's code."""
     message = str(problem.get("detail") or problem.get("title") or "the request failed")
     found = _classes().get(str(problem.get("code")))
     return found(message) if found is not None else UnexpectedReply(message)
@@ -231,7 +231,7 @@ def _problem(status: int, content: bytes, where: str) -> AgenticRagError:
     except ValueError:
         problem = None
     if not isinstance(problem, dict) or "code" not in problem:
-        return UnexpectedReply(f"{where} answered {status} with something that is no problem of this API")
+        return UnexpectedReply(f"{where} returned {status} with a body that is not a problem of this API")
     return error_of(problem)
 
 
@@ -241,7 +241,7 @@ def _envelope(response: httpx.Response, where: str) -> dict[str, Any]:
     except ValueError:
         envelope = None
     if not isinstance(envelope, dict) or "data" not in envelope:
-        raise UnexpectedReply(f"{where} answered {response.status_code} without 'data'; is this the address of agentic-rag?")
+        raise UnexpectedReply(f"{where} returned {response.status_code} without 'data'; is this the address of agentic-rag?")
     return envelope
 
 
@@ -259,7 +259,7 @@ async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str
 
 
 def _unreachable(where: str, error: httpx.HTTPError) -> ServerUnreachable:
-    return ServerUnreachable(f"{where} does not answer: {str(error)[:_MAX_SHOWN] or type(error).__name__}")
+    return ServerUnreachable(f"{where} does not respond: {str(error)[:_MAX_SHOWN] or type(error).__name__}")
 
 
 def _seconds(retry_after: str | None) -> float:
@@ -267,7 +267,7 @@ def _seconds(retry_after: str | None) -> float:
 
 
 def _finite(body: dict[str, Any]) -> dict[str, Any]:
-    """Return ``body`` if JSON can say it: NaN and infinity are numbers here and nothing there."""
+    """Return ``body`` if JSON can represent it. JSON has no NaN and no infinity."""
     try:
         json.dumps(body, allow_nan=False)
     except ValueError:

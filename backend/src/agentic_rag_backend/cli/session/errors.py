@@ -1,4 +1,4 @@
-"""Errors that only a caller over HTTP can meet."""
+"""Errors of a client over HTTP."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 
 
 class ServerUnreachable(StoreUnavailable):
-    """Nothing answers at the address, or not in time."""
+    """No server responds at the address, or not in time."""
 
     code = "server_unreachable"
     title = "Server unreachable"
 
 
 class UnexpectedReply(AgenticRagError):
-    """What answers at the address does not speak this contract."""
+    """The server at the address does not implement this API."""
 
     code = "unexpected_reply"
     status = 502

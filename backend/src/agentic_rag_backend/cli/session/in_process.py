@@ -1,4 +1,4 @@
-"""The application as a transport of httpx, without a socket: bodies arrive while they are written, as from a server."""
+"""Transport of httpx that runs the application without a socket. Response bodies are streamed."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ _CLIENT = ("127.0.0.1", 0)
 
 
 class InProcessTransport(httpx.AsyncBaseTransport):
-    """httpx's own ASGI transport hands a response over when it is whole; answers that are streamed need theirs at once."""
+    """ASGI transport with streaming. The transport of httpx returns a response only when it is complete."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Run the application on ``request``; its body is read while the application writes it."""
+        """Run the application on ``request``. The response body is read while the application writes it."""
         exchange = _Exchange(self._app, _scope(request), request.stream)
         status, headers = await exchange.begin()
         return httpx.Response(status, headers=headers, stream=exchange)
 
 
 class _Exchange(httpx.AsyncByteStream):
-    """One request and its response; closing it early tells the application that the client is gone."""
+    """One request and its response. Closing it early disconnects the client."""
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], body: Any) -> None:
         self._app = app
@@ -58,7 +58,7 @@ class _Exchange(httpx.AsyncByteStream):
             yield part
 
     async def aclose(self) -> None:
-        """Let the application end, or end it."""
+        """Wait for the end of the application, or cancel it."""
         self._gone.set()
         if self._task is not None and not self._task.done():
             self._task.cancel()
@@ -69,7 +69,7 @@ class _Exchange(httpx.AsyncByteStream):
         try:
             await self._app(self._scope, self._receive, self._send)
         except BaseException as error:
-            # After a whole response the error was answered already (as a problem) and is raised for a server's log only.
+            # After a complete response the error was sent as a problem. It is raised only for a server's log.
             if not self._started.done():
                 self._started.set_exception(error)
             else:

@@ -1,7 +1,7 @@
-"""The stores of DATA_DIR, opened in this process: the same application a server runs, without the socket.
+"""Clients of the stores of DATA_DIR, opened in this process: the application of a server, without a socket.
 
-The command line has one way of doing things, the HTTP contract. Here a key made for this one invocation is the
-operator's, and the tenant is named as an operator names it, so no route needs to know of local callers.
+All commands use the HTTP API. Here the client has an operator's key that is created for this invocation, and it names the tenant
+as an operator does. No route has a special case for local callers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ORIGIN = "http://in-process"
 
 @asynccontextmanager
 async def open_local(settings: Settings, tenant: str | None, *, work: bool, operator: bool = False) -> AsyncIterator[Client]:
-    """Open the stores and yield a client that acts for ``tenant`` (name or id; None: the default tenant, made if need be).
+    """Open the stores and yield a client that acts for ``tenant`` (name or id; None: the default tenant, created if missing).
 
     Args:
         work: run jobs in this process while the client is used.
@@ -34,7 +34,7 @@ async def open_local(settings: Settings, tenant: str | None, *, work: bool, oper
 
     Raises:
         StoreLocked: another process has DATA_DIR open.
-        NotFound: there is no such tenant.
+        NotFound: the tenant does not exist.
     """
     async with open_application(settings, tenant, work=work, operator=operator) as (_, client):
         yield client
@@ -44,10 +44,10 @@ async def open_local(settings: Settings, tenant: str | None, *, work: bool, oper
 async def open_application(
     settings: Settings, tenant: str | None, *, work: bool, operator: bool = False, temporary: bool = False
 ) -> AsyncIterator[tuple[Container, Client]]:
-    """Do what `open_local` does, and yield the container as well as the client.
+    """Like `open_local`, but yield the container and the client.
 
     Args:
-        temporary: create ``tenant``, under a name of its own, and remove it from every store in the end.
+        temporary: create ``tenant`` under a unique name, and remove it from every store at the end.
     """
     key = secrets.token_urlsafe(48)
     async with AsyncExitStack() as stack:
@@ -69,14 +69,14 @@ async def open_application(
             headers["X-Tenant-Id"] = made.id.value
         elif not operator:
             headers["X-Tenant-Id"] = (await choose_tenant(container, tenant)).id.value
-        # Without a limit of its own: the application bounds its requests.
+        # Without a timeout: the application limits its requests.
         async with httpx.AsyncClient(transport=transport, base_url=_ORIGIN, headers=headers, timeout=None) as http:  # noqa: S113
             yield container, Client(http, where=f"DATA_DIR {settings.data_dir}", in_process=True)
 
 
 @asynccontextmanager
 async def open_stores(settings: Settings, *, work: bool) -> AsyncIterator[Container]:
-    """Open the container; a folder that cannot be used is told as that.
+    """Open the container. An unusable folder is reported as such.
 
     Raises:
         StoreLocked: another process has DATA_DIR open.
@@ -89,7 +89,7 @@ async def open_stores(settings: Settings, *, work: bool) -> AsyncIterator[Contai
 
                 container = await stack.enter_async_context(open_container(settings, work=work))
         except StoreLocked as error:
-            way_out = "stop that one, or choose another folder with --data-dir or DATA_DIR"
+            way_out = "stop that process, or choose another folder with --data-dir or DATA_DIR"
             raise StoreLocked(f"DATA_DIR {settings.data_dir.absolute()} is in use: {way_out} ({error.message})") from error
         except OSError as error:
             raise StoreUnavailable(f"DATA_DIR {settings.data_dir} cannot be used: {error.strerror or error}") from error

@@ -1,4 +1,4 @@
-"""A server, at an address that was given or that the server of DATA_DIR has left there."""
+"""Clients of a server, by a given address or by the address file in DATA_DIR."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from agentic_rag_backend.settings import Settings
 
 _TIMEOUT = httpx.Timeout(660.0, connect=5.0)
-"""Above the longest REQUEST_TIMEOUT_S, so that the server's own answer to a slow request arrives."""
+"""Above the maximum of REQUEST_TIMEOUT_S, so that the server's response to a slow request arrives."""
 _PROBE_S = 2.0
 
 
 @asynccontextmanager
 async def open_remote(url: str, key: str | None, tenant: str | None) -> AsyncIterator[Client]:
-    """Yield a client of the server at ``url``; ``tenant`` (name or id) needs the operator's key.
+    """Yield a client of the server at ``url``. ``tenant`` (name or id) requires the operator's key.
 
     Raises:
-        InvalidRequest: ``url`` is not one of http or https.
-        NotFound: there is no such tenant.
+        InvalidRequest: the scheme of ``url`` is not http or https.
+        NotFound: the tenant does not exist.
     """
     headers = {"X-API-Key": key} if key else {}
     async with httpx.AsyncClient(base_url=_origin(url), headers=headers, timeout=_TIMEOUT) as http:
@@ -38,7 +38,7 @@ async def open_remote(url: str, key: str | None, tenant: str | None) -> AsyncIte
 
 
 async def running_server(settings: Settings) -> str | None:
-    """Return the address of the server that has DATA_DIR open, None where there is none or what is written is stale."""
+    """Return the address of the server that has DATA_DIR open, or None if no server runs."""
     address = read_address(settings.data_dir)
     if address is None:
         return None
@@ -52,10 +52,10 @@ async def running_server(settings: Settings) -> str | None:
 
 @asynccontextmanager
 async def open_found(url: str, settings: Settings, tenant: str | None, *, operator: bool = False) -> AsyncIterator[Client]:
-    """Yield a client of the server that has DATA_DIR open, with the keys kept there or OPERATOR_KEY.
+    """Yield a client of the server that has DATA_DIR open, with the keys stored there or OPERATOR_KEY.
 
-    The operator's key, where it is known, makes ``tenant`` mean what it means without a server; the ``operator`` acts for
-    none.
+    With the operator's key, ``tenant`` has the same meaning as without a server. With ``operator``, the client acts for no
+    tenant.
     """
     key = operators_key(settings)
     if key is not None:
@@ -67,7 +67,7 @@ async def open_found(url: str, settings: Settings, tenant: str | None, *, operat
 
 
 def operators_key(settings: Settings) -> str | None:
-    """Return OPERATOR_KEY, else the operator's key that is kept in DATA_DIR."""
+    """Return OPERATOR_KEY, else the operator's key stored in DATA_DIR."""
     if settings.operator_key is not None:
         return settings.operator_key.get_secret_value()
     kept = read_credentials(settings.data_dir)
@@ -75,7 +75,7 @@ def operators_key(settings: Settings) -> str | None:
 
 
 def tenants_key(settings: Settings) -> str | None:
-    """Return the default tenant's key that is kept in DATA_DIR."""
+    """Return the default tenant's key stored in DATA_DIR."""
     kept = read_credentials(settings.data_dir)
     return kept.key if kept is not None else None
 

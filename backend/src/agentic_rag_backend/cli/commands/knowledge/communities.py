@@ -27,7 +27,7 @@ MinCommunitySize = Annotated[
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="communities", help="The themes of the documents.", no_args_is_help=True)
+    group = typer.Typer(name="communities", help="Communities: the themes of the documents.", no_args_is_help=True)
     command(group, "list")(list_communities)
     command(group, "show")(show)
     command(group, "rebuild", work=True)(rebuild)
@@ -51,23 +51,23 @@ async def show(session: Session, community_id: Annotated[str, typer.Argument(met
 
 async def rebuild(
     session: Session,
-    full: Annotated[bool, typer.Option("--full", help="Begin from nothing instead of the current generation.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what it would cost.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not start from the current generation.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate model calls and tokens; change nothing.")] = False,
     levels: Annotated[int | None, typer.Option("--levels", help="Depth of the hierarchy, 1 to 10.")] = None,
     resolution: Annotated[float | None, typer.Option("--resolution", help="Above 0 to 100; higher: more communities.")] = None,
     max_cluster_size: MaxClusterSize = None,
     min_community_size: MinCommunitySize = None,
     summarize: Annotated[
-        bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
+        bool, typer.Option("--summarize/--no-summarize", help="Let the model write summaries, if one is configured.")
     ] = True,
     watch_job: RebuildWatch = True,
 ) -> None:
-    """Find the communities again and write their summaries; readers keep the old ones until that is done."""
+    """Detect communities and write their summaries. Searches use the old communities until the new ones are complete."""
     sizes = {"max_cluster_size": max_cluster_size, "min_community_size": min_community_size}
     body = rebuild_body(full=full, dry_run=dry_run, summarize=summarize, levels=levels, resolution=resolution, **sizes)
     await rebuild_index(session, "communities", body, title="communities", watch_job=watch_job)
 
 
 def rebuild_body(*, full: bool, dry_run: bool, summarize: bool, **options: float | None) -> dict[str, Any]:
-    """Return the request of a rebuild; options that are None have their defaults."""
+    """Return the body of a rebuild request. Options that are None have their defaults."""
     return {"mode": "full" if full else "incremental", "dry_run": dry_run, **options, "summarize": summarize}

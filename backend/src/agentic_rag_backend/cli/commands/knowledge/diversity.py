@@ -1,4 +1,4 @@
-"""``analyze-diversity``: how varied the results of strategies are over many questions, and what communities there are."""
+"""``analyze-diversity``: diversity of the results of strategies over many questions, and statistics of communities."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ if TYPE_CHECKING:
     from agentic_rag_backend.evaluation.diversity import Listing
 
 COMPARED = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")
-"""Strategies compared where none is named, as far as they are available: those that ask no model."""
+"""Default strategies to compare, if they are available. They call no language model."""
 _MOST_QUESTIONS = 10_000
 
 Dataset = Annotated[
     str | None,
     typer.Option(
-        "--dataset", metavar="PATH_OR_NAME", help="Questions: a JSON Lines file, a folder with questions.jsonl, or one's name."
+        "--dataset",
+        metavar="PATH_OR_NAME",
+        help="Questions: a JSON Lines file, a folder with questions.jsonl, or a built-in name.",
     ),
 ]
 NumQueries = Annotated[int, typer.Option("--num-queries", min=2, max=_MOST_QUESTIONS, help="Questions asked of each strategy.")]
 Strategies = Annotated[str | None, typer.Option("--strategies", metavar="NAME,…", help="Strategies to compare, comma-separated.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Results a question.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Results per question.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,9 +47,9 @@ async def analyze_diversity(
     strategies: Strategies = None,
     limit: Limit = 5,
 ) -> None:
-    """Measure how varied results are: distinct documents, communities and entities, identical and similar results.
+    """Measure the diversity of results: distinct documents, communities and entities, identical and similar results.
 
-    Without --dataset the questions are about the communities and documents that are there.
+    Without --dataset, the questions are about the tenant's communities and documents.
     """
     from agentic_rag_backend.evaluation.diversity import diversity
 
@@ -57,7 +59,7 @@ async def analyze_diversity(
     asked = _from_dataset(dataset) if dataset is not None else await _from_tenant(client, communities)
     questions = _spread(asked, num_queries)
     if len(questions) < 2:
-        raise InvalidRequest(f"there are {len(questions)} questions to ask; at least 2 are needed: name some with --dataset")
+        raise InvalidRequest(f"at least 2 questions are required; got {len(questions)}; name questions with --dataset")
     totals = await _totals(client, communities)
     measured = {}
     for strategy in chosen:
@@ -82,7 +84,7 @@ async def _strategies(client: Client, given: str | None) -> list[str]:
         return [name for name in COMPARED if name in available]
     named = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     if not named:
-        raise InvalidRequest("--strategies names none")
+        raise InvalidRequest("--strategies must name at least one strategy")
     return named
 
 
@@ -90,7 +92,7 @@ def _from_dataset(named: str) -> Sequence[str]:
     """Return the questions of a file or folder, or of the evaluation data of that name.
 
     Raises:
-        InvalidRequest: there is none.
+        InvalidRequest: it does not exist.
     """
     from agentic_rag_backend.evaluation.datasets import evaluation_data, load_questions
 
@@ -101,14 +103,14 @@ def _from_dataset(named: str) -> Sequence[str]:
 
 
 async def _from_tenant(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return questions about what there is: each community by its name, each document by its title."""
+    """Return a question about each community by its name, and about each document by its title."""
     documents = await client.every("/documents", limit=_MOST_QUESTIONS)
     about = [each["name"] for each in communities] + [each["title"] for each in documents]
     return [f"What is said about {name}?" for name in dict.fromkeys(about) if name]
 
 
 def _spread(questions: Sequence[str], count: int) -> list[str]:
-    """Return ``count`` of the questions, evenly over all of them, so that the same are asked again."""
+    """Return ``count`` questions at even distances, so that a repeated run asks the same questions."""
     distinct = list(dict.fromkeys(questions))
     if len(distinct) <= count:
         return distinct
@@ -162,10 +164,10 @@ async def _communities(client: Client, communities: Sequence[Mapping[str, Any]])
     try:
         state = await client.get("/admin/communities")
     except Forbidden:
-        # A key that only reads is not shown how the generation was built.
+        # A key with the scope `read` cannot see how the generation was built.
         state = (await client.get("/status"))["communities"]
-    told = ("generation", "stale", "built_at", "coverage", "modularity", "mode")
-    return {**held, **{name: state[name] for name in told if name in state}}
+    names = ("generation", "stale", "built_at", "coverage", "modularity", "mode")
+    return {**held, **{name: state[name] for name in names if name in state}}
 
 
 def _show(output: Output, result: Mapping[str, Any]) -> None:
@@ -179,7 +181,7 @@ def _show(output: Output, result: Mapping[str, Any]) -> None:
     for kind in ("documents", "communities", "entities"):
         measures[f"{kind} distinct"] = lambda of, kind=kind: f"{of[kind]['distinct']} in {of[kind]['places']}"  # type: ignore[misc]
         measures[f"{kind} of all"] = lambda of, kind=kind: _share(of[kind]["coverage"])  # type: ignore[misc]
-    # A row a measure: there are more of them than 80 columns can name.
+    # One row per measure: 80 columns have no room for a column per measure.
     rows = [[name, *(show(of) for of in strategies.values())] for name, show in measures.items()]
     columns = ["measure", *(f"#{name}" for name in strategies)]
     output.show(table(columns, rows, title=f"{result['questions']} questions, {result['limit']} results each"))

@@ -1,4 +1,4 @@
-"""``build-graph``: the knowledge graph of a tenant's documents made whole, and its communities found."""
+"""``build-graph``: completes the knowledge graph of a tenant and detects its communities."""
 
 from __future__ import annotations
 
@@ -20,26 +20,24 @@ def register(app: typer.Typer) -> None:
 
 async def build_graph(
     session: Session,
-    full: Annotated[bool, typer.Option("--full", help="Find communities from nothing, not from the current generation.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what differs and what it would cost; change nothing.")
-    ] = False,
+    full: Annotated[bool, typer.Option("--full", help="Do not start from the current communities.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count differences and estimate costs; change nothing.")] = False,
     communities: Annotated[
-        bool, typer.Option("--communities/--no-communities", help="Find communities once the graph is whole.")
+        bool, typer.Option("--communities/--no-communities", help="Detect communities when the graph is complete.")
     ] = True,
     levels: Annotated[int | None, typer.Option("--levels", help="Depth of the hierarchy, 1 to 10.")] = None,
     resolution: Annotated[float | None, typer.Option("--resolution", help="Above 0 to 100; higher: more communities.")] = None,
     max_cluster_size: MaxClusterSize = None,
     min_community_size: MinCommunitySize = None,
     summarize: Annotated[
-        bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
+        bool, typer.Option("--summarize/--no-summarize", help="Let the model write summaries, if one is configured.")
     ] = True,
     watch_job: RebuildWatch = True,
 ) -> None:
-    """Build the graph from what documents were found to say, then its communities.
+    """Complete the graph from the stored extractions, then detect its communities.
 
-    What documents say is on record and is not extracted again: entities, relationships and vectors that are missing in the
-    stores are written, what no document says any more is removed. A graph that is whole stays as it is.
+    Nothing is extracted again. Missing entities, relationships and vectors are written, and those without a document are
+    removed. A complete graph stays unchanged.
     """
     graph = await _graph(session, dry_run=dry_run)
     built: dict[str, Any] = {"graph": graph}
@@ -60,13 +58,13 @@ async def build_graph(
 
 
 async def _graph(session: Session, *, dry_run: bool) -> dict[str, Any]:
-    """Compare the graph with what is on record and, but for a dry run, write what is missing; return counts."""
+    """Compare the graph with the catalogue and return counts. Unless it is a dry run, write the missing parts."""
     accepted = await session.client.post("/admin/reconcile", {"repair": not dry_run})
     job = await follow(session.client, accepted["job_id"], title="graph")
     _require(session, job, {})
     report: Mapping[str, Any] = job["result"]
     for job_id in report.get("jobs", ()):
-        # Documents that were left half-way are taken up as jobs of their own.
+        # Unfinished documents continue as jobs of their own.
         await follow(session.client, job_id, title="documents")
     counts = (await session.client.get("/status"))["counts"]
     told = {name: counts[name] for name in ("entities", "relationships") if name in counts}

@@ -14,7 +14,7 @@ from agentic_rag_backend.cli.output import fields
 
 def register(app: typer.Typer) -> None:
     """Add the group."""
-    group = typer.Typer(name="raptor", help="The tree of summaries over the passages.", no_args_is_help=True)
+    group = typer.Typer(name="raptor", help="RAPTOR tree: summaries of clusters of passages.", no_args_is_help=True)
     command(group, "list")(list_nodes)
     command(group, "show")(show)
     command(group, "status")(status)
@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 async def list_nodes(
     session: Session,
     limit: Most = 50,
-    level: Annotated[int | None, typer.Option("--level", help="1 are the clusters of passages.")] = None,
+    level: Annotated[int | None, typer.Option("--level", help="1: clusters of passages.")] = None,
 ) -> None:
     """List the nodes of the current tree."""
     found = await session.client.every("/raptor", limit=limit, level=level)
@@ -40,27 +40,29 @@ async def show(session: Session, node_id: Annotated[str, typer.Argument(metavar=
 
 
 async def status(session: Session) -> None:
-    """Show where the tree stands, and what its last build did."""
+    """Show the state of the tree and the result of its last build."""
     found = await session.client.get("/admin/raptor")
     session.output.result(found) if session.output.as_json else session.output.show(fields(found))
 
 
 async def rebuild(
     session: Session,
-    full: Annotated[bool, typer.Option("--full", help="Cluster everything anew instead of taking in what changed.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what it would cost.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Cluster all passages instead of only the changes.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate model calls and tokens; change nothing.")] = False,
     levels: Annotated[int | None, typer.Option("--levels", help="Levels of summaries, 1 to 10.")] = None,
-    cluster_size: Annotated[int | None, typer.Option("--cluster-size", help="Children of a node, about; 2 to 100.")] = None,
+    cluster_size: Annotated[
+        int | None, typer.Option("--cluster-size", help="Children of a node, approximately; 2 to 100.")
+    ] = None,
     max_clusters: Annotated[
-        int | None, typer.Option("--max-clusters-per-level", help="Larger clusters rather than more of them.")
+        int | None, typer.Option("--max-clusters-per-level", help="Maximum clusters of a level; clusters become larger instead.")
     ] = None,
     method: Annotated[str | None, typer.Option("--method", help="mixture or kmeans.")] = None,
     summarize: Annotated[
-        bool, typer.Option("--summarize/--no-summarize", help="Let the model, if there is one, write summaries.")
+        bool, typer.Option("--summarize/--no-summarize", help="Let the model write summaries, if one is configured.")
     ] = True,
     watch_job: Watch = True,
 ) -> None:
-    """Build the tree over the passages, or take in what changed; readers keep the old one meanwhile."""
+    """Build the tree over the passages, or add changes to it. Searches use the old tree meanwhile."""
     body = {
         "mode": "full" if full else "incremental",
         "dry_run": dry_run,

@@ -1,4 +1,4 @@
-"""What the commands of communities and of the tree have in common: a rebuild that is followed, a theme that is shown."""
+"""Shared parts of the commands of communities and of the tree: following a rebuild, and showing themes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agentic_rag_backend.cli.output import fields, table
 
 
 def show_themes(session: Session, found: Sequence[Mapping[str, Any]], *, size: str, heading: str) -> None:
-    """Print themes, a line each; ``size`` names what says how large one is."""
+    """Print themes, one per line. ``size`` names the field with the size of a theme."""
     if session.output.as_json:
         session.output.result(found)
         return
@@ -28,13 +28,13 @@ def show_theme(session: Session, found: Mapping[str, Any], listed: Sequence[str]
         return
     session.output.show(found["name"], style="bold")
     session.output.show(fields({name: found[name] for name in listed}))
-    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages it rests on are no longer there.'}")
+    session.output.show(f"\n{found['summary'] or 'The summary is withheld: passages that it rests on were removed.'}")
     for finding in found["findings"]:
         session.output.show(f"- {finding['statement']}")
 
 
 async def rebuild_index(session: Session, index: str, body: Mapping[str, Any], *, title: str, watch_job: bool) -> None:
-    """Ask for a rebuild of the ``index`` by its name in the path and, if asked to, follow the job to its end."""
+    """Request a rebuild of ``index``, its name in the path. With ``watch_job``, follow the job to its end."""
     accepted = await session.client.post(f"/admin/{index}/rebuild", body)
     if not watch_job:
         session.output.result(accepted) if session.output.as_json else session.output.show(fields(accepted))
