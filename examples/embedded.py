@@ -1,6 +1,6 @@
-"""Use the product inside a Python program: hand in the example corpus, ask, print the answer and what it rests on.
+"""Use agentic-rag inside a Python program: ingest example documents, ask a question, print the answer and its citations.
 
-Run it with ``python examples/embedded.py [QUESTION]``; nothing is left behind.
+Run it with ``python examples/embedded.py [QUESTION]``. It removes its data at the end.
 """
 
 from __future__ import annotations

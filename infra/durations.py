@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     given = parser.parse_args(arguments)
     reports = given.reports or sorted(REPORTS.glob("*.xml"))
     if not reports:
-        print(f"there is no report in {REPORTS}; run `make test` first", file=sys.stderr)
+        print(f"{REPORTS} contains no report; run `make test` first", file=sys.stderr)
         return 1
     tests = durations(reports)
     files: Counter[str] = Counter()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sees that the tests have a Neo4j and a PostgreSQL to run on: nothing to do where settings, Docker or the programs are there.
-# Installs what is missing where it may (root on Debian and its kin), and says what is missing where it may not.
+# Provides Neo4j and PostgreSQL for the tests. Does nothing if settings name servers, or if Docker or the programs are present.
+# As root on Debian and related systems it installs missing programs. Otherwise it lists them and fails.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -23,5 +23,5 @@ if ((${#missing[@]})); then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" > /dev/null
 fi
-# Here and not in the first test, which has only so long.
+# Built here, because the first test would reach its time limit.
 neo4j || mvn -q -B -f neo4j/pom.xml package

@@ -42,7 +42,7 @@ class Interpreter:
 
     @property
     def name(self) -> str:
-        """The version as people write it."""
+        """The version in its usual form."""
         return ".".join(map(str, self.version))
 
     @property
@@ -53,7 +53,7 @@ class Interpreter:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one step: ``ok`` or the reason why not, and how long it took."""
+    """Result of one step: the problem, if any, and its duration."""
 
     step: str
     problem: str
@@ -75,7 +75,7 @@ def _numbers(path: Path) -> list[int]:
 
 
 def working(path: Path) -> Interpreter | None:
-    """Return the interpreter at ``path``; None if it does not run, as a shim of a version that is not selected."""
+    """Return the interpreter at ``path``. None if it does not run, such as a shim of a version that is not selected."""
     try:
         done = subprocess.run([path, "-c", _ASK], capture_output=True, text=True, timeout=30, check=False)
     except OSError:
@@ -88,7 +88,7 @@ def working(path: Path) -> Interpreter | None:
 
 
 def interpreters(paths: Iterator[Path]) -> list[Interpreter]:
-    """Return one interpreter for each minor version from the oldest supported on, in order; the first that works counts."""
+    """Return the first working interpreter of each supported minor version, in order."""
     found: dict[tuple[int, int], Interpreter] = {}
     for path in paths:
         named = _NAME.fullmatch(path.name)
@@ -110,7 +110,7 @@ def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dic
         problem = "" if done.returncode == 0 else f"exit code {done.returncode}"
         output = done.stdout
     except subprocess.TimeoutExpired as expired:
-        problem, output = f"not done after {LIMIT_S} s", str(expired.stdout or "")
+        problem, output = f"not finished after {LIMIT_S} s", str(expired.stdout or "")
     if problem:
         print(output[-8000:], flush=True)
     return Outcome(step, problem, time.monotonic() - begun)
@@ -137,7 +137,7 @@ def steps(interpreter: Interpreter, folder: Path) -> Iterator[tuple[str, list[st
 
 
 def tried(interpreter: Interpreter, folder: Path) -> list[Outcome]:
-    """Run the steps until one fails, and return what became of them."""
+    """Run the steps until one fails, and return their results."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
     outcomes = []
@@ -163,8 +163,8 @@ def main(arguments: Sequence[str]) -> int:
     """Try each interpreter; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
-    parser.add_argument("--others", action="store_true", help="not the minor version that runs this, which `make test` has tested")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which stays")
+    parser.add_argument("--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which is not removed")
     given = parser.parse_args(arguments)
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     every = interpreters(candidates())
@@ -172,10 +172,10 @@ def main(arguments: Sequence[str]) -> int:
     if given.others:
         found = [each for each in found if each.minor != own]
         if every and not found:
-            print(f"there is no Python from 3.11 on but {own}, which `make test` has tested", flush=True)
+            print(f"the only Python from 3.11 on is {own}, which `make test` has tested", flush=True)
             return 0
     if not found:
-        print("no Python from 3.11 on was found on PATH or among pyenv's versions", file=sys.stderr)
+        print("found no Python from 3.11 on, on PATH or among pyenv's versions", file=sys.stderr)
         return 1
     with tempfile.TemporaryDirectory(prefix="pythons-") as temporary:
         folder = (given.keep or Path(temporary)).absolute()

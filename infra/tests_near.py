@@ -1,10 +1,10 @@
-"""Run the tests near changed files: those that differ from the last commit, or those that are named.
+"""Run the tests near changed files. These are the files that differ from the last commit, or the named files.
 
     python infra/tests_near.py [FILE ...] [-- PYTEST_ARGUMENT ...]
 
 A test file is near a changed file if it is the changed file, if it imports the changed module (directly, or by a name that the
 module's package exports), or if it is in the folder of `tests/unit` that mirrors the module's folder. A changed `conftest.py` is
-near every test of its folder. A file that is no module is near the tests that contain its name. The exit code is pytest's.
+near every test of its folder. A file that is not a module is near the tests that contain its name. The exit code is pytest's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_TESTS = 5
 
 
 def module_of(path: str) -> str | None:
-    """Return the name by which tests import the Python file at ``path``, or None.
+    """Return the name with which tests import the Python file at ``path``, or None.
 
     A module of the package has its full name. A fixture or helper in `tests/` is imported by its file's name.
     """
@@ -37,7 +37,7 @@ def module_of(path: str) -> str | None:
 
 
 def imported(source: str) -> set[tuple[str, str | None]]:
-    """Return what ``source`` imports, in functions too: (module, name) of `from module import name`, else (module, None)."""
+    """Return the imports of ``source``, also in functions: (module, name) of `from module import name`, else (module, None)."""
     found: set[tuple[str, str | None]] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -58,7 +58,7 @@ def exports(sources: Mapping[str, str]) -> dict[tuple[str, str], str]:
 
 
 def used(source: str, modules: Iterable[str], exported: Mapping[tuple[str, str], str]) -> set[str]:
-    """Return those of ``modules`` that ``source`` imports."""
+    """Return the members of ``modules`` that ``source`` imports."""
     known, found = set(modules), set()
     for module, name in imported(source):
         if name is None:
@@ -103,7 +103,7 @@ def near(changed: Iterable[str], sources: Mapping[str, str], tests: Mapping[str,
 
 
 def differing(root: Path) -> list[str]:
-    """Return the paths that differ from the last commit, and those that git does not track and does not ignore."""
+    """Return the paths that differ from the last commit, and untracked paths that are not ignored."""
     commands = (["diff", "--name-only", "HEAD"], ["ls-files", "--others", "--exclude-standard"])
     printed = [subprocess.run(["git", *each], cwd=root, capture_output=True, text=True, check=True).stdout for each in commands]
     return sorted({line for text in printed for line in text.splitlines()})

@@ -117,7 +117,7 @@ def test_a_refused_call_names_the_reason_and_when_to_come_back(breaker: Breaker,
     outcome(breaker, AWAY)
     clock.now = 0.5
 
-    with pytest.raises(StoreUnavailable, match="refused, a moment ago") as caught, breaker.watching():
+    with pytest.raises(StoreUnavailable, match="refused recently") as caught, breaker.watching():
         pass
 
     assert caught.value.retry_after_s == PAUSE_S

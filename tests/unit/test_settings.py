@@ -133,13 +133,13 @@ def test_a_value_in_the_config_file_reads_as_in_the_environment(monkeypatch: pyt
     [
         ("prot: 1", "'prot' is not a setting; did you mean PORT?"),
         ("fly_to_the_moon_at_noon: 1", "'fly_to_the_moon_at_noon' is not a setting; 'agentic-rag config' lists the settings"),
-        ("port: [1]", "PORT must be one value; it holds a list"),
+        ("port: [1]", "PORT must be one value; got a list"),
         ("server:\n  port: 1", "'server' is not a setting"),
         ("port: 1\nPORT: 2", "names PORT twice"),
-        ("- port", "must hold one mapping of settings, such as PORT: 8000; it holds a list"),
+        ("- port", "must be a mapping of settings, such as PORT: 8000; got a list"),
         ("port: {1", "is not YAML (line "),
         ("port: 99999", "PORT must be a whole number from 0 to 65535; got '99999' (set in the config file; the default is 8000)"),
-        ("!!python/object/apply:os.getcwd []", "must hold one mapping of settings"),
+        ("!!python/object/apply:os.getcwd []", "must be a mapping of settings"),
         (None, "cannot be read: No such file or directory"),
     ],
 )

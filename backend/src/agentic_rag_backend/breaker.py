@@ -1,8 +1,8 @@
-"""A circuit breaker: callers fail fast while a server is known to be away, instead of each waiting for it.
+"""Circuit breaker: while a server is unavailable, callers fail fast instead of waiting for it.
 
-The pattern is Nygard's ("Release It!", 2007): closed, open for a while, then half open for one trial. The circuit opens at
-once when the server cannot be reached, and after several answers in a row that did not come in time: one large tenant's slow
-question is no reason to refuse the others'. Stores and models use the same breaker.
+The pattern is Nygard's ("Release It!", 2007): closed, open for a while, then half open for one trial. The circuit opens
+immediately if the server cannot be reached. After timeouts it opens only if several follow one another, because one slow
+question of a large tenant must not refuse the questions of others. Stores and models use the same breaker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import AgenticRagError
 PAUSE_S = 3.0
 """Seconds for which all calls are refused. Then one call is allowed."""
 TOO_LATE = 3
-"""Answers in a row that did not come in time."""
+"""Consecutive timeouts that open the circuit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,10 @@ class Outages:
 
 
 class Breaker:
-    """Counts outcomes and refuses calls at once while the server is away.
+    """Counts outcomes and refuses calls immediately while the server is unavailable.
 
     Args:
-        clock: seconds that only grow.
+        clock: monotonic clock in seconds.
     """
 
     def __init__(self, outages: Outages, *, pause_s: float = PAUSE_S, clock: Callable[[], float] = time.monotonic) -> None:
@@ -54,16 +54,16 @@ class Breaker:
 
     @property
     def open(self) -> bool:
-        """Whether the last thing that is known of the server is that it is away."""
+        """Whether the server is known to be unavailable."""
         return self._open_until is not None
 
     @property
     def reason(self) -> str:
-        """Message of the last failure that was counted."""
+        """Message of the last counted failure."""
         return self._reason
 
     def check(self) -> None:
-        """Return if a call would be let through now.
+        """Return if a call would be allowed now.
 
         Raises:
             AgenticRagError: as in `watching`.
@@ -73,16 +73,16 @@ class Breaker:
         left_s = self._open_until - self._clock()
         if self._trying or left_s > 0:
             raise self._outages.counted(
-                f"{self._reason}, a moment ago; it is tried again soon", retry_after_s=float(max(1, math.ceil(left_s)))
+                f"{self._reason} recently; it is tried again soon", retry_after_s=float(max(1, math.ceil(left_s)))
             )
 
     @contextlib.contextmanager
     def watching(self, *, always: bool = False) -> Iterator[None]:
-        """Watch a call's outcome; ``always`` lets it through in any state, as a probe.
+        """Watch a call's outcome. ``always`` allows it in any state, as a probe.
 
         Raises:
-            AgenticRagError: of the class that is counted: the call is not made, because the server did not answer a moment
-                ago; ``retry_after_s`` says when the next one is let through.
+            AgenticRagError: the call is refused, because the server was unavailable recently. The class is the counted
+                class. ``retry_after_s`` is the time until the next call is allowed.
         """
         trial = self._open_until is not None
         if trial and not always:
@@ -93,7 +93,7 @@ class Breaker:
         except self._outages.counted as error:
             self._failed(error, trial=trial)
             raise
-        else:  # any other end says nothing of the server: the caller went away, or the request is at fault
+        else:  # other outcomes do not depend on the server: the caller cancelled, or the request is invalid
             self._closed()
         finally:
             if trial and not always:

@@ -1,4 +1,4 @@
-"""The product inside a Python program: documents in, answers out, over the same services as the server."""
+"""Python API: ingestion, search and answers in the process of a program, with the services of the server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from agentic_rag_backend.wording import said
 
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
-"""Documents handed in and not ended yet, at most."""
+"""Maximum documents that are submitted and not finished."""
 _LOOK_S = 0.05
 
 
@@ -45,17 +45,17 @@ _LOOK_S = 0.05
 async def open_embedded(
     data_dir: str | PathLike[str], *, tenant: str = DEFAULT_TENANT, dual_level: bool = True, **settings: Any
 ) -> AsyncIterator[Embedded]:
-    """Open the stores in ``data_dir`` for one tenant, with workers, and close them in the end.
+    """Open the stores in ``data_dir`` for one tenant, with workers, and close them at the end.
 
     Args:
-        tenant: name or id; ``default`` is made at first use, others must exist.
-        dual_level: whether both levels are searched where no strategy is named.
-        settings: any field of `Settings`, such as ``llm="openai"``; before the environment.
+        tenant: name or id. ``default`` is created at first use; other tenants must exist.
+        dual_level: whether both levels are searched if no strategy is named.
+        settings: any field of `Settings`, such as ``llm="openai"``. They override the environment.
 
     Raises:
         ConfigurationError: a setting is outside its limits.
         StoreLocked: another process has the folder open.
-        NotFound: there is no such tenant.
+        NotFound: the tenant does not exist.
     """
     chosen = read_settings(
         **{"community_auto_rebuild": False, **settings}, data_dir=Path(data_dir), dual_level_retrieval_enabled=dual_level
@@ -65,10 +65,10 @@ async def open_embedded(
 
 
 async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
-    """Return the tenant of that name or id (None: the default one); the default one is made where it is missing.
+    """Return the tenant with that name or id (None: the default tenant). A missing default tenant is created.
 
     Raises:
-        NotFound: there is no such tenant.
+        NotFound: the tenant does not exist.
     """
     wanted = name_or_id or DEFAULT_TENANT
     found = await container.tenants.by_name(wanted)
@@ -77,20 +77,20 @@ async def choose_tenant(container: Container, name_or_id: str | None) -> Tenant:
     if wanted == DEFAULT_TENANT:
         try:
             return await container.tenants.create(DEFAULT_TENANT)
-        except Conflict:  # another process made it a moment ago
+        except Conflict:  # another process has just created it
             return await choose_tenant(container, wanted)
     try:
         return await container.tenants.get(TenantId(wanted))
     except (InvalidScope, NotFound):
-        raise NotFound(f"there is no tenant {wanted[:128]!r}; 'agentic-rag tenants create NAME' makes one") from None
+        raise NotFound(f"tenant {wanted[:128]!r} does not exist; 'agentic-rag tenants create NAME' creates a tenant") from None
 
 
 class Embedded:
-    """One tenant's documents; made by `open_embedded`. Calls may run at the same time.
+    """The documents of one tenant, opened by `open_embedded`. Calls may run concurrently.
 
     Args:
-        container: the services of this process; for what has no method here.
-        tenant_id: whose documents these are.
+        container: the services of this process, for features without a method here.
+        tenant_id: owner of the documents.
     """
 
     def __init__(self, container: Container, tenant_id: TenantId) -> None:
@@ -105,23 +105,23 @@ class Embedded:
         title: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> list[Document]:
-        """Take in files, folders and patterns, or one ``text`` (Markdown); wait until all can be searched; return them.
+        """Ingest files, folders and patterns, or one ``text`` (Markdown). Return the documents when they can be searched.
 
-        A key is the path below the given folder; the same key again is a new version. Where both levels are switched on,
-        the communities are brought up to date before this returns.
+        The key of a file is its path below the given folder. The same key again is a new version. With dual-level
+        retrieval, the communities are rebuilt before this returns.
 
         Args:
             key: of a single file or of ``text``.
-            title: of ``text``; files name themselves.
+            title: of ``text``; a file has its own title.
             metadata: of each document: JSON scalars and lists of them.
 
         Raises:
             InvalidRequest: paths and text are both given or neither is, or a path names nothing.
-            AgenticRagError: a document was refused or its processing failed; those before it are in.
+            AgenticRagError: a document was refused or its processing failed. Earlier documents stay.
         """
         if (text is None) == (not paths):
             raise InvalidRequest(
-                f"give paths or text, one of them; got {len(paths)} paths and {'a' if text is not None else 'no'} text"
+                f"give either paths or text; got {len(paths)} paths and {'a' if text is not None else 'no'} text"
             )
         if text is not None:
             content = text.encode("utf-8", errors="surrogatepass")
@@ -142,7 +142,7 @@ class Embedded:
 
         Raises:
             InvalidRequest: a value is outside its limits.
-            FeatureDisabled: dual_level was named and is switched off.
+            FeatureDisabled: the strategy is dual_level, which is disabled.
         """
         asked = await self._query(question, options)
         found = await self.container.retrievers.get(asked.strategy).retrieve(asked.query)
@@ -151,10 +151,10 @@ class Embedded:
     async def ask(
         self, question: str, *, generator: str | None = None, history: Sequence[Message] = (), **options: Any
     ) -> Answer:
-        """Return an answer with checked citations, or a refusal (``grounded`` False) where the documents do not say.
+        """Return an answer with checked citations, or a refusal (``grounded`` False) if the documents do not contain the answer.
 
         Args:
-            generator: None takes the deployment's; ``attributed`` or ``standard``.
+            generator: ``attributed`` or ``standard``; None: the deployment's default.
             history: earlier turns, oldest first, at most 20.
             options: as in `search`.
 
@@ -170,12 +170,12 @@ class Embedded:
         try:
             body = SearchBody.model_validate({**options, "query": question})
         except ValidationError as error:
-            told = (f"{'.'.join(map(str, item['loc']))}: {said(item)}" for item in error.errors(include_url=False))
-            raise InvalidRequest("; ".join(told)) from None
+            problems = (f"{'.'.join(map(str, item['loc']))}: {said(item)}" for item in error.errors(include_url=False))
+            raise InvalidRequest("; ".join(problems)) from None
         return self.container.queries.build(body.request(), await self._principal())
 
     async def _principal(self) -> Principal:
-        # Read anew each time, so that a flag switched meanwhile acts at once.
+        # Read at every call, so that a changed flag applies immediately.
         return await self.container.authenticator.local(self.tenant_id)
 
     async def _take_files(self, paths: Sequence[str], key: str | None, metadata: Mapping[str, Any]) -> list[Document]:
@@ -205,7 +205,7 @@ class Embedded:
         return document
 
     async def _ended(self, job: Job) -> Job:
-        """Wait for a job's end; a failed one raises what it failed with."""
+        """Wait for a job's end. If the job failed, raise its error."""
         while not job.state.ended:
             await asyncio.sleep(_LOOK_S)
             job = await self.container.catalogue.jobs.job(self.tenant_id, job.id)

@@ -1,4 +1,4 @@
-"""Memory of this process: what the allocator keeps, and when garbage is looked for."""
+"""Memory of this process: returning freed memory to the system, and garbage collection."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from collections.abc import Iterator
 
 
 def give_back() -> None:
-    """Return freed memory to the system. glibc keeps small pieces for the process unless asked; elsewhere this does nothing."""
+    """Return freed memory to the system. glibc keeps small blocks otherwise. On other systems this does nothing."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextlib.contextmanager
 def collection_paused() -> Iterator[None]:
-    """Collect no garbage meanwhile: for a start, which makes half a million objects and drops hardly any.
+    """Pause garbage collection, for the start of a process.
 
-    Looking through them again and again took a seventh of the start's CPU time.
+    The start creates half a million objects and drops few of them. Scanning them repeatedly took a seventh of its CPU time.
     """
-    if not gc.isenabled():  # paused already, for longer
+    if not gc.isenabled():  # an outer pause is active
         yield
         return
     gc.disable()
@@ -31,9 +31,9 @@ def collection_paused() -> Iterator[None]:
 
 
 def settle() -> None:
-    """End a pause: collect garbage again, but never look through what is there now, which stays as long as the process.
+    """End a pause. Later collections do not scan the objects of the start, which live as long as the process.
 
-    Memory that the start needed and has freed goes back to the system.
+    Memory that the start has freed is returned to the system.
     """
     gc.enable()
     gc.freeze()

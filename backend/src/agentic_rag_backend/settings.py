@@ -1,4 +1,4 @@
-"""Every setting: environment variables, ``.env`` or a YAML file, read once by the cli, the api and the container."""
+"""Settings from environment variables, ``.env`` or a YAML file. Only the cli, the api and the container read them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from agentic_rag_backend.settings_file import CONFIG_VARIABLE, ConfigFile
 class Settings(BaseSettings):
     """All settings of a process. Each field's environment variable is its name in capitals; ``.env.example`` lists them.
 
-    An option given to the constructor comes first, then the environment, then ``.env``, then the YAML file that
-    ``AGENTIC_RAG_CONFIG`` names. `settings_reading.read_settings` says in words what is wrong with a value.
+    Options of the constructor have priority, then the environment, then ``.env``, then the YAML file that
+    ``AGENTIC_RAG_CONFIG`` names. `settings_reading.read_settings` raises readable errors for invalid values.
 
     Raises:
         pydantic.ValidationError: a value is outside its limits.
-        ConfigurationError: the YAML file cannot be read, or names something that is no setting.
+        ConfigurationError: the YAML file cannot be read, or contains an unknown setting.
     """
 
     model_config = SettingsConfigDict(
@@ -306,7 +306,7 @@ class Settings(BaseSettings):
     @field_validator("*", mode="before")
     @classmethod
     def _in_any_case(cls, value: Any, info: ValidationInfo) -> Any:
-        """Accept the words of a setting that has a list of them in any case: ``LOG_LEVEL=INFO``."""
+        """Accept the choices of a setting in any case: ``LOG_LEVEL=INFO``."""
         words = info.field_name is not None and get_origin(cls.model_fields[info.field_name].annotation) is Literal
         return value.strip().lower() if words and isinstance(value, str) else value
 

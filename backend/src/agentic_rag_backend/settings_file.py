@@ -1,4 +1,4 @@
-"""Settings in a YAML file, which ``AGENTIC_RAG_CONFIG`` names: read below the environment and ``.env``."""
+"""Settings from a YAML file, which ``AGENTIC_RAG_CONFIG`` names. The environment and ``.env`` override it."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ _NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 def read_config_file(path: Path, known: Collection[str]) -> dict[str, str]:
-    """Return the settings in the file at ``path``: field names in small letters, values as an environment variable has them.
+    """Return the settings in the file at ``path``: field names in lower case, values as text like in the environment.
 
     Args:
         known: names of the fields of the settings.
 
     Raises:
-        ConfigurationError: the file cannot be read, is no YAML mapping, or names something that is no setting.
+        ConfigurationError: the file cannot be read, is not a YAML mapping, or contains an unknown setting.
     """
     import yaml
 
     where = f"{CONFIG_VARIABLE} {path}"
     try:
         if path.stat().st_size > _LARGEST_BYTES:
-            raise ConfigurationError(f"{where} is larger than {_LARGEST_BYTES} bytes, which is no file of settings")
-        # Every scalar stays the text that was written: `0123` and `on` mean what they mean in the environment.
+            raise ConfigurationError(f"{where} is larger than {_LARGEST_BYTES} bytes, the limit of a settings file")
+        # Every scalar stays text: `0123` and `on` mean the same as in the environment.
         held = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)  # noqa: S506 - makes text, lists, mappings
     except OSError as error:
         raise ConfigurationError(f"{where} cannot be read: {error.strerror or error}") from error
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f" (line {mark.line + 1})" if mark is not None else ""
-        raise ConfigurationError(f"{where} is not YAML{place}: write one setting a line, such as PORT: 8000") from error
+        raise ConfigurationError(f"{where} is not YAML{place}: write one setting per line, such as PORT: 8000") from error
     if held is None or held == "":
         return {}
     if not isinstance(held, dict):
-        raise ConfigurationError(f"{where} must hold one mapping of settings, such as PORT: 8000; it holds a {_kind(held)}")
+        raise ConfigurationError(f"{where} must be a mapping of settings, such as PORT: 8000; got a {_kind(held)}")
     return _settings(held, known, where)
 
 
@@ -58,7 +58,7 @@ def _settings(held: dict[Any, Any], known: Collection[str], where: str) -> dict[
         if name in found:
             raise ConfigurationError(f"{where} names {name.upper()} twice")
         if not isinstance(value, str):
-            raise ConfigurationError(f"{where}: {name.upper()} must be one value; it holds a {_kind(value)}")
+            raise ConfigurationError(f"{where}: {name.upper()} must be one value; got a {_kind(value)}")
         found[name] = value
     return {name: value for name, value in found.items() if value not in _NOTHING}
 
@@ -73,7 +73,7 @@ class ConfigFile(PydanticBaseSettingsSource):
     """The file as a source of settings.
 
     Args:
-        path: None where no file is named.
+        path: of the file; None if no file is named.
     """
 
     def __init__(self, settings: type[BaseSettings], path: str | None) -> None:
@@ -85,5 +85,5 @@ class ConfigFile(PydanticBaseSettingsSource):
         return dict(read_config_file(Path(self._path), self.settings_cls.model_fields)) if self._path else {}
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
-        """Return one field's value; the base class asks for it, nothing calls it."""
+        """Return one field's value. The base class requires this method, but nothing calls it."""
         return self().get(field_name), field_name, False

@@ -1,4 +1,4 @@
-"""Reading the settings of a process: problems in words, names that look misspelt, and where each value comes from."""
+"""Reading of settings: readable errors, likely misspellings, and the source of each value."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from agentic_rag_backend.wording import given, said
 
 ENVIRONMENT, DOTENV, CONFIG_FILE, OPTION, DEFAULT = "environment", ".env", "config file", "option", "default"
 OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "AGENTIC_RAG_URL", "AGENTIC_RAG_API_KEY", "POSTGRES_PASSWORD"})
-"""Variables of the command line and of docker-compose.yml, which are no fields of `Settings`."""
+"""Variables of the command line and of docker-compose.yml that are not fields of `Settings`."""
 _NEAR = 0.83
-"""Similarity from which a name counts as a misspelt one: NEO4J_USERNAME is .83 of NEO4J_USER, TEST_DATABASE_URL less."""
+"""Minimum similarity of a misspelt name: NEO4J_USERNAME has .83 with NEO4J_USER, TEST_DATABASE_URL has less."""
 _SHORT = 5
-"""Names up to this length have ordinary words near them (LLM and LLVM, PORT and SPORT)."""
+"""Names up to this length are similar to ordinary words (LLM and LLVM, PORT and SPORT)."""
 _PLACES = {ENVIRONMENT: "the environment", DOTENV: ".env", CONFIG_FILE: "the config file", OPTION: "an option"}
 _REPEATED = re.compile(r"(.)\1+")
 _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]{1,512}@")
@@ -34,7 +34,7 @@ _PASSWORD = re.compile(r"(://[^:/@\s]*):[^@\s]{1,512}@")
 
 @dataclass(frozen=True, slots=True)
 class Misspelt:
-    """A variable that is no setting, with the setting that was likely meant."""
+    """A variable that is not a setting, and the setting that was probably meant."""
 
     name: str
     likely: str
@@ -45,11 +45,11 @@ class Misspelt:
 
 
 def read_settings(**options: Any) -> Settings:
-    """Return the settings of this process; ``options`` come before the environment.
+    """Return the settings of this process. ``options`` override the environment.
 
     Raises:
-        ConfigurationError: a value is outside its limits; names setting, limit, value, source, and the default. Values of
-            secrets are left out.
+        ConfigurationError: a value is outside its limits. The message names setting, limit, value, source and default,
+            but no values of secrets.
     """
     try:
         return Settings(**options)
@@ -59,7 +59,7 @@ def read_settings(**options: Any) -> Settings:
 
 
 def origins_of(options: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """Return for each field that is set somewhere where its value comes from: the first source that has it counts."""
+    """Return the source of each field that is set. The first source with the field counts."""
     environment = {name.lower(): value for name, value in os.environ.items() if value}
     dotenv = {name.lower(): value for name, value in _dotenv().items() if value}
     path = environment.get(CONFIG_VARIABLE.lower()) or dotenv.get(CONFIG_VARIABLE.lower())
@@ -92,7 +92,7 @@ def _near(names: Iterable[str], source: str) -> Iterator[Misspelt]:
 
 @cache
 def likely_setting(name: str) -> str | None:
-    """Return the setting that a variable's name in capitals likely means; None if it is one, or is near to none."""
+    """Return the setting that a variable's name in capitals probably means. None if it is a setting, or similar to none."""
     known = {field.upper() for field in Settings.model_fields}
     if name in known or name in OTHER_VARIABLES:
         return None
@@ -101,11 +101,11 @@ def likely_setting(name: str) -> str | None:
 
 
 def _is_slip(name: str, setting: str) -> bool:
-    """Tell whether ``name`` is ``setting`` with a slip of the hand, rather than a name of its own."""
+    """Return whether ``name`` is ``setting`` with a typing error, rather than another name."""
     if name.startswith(f"{setting}_") or name.endswith(f"_{setting}"):
-        return False  # another thing's, such as OPENAI_API_KEY_TEST or MY_DATABASE_URL
+        return False  # another program's, such as OPENAI_API_KEY_TEST or MY_DATABASE_URL
     if len(setting) <= _SHORT:
-        # A letter held too long, or letters exchanged: LLMM, PROT. Every other short word may be a word.
+        # A repeated letter, or exchanged letters: LLMM, PROT. Other short names may be words of their own.
         exchanged = name[:1] == setting[:1] and sorted(name) == sorted(setting)
         return exchanged or _REPEATED.sub(r"\1", name) == _REPEATED.sub(r"\1", setting)
     return difflib.SequenceMatcher(None, name, setting).ratio() >= _NEAR
@@ -116,12 +116,12 @@ def _dotenv() -> Mapping[str, str | None]:
 
 
 def without_password(value: str) -> str:
-    """Return a value in which the password of an address is masked."""
+    """Return a value with the password of an address masked."""
     return _PASSWORD.sub(r"\1:********@", value)
 
 
 def _problem(problem: Any, origins: Mapping[str, str]) -> str:
-    """Return one sentence on a value that was refused."""
+    """Return the message for a refused value."""
     name = str(problem["loc"][0]) if problem["loc"] else ""
     field = Settings.model_fields.get(name)
     if field is None:
@@ -136,12 +136,12 @@ def _problem(problem: Any, origins: Mapping[str, str]) -> str:
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Tell whether a field's value must not be shown."""
+    """Return whether a field's value must not be shown."""
     return SecretStr in (field.annotation, *get_args(field.annotation))
 
 
 def allowed(field: FieldInfo) -> str:
-    """Return which values a field takes, as the end of "must be"."""
+    """Return the allowed values of a field, as the end of "must be"."""
     kind = next((part for part in get_args(field.annotation) if part is not type(None)), field.annotation)
     if get_origin(field.annotation) is Literal:
         *others, last = get_args(field.annotation)

@@ -17,17 +17,17 @@ from agentic_rag_backend.models.health import OK, state_of
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL
 
 _MODELS = {"llm": "the language model", "embedder": "the embedding model"}
-NO_WORKER = "no worker has said that it is alive lately: jobs wait until 'agentic-rag worker' runs"
+NO_WORKER = "no live worker: jobs wait until 'agentic-rag worker' runs"
 
 
 async def model_states(services: Container) -> dict[str, str]:
-    """Return ``ok``, or the code of what is wrong, of the language model and the embedder; within a second."""
+    """Return the states of the language model and the embedder, within a second: ``ok`` or an error code."""
     llm, embedder = await asyncio.gather(state_of(services.model), state_of(services.embedder))
     return {"llm": llm, "embedder": embedder}
 
 
 async def describe_status(services: Container, caller: Principal) -> dict[str, Any]:
-    """Return version, stores, models, strategies, features, counts and the communities' state, JSON-ready."""
+    """Return version, stores, models, strategies, features, counts and the communities' state as JSON values."""
     tenant = caller.tenant
     counts = dict(await services.catalogue.documents.counts(tenant.id))
     knowledge = await services.graph.counts(tenant.id)
@@ -57,7 +57,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),
         "communities": {"generation": pointer.generation, "stale": pointer.stale, "built_at": pointer.built_at},
         "raptor": {"generation": tree.generation, "stale": tree.stale, "built_at": tree.built_at},
-        # Over all tenants, so for the operator: what a tenant is told must not depend on others.
+        # Of all tenants, so only for the operator: a tenant's status must not depend on other tenants.
         "vector_indexes": [asdict(index) for index in await services.vectors.indexes()] if caller.operator else None,
     }
 
@@ -98,7 +98,7 @@ def _dual_level(services: Container, caller: Principal) -> dict[str, Any]:
 
 
 def _warnings(services: Container, states: Mapping[str, str], *, alive: bool) -> list[str]:
-    found = [f"{_MODELS[name]} does not answer: {state}" for name, state in states.items() if state != OK]
+    found = [f"{_MODELS[name]} does not respond: {state}" for name, state in states.items() if state != OK]
     return found if alive or of_one_process(services.settings) else [*found, NO_WORKER]
 
 
@@ -110,7 +110,7 @@ def _profile(services: Container) -> str:
 
 
 def _reconciliation(job: Job | None) -> dict[str, Any] | None:
-    """Return the last comparison of the stores in numbers, if it came to its end."""
+    """Return the figures of the last comparison of the stores, if it finished."""
     if job is None or job.result is None:
         return None
     counts = {name: job.result[name] for name in ("repair", "found", "mended", "skipped", "unmendable")}

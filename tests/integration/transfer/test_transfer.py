@@ -140,7 +140,7 @@ async def test_a_tenant_with_documents_a_taken_name_and_a_stranger_are_refused(a
         assert await target.differences(tenant) == {}
     async with opens("elsewhere") as target:
         await target.container.catalogue.tenants.create("acme")
-        with pytest.raises(Conflict, match="another tenant 'acme'"):
+        with pytest.raises(Conflict, match="the tenant name 'acme' is taken"):
             await target.imported(path)
         arrived, job = await target.imported(path, name="acme of old")
         assert (arrived, job.state) == (tenant, JobState.SUCCEEDED)
@@ -320,7 +320,7 @@ async def test_a_tenant_that_changes_at_every_look_is_given_up_on(
             return await record(own, of)
 
         monkeypatch.setattr(SqlTransfer, "summaries", changing)
-        with pytest.raises(Conflict, match="changed at every look"):
+        with pytest.raises(Conflict, match="changed during every attempt"):
             await source.archive(tenant, tmp_path / "a")
         assert list((source.folder / "transfer").iterdir()) == []
 

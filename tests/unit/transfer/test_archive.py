@@ -165,17 +165,17 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     ("replaced", "said"),
     [
         ({"manifest.json": manifest(version=2)}, "format 2; this release reads up to 1"),
-        ({"manifest.json": manifest(format="a zip of holiday pictures")}, "no archive of a tenant"),
+        ({"manifest.json": manifest(format="a zip of holiday pictures")}, "not an archive of a tenant"),
         ({"manifest.json": b"[1]"}, "no JSON object"),
         ({"manifest.json": manifest(tenant={"id": "../../etc", "name": "x"})}, "tenant.id"),
         ({"manifest.json": manifest(surprise=1)}, "surprise"),
         ({"entities.jsonl": lines({"id": "' OR 1=1 --", "name": "x", "type": ""})}, "id: must match"),
         ({record_name(1): lines(document(id="MATCH (n) DETACH DELETE n"), chunk())}, "id: must match"),
         ({record_name(1): lines(document(state="processing"), chunk())}, "state"),
-        ({record_name(1): lines(document(), chunk(end_char=2_000))}, "outside of its text"),
-        ({record_name(1): lines(document(), chunk(start_char=5, end_char=5))}, "outside of its text"),
-        ({record_name(1): lines(document(), chunk(), entity(id=OTHER))}, "entities are not the archive's"),
-        ({record_name(1): lines(document(), chunk(), entity(), entity())}, "entities are not the archive's"),
+        ({record_name(1): lines(document(), chunk(end_char=2_000))}, "outside its text"),
+        ({record_name(1): lines(document(), chunk(start_char=5, end_char=5))}, "outside its text"),
+        ({record_name(1): lines(document(), chunk(), entity(id=OTHER))}, "entities are duplicate, or not in the archive"),
+        ({record_name(1): lines(document(), chunk(), entity(), entity())}, "entities are duplicate, or not in the archive"),
         ({record_name(1): lines(document(), entity())}, "in a chunk that it does not have"),
         (
             {record_name(1): lines(document(text="another text of the same length, more or less"), chunk(kind="page"))},
@@ -183,7 +183,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ),
         ({record_name(1): lines(document(title="null \0 byte"), chunk())}, "NUL"),
         ({record_name(1): b""}, "is empty"),
-        ({original_name(1): b"something else"}, "not the one that it was made from"),
+        ({original_name(1): b"something else"}, "does not match its hash"),
         ({"end.json": json.dumps({"documents": 2, "entities": 1, "communities": 0, "summaries": 0}).encode()}, "should be 2"),
     ],
 )
@@ -234,7 +234,7 @@ def test_what_is_no_plain_file_is_refused_before_it_is_read(tmp_path: Path, chan
     path = tmp_path / "a"
     path.write_bytes(gzip.compress(header.tobuf(tarfile.USTAR_FORMAT) + b"\0" * 1024))
 
-    assert "none of its members" in refused(path).message
+    assert "contains the unknown member" in refused(path).message
 
 
 def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:

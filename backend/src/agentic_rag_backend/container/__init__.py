@@ -1,4 +1,4 @@
-"""The composition root: settings in, services out. The only importer of adapters."""
+"""Composition root: builds the services from the settings. Only this package imports adapters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Container", "open_container"]
 
 @asynccontextmanager
 async def open_container(settings: Settings, *, work: bool = True) -> AsyncIterator[Container]:
-    """Open every store, bring schemas up to date, start the workers, and close all of it in the end.
+    """Open every store, update the schemas, start the workers, and close everything at the end.
 
     Args:
         work: run jobs in this process.
@@ -33,7 +33,7 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
         warn_of_weights(settings)
         container = Container(settings, await open_adapters(settings, stack), work=work)
         container.build()
-        # Registered after the stores, so run before them: nothing that a worker uses is closed under it.
+        # Registered after the stores, so that workers stop before their stores close.
         stack.push_async_exit(_shutdown_of(container.queue))
         stack.push_async_callback(container.relay.close)
         if work:
@@ -47,7 +47,7 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
 
 
 def _shutdown_of(queue: JobQueue) -> Callable[..., Awaitable[None]]:
-    """Return the exit of the queue: whoever leaves by an interruption does not wait for the jobs that run."""
+    """Return the exit callback of the queue. After an interruption it does not wait for running jobs."""
 
     async def shutdown(kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         await queue.shutdown(drain=kind is None or issubclass(kind, Exception))

@@ -1,4 +1,4 @@
-"""The stores and models that the settings choose, opened."""
+"""Opening of the stores and models that the settings choose."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from agentic_rag_backend.stores.vector.edge.upkeep import UpkeepOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adapters:
-    """What the services stand on, open."""
+    """Open stores and models, on which the services run."""
 
     vectors: VectorStore
     catalogue: SqlCatalogue
@@ -51,13 +51,13 @@ class Adapters:
     extractor: Extractor
     graph_search: GraphSearch | None = None
     reindex_due: str | None = None
-    """Why the vectors are to be built anew; they are read with the embedder that made them, or not at all."""
+    """Reason for a required reindexing. Until then, the embedder that made the vectors reads them, or no embedder does."""
 
 
 async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
-    """Open the stores and models; ``stack`` closes them, the last one first."""
+    """Open the stores and models. ``stack`` closes them in reverse order."""
     data_dir = settings.data_dir
-    # What a tenant's documents say is for this account's eyes only.
+    # Only this user account may read the tenants' data.
     await asyncio.to_thread(data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
     configured = open_embedder(settings)
     stack.push_async_callback(configured.close)
@@ -67,12 +67,12 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     async def opened(embedder: Embedder) -> VectorStore:
         return await open_vectors(settings, embedder, foundation)
 
-    # First the store that knows whether another process is here: nothing else may be touched then.
+    # Open the store with the lock of DATA_DIR first. If another process holds it, nothing else may be touched.
     readable = await open_readable(settings, configured, opened, stack)
     vectors, embedder = readable.vectors, readable.embedder
     stack.push_async_callback(vectors.close)
     catalogue, owner = await foundation.catalogue(), await foundation.owner()
-    if catalogue.sync_engine.dialect.name == "sqlite":  # of this process alone: who was at work before was killed
+    if catalogue.sync_engine.dialect.name == "sqlite":  # the only process: earlier workers were killed
         await catalogue.idempotency.release_all()
         await catalogue.jobs.hand_back_all()
     graph = await open_graph(settings, owner)
@@ -98,7 +98,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
 
 
 async def open_catalogue(settings: Settings) -> SqlCatalogue:
-    """Open the catalogue, its schema brought up to date or, on a server where that is a command's, found to be."""
+    """Open the catalogue. Update its schema or, on a server without MIGRATE_ON_START, require the current schema."""
     url = settings.database_url or f"sqlite:///{settings.data_dir / 'catalogue.db'}"
     catalogue = await SqlCatalogue.open(url, Patience(read_s=settings.database_timeout_s))
     try:
@@ -111,9 +111,9 @@ async def open_catalogue(settings: Settings) -> SqlCatalogue:
 
 
 class Foundation:
-    """The catalogue and the deployment that it names, opened when they are first asked for; ``stack`` closes it.
+    """The catalogue and its deployment, opened at first use. ``stack`` closes them.
 
-    Whether another process has DATA_DIR open is found out before: by the embedded vectors, which lock it, or here.
+    Another process with DATA_DIR open is detected before: by the embedded vectors, which lock it, or here.
 
     Args:
         renaming: see `deployments.identify`.
@@ -136,26 +136,26 @@ class Foundation:
             settings = self._settings
             owned = settings.graph_store == "sqlite" or (settings.database_url or "sqlite").startswith("sqlite")
             if owned and settings.vector_store == "qdrant":
-                # What else is in DATA_DIR still has one owner.
+                # Other data in DATA_DIR still has one owner.
                 self._stack.callback(os.close, lock(settings.data_dir / "vectors"))
             self._catalogue = await open_catalogue(settings)
             self._stack.push_async_callback(self._catalogue.close)
         return self._catalogue
 
     async def owner(self) -> Owner:
-        """Return the deployment, as stores on shared servers are told."""
+        """Return the deployment as the owner of data on shared servers."""
         if self._owner is None:
             self._owner = await identify(self._settings, await self.catalogue(), renaming=self._renaming)
         return self._owner
 
 
 async def open_vectors(settings: Settings, embedder: Embedder, foundation: Foundation, *, building: bool = False) -> VectorStore:
-    """Open the vectors of ``embedder``, or, with ``building``, those that a server has them built beside.
+    """Open the vectors of ``embedder``. With ``building``, open the new collection that a reindexing on a server fills.
 
     Raises:
         ReindexRequired: there are vectors of another embedder.
         StoreLocked: another process has DATA_DIR open.
-        ConfigurationError: the vectors on the server are another deployment's.
+        ConfigurationError: the vectors on the server belong to another deployment.
     """
     if settings.vector_store == "qdrant":
         return await _open_qdrant(settings, embedder, foundation, building=building)
@@ -170,13 +170,13 @@ async def open_vectors(settings: Settings, embedder: Embedder, foundation: Found
 
 async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Foundation, *, building: bool) -> VectorStore:
     if settings.qdrant_url is None:
-        raise ConfigurationError("VECTOR_STORE=qdrant needs QDRANT_URL")
+        raise ConfigurationError("VECTOR_STORE=qdrant requires QDRANT_URL")
     try:
-        # Its client comes with an extra, which the embedded profile does without.
+        # The client belongs to an extra, which the embedded profile does not need.
         from agentic_rag_backend.stores.vector.qdrant.server import connect
         from agentic_rag_backend.stores.vector.qdrant.store import QdrantVectorStore
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"VECTOR_STORE=qdrant needs the extra 'server' of agentic-rag-backend: {error}") from error
+        raise ConfigurationError(f"VECTOR_STORE=qdrant requires the extra 'server' of agentic-rag-backend: {error}") from error
     key = settings.qdrant_api_key.get_secret_value() if settings.qdrant_api_key else None
     owner = await foundation.owner()
     return await QdrantVectorStore.open(
@@ -198,10 +198,10 @@ async def _open_qdrant(settings: Settings, embedder: Embedder, foundation: Found
 
 
 async def open_blobs(settings: Settings, owner: Owner) -> BlobStore:
-    """Open the originals: those at BLOB_URL as the deployment's, those in DATA_DIR as they are.
+    """Open the originals at BLOB_URL, with a check of their owner, or in DATA_DIR.
 
     Raises:
-        ConfigurationError: what is at BLOB_URL is another deployment's.
+        ConfigurationError: the data at BLOB_URL belongs to another deployment.
     """
     if settings.blob_url is None:
         return ObstoreBlobStore((settings.data_dir / "blobs").absolute().as_uri())
@@ -215,13 +215,13 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
     if settings.graph_store == "sqlite":
         return await SqliteGraphStore.open(settings.data_dir / "graph.db")
     if settings.neo4j_uri is None:
-        raise ConfigurationError("GRAPH_STORE=neo4j needs NEO4J_URI")
+        raise ConfigurationError("GRAPH_STORE=neo4j requires NEO4J_URI")
     try:
-        # Its driver comes with an extra, which the embedded profile does without.
+        # The driver belongs to an extra, which the embedded profile does not need.
         from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
         from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
     except ModuleNotFoundError as error:
-        raise ConfigurationError(f"GRAPH_STORE=neo4j needs the extra 'server' of agentic-rag-backend: {error}") from error
+        raise ConfigurationError(f"GRAPH_STORE=neo4j requires the extra 'server' of agentic-rag-backend: {error}") from error
     password = settings.neo4j_password
     return await Neo4jGraphStore.open(
         Neo4jAddress(
@@ -241,7 +241,7 @@ async def open_graph(settings: Settings, owner: Owner) -> GraphStore:
 def _open_graph_search(
     settings: Settings, graph: GraphStore, vectors: VectorStore, embedder: Embedder, model: LanguageModel
 ) -> GraphSearch | None:
-    """Return Graphiti's search over the graph, or None where it is switched off or the graph is not in Neo4j."""
+    """Return Graphiti's search over the graph. None if it is disabled or the graph is not in Neo4j."""
     if settings.graph_store != "neo4j" or not settings.graphiti_search_enabled:
         return None
     try:
@@ -249,7 +249,7 @@ def _open_graph_search(
         from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
     except ModuleNotFoundError as error:
         raise ConfigurationError(
-            f"GRAPHITI_SEARCH_ENABLED=true needs the extra 'server' of agentic-rag-backend: {error}"
+            f"GRAPHITI_SEARCH_ENABLED=true requires the extra 'server' of agentic-rag-backend: {error}"
         ) from error
     if not isinstance(graph, Neo4jGraphStore):
         return None
@@ -257,14 +257,14 @@ def _open_graph_search(
 
 
 def open_embedder(settings: Settings) -> Embedder:
-    """Return the embedder that is configured."""
+    """Return the configured embedder."""
     return _embedder(settings)
 
 
 def _embedder(settings: Settings) -> Embedder:
     if settings.embedder == "bundled":
         return BundledEmbedder(model_path=settings.embedding_model_path, threads=settings.embedding_threads)
-    # The SDK is a fifth of all that a process without an endpoint would import.
+    # The SDK would be a fifth of all imports of a process without an endpoint.
     from agentic_rag_backend.models.embedding.openai import OpenAIEmbedder
 
     return OpenAIEmbedder(
@@ -278,13 +278,13 @@ def _embedder(settings: Settings) -> Embedder:
 
 
 def open_isolation(settings: Settings) -> Isolation:
-    """Return what runs the reading of documents in child processes; it starts them when there is something to read.
+    """Return the client of the child processes that read documents. It starts them when they are needed.
 
     Raises:
-        ConfigurationError: there is no tokenizer, by which they cut chunks.
+        ConfigurationError: the tokenizer, which chunking uses, is missing or damaged.
     """
-    if settings.embedder != "bundled":  # which has read its own by now
-        WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file is for the start to tell, not for the first document
+    if settings.embedder != "bundled":  # the bundled embedder has loaded its own already
+        WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file fails the start, not the first document
     limits = Limits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
     return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
 
@@ -309,14 +309,14 @@ def _model(settings: Settings, embedder: Embedder) -> LanguageModel:
 
 
 def fallback_model(settings: Settings, embedder: Embedder) -> LanguageModel | None:
-    """Return what writes answers while the model fails, or None where the setting or the model leaves no need for it."""
+    """Return the model that writes answers while the configured model fails. None if the fallback is disabled or useless."""
     return ExtractiveModel(embedder) if settings.fallback_to_extractive and settings.llm != "extractive" else None
 
 
 def _api_key(settings: Settings, what: str) -> str:
-    """Return the endpoint's key; a local endpoint often has none, and then any text does."""
+    """Return the endpoint's key. A local endpoint often requires no key and accepts any text."""
     if settings.openai_api_key is not None:
         return settings.openai_api_key.get_secret_value()
     if settings.openai_base_url is None:
-        raise ConfigurationError(f"{what} needs OPENAI_API_KEY, or OPENAI_BASE_URL of an endpoint that takes none")
+        raise ConfigurationError(f"{what} requires OPENAI_API_KEY, or OPENAI_BASE_URL of an endpoint without keys")
     return "none"

@@ -1,4 +1,4 @@
-"""The deployment that a process belongs to, as the stores on shared servers are told."""
+"""The deployment of a process, which owns data on shared servers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from agentic_rag_backend.stores.ownership import Owner
 
 
 async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: bool = False) -> Owner:
-    """Return the catalogue's deployment under the name that is configured.
+    """Return the catalogue's deployment under its configured name.
 
     Args:
-        renaming: vectors are about to be written under that name (`record_name` follows).
+        renaming: the caller writes vectors under that name, and then calls `record_name`.
 
     Raises:
         ConfigurationError: the vectors on the Qdrant server are under another name.
@@ -28,20 +28,20 @@ async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: boo
             await record_name(settings, catalogue)
         elif not renaming:
             raise ConfigurationError(
-                f"the vectors of this deployment, {held.id}, are in the Qdrant collections of DEPLOYMENT={held.name}, and it is "
-                f"{settings.deployment} now. Set it back, or run 'agentic-rag reindex', which writes them under the new name"
+                f"the vectors of this deployment, {held.id}, are in the Qdrant collections of DEPLOYMENT={held.name}, but "
+                f"DEPLOYMENT is {settings.deployment}. Restore the name, or run 'agentic-rag reindex', which writes them under the new name"
             )
     deployment = Deployment(id=held.id, name=settings.deployment, described=_described(settings))
     return Owner(deployment=deployment, knows=catalogue.tenants.known)
 
 
 async def record_name(settings: Settings, catalogue: SqlCatalogue) -> None:
-    """Record that the vectors are under the name that is configured."""
+    """Record that the vectors are stored under the configured name."""
     await catalogue.deployments.rename(settings.deployment)
 
 
 def _described(settings: Settings) -> str:
-    """Say where the catalogue is, without credentials."""
+    """Return the location of the catalogue without credentials."""
     if settings.database_url is not None:
         url = make_url(settings.database_url)
         if url.host is not None:

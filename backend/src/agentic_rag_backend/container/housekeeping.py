@@ -1,4 +1,4 @@
-"""What goes on behind the requests: comparing the stores, and removing what nobody needs any more."""
+"""Background tasks: comparison of the stores, automatic rebuilds, and removal of data that is no longer needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = get_logger(__name__)
 
 
 async def sweep_originals(reconciler: Reconciler) -> None:
-    """Remove what processes that were killed left in the blob store: housekeeping, which nothing waits for."""
+    """Remove files that killed processes left in the blob store."""
     try:
         await reconciler.sweep()
     except AgenticRagError as error:
@@ -29,13 +29,13 @@ async def sweep_originals(reconciler: Reconciler) -> None:
 
 
 class Household:
-    """What goes on by itself in a process that works; of several such processes, in one of them."""
+    """Scheduled tasks of a process that runs jobs. If there are several such processes, one of them runs the tasks."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
 
     def begin(self, stack: AsyncExitStack) -> None:
-        """Begin all of it; it ends when ``stack`` is left."""
+        """Start the tasks. They end with ``stack``."""
         container, leads = self._container, self._container.queue.leads
         running = {
             "idempotency-keys": self._sweep_keys(),
@@ -73,7 +73,7 @@ class Household:
         )
 
     async def _sweep_keys(self) -> None:
-        """Remove answers under idempotency keys whose time is over."""
+        """Remove expired responses of idempotency keys."""
         while True:
             try:
                 if await self._container.queue.leads():

@@ -1,4 +1,4 @@
-"""What the settings say to each service, in that service's own terms."""
+"""Conversion of settings to the options of each service."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = get_logger(__name__)
 
 
 def fast_model(settings: Settings) -> str | None:
-    """Return the model of summaries; None where no model is configured."""
+    """Return the model of summaries. None if no model is configured."""
     return None if settings.llm == "extractive" else settings.llm_fast_model or settings.llm_model
 
 
@@ -51,7 +51,7 @@ def synthesis_model(settings: Settings) -> str:
 
 
 def detection_options(settings: Settings) -> DetectionOptions:
-    """Return how communities are found where a rebuild says nothing else."""
+    """Return the default options of community detection."""
     return DetectionOptions(
         max_cluster_size=settings.community_max_cluster_size,
         min_size=settings.community_min_size,
@@ -61,17 +61,17 @@ def detection_options(settings: Settings) -> DetectionOptions:
 
 
 def level_weights(settings: Settings) -> LevelWeights:
-    """Return the weights of the two levels, as they are used."""
+    """Return the normalised weights of the two levels."""
     return LevelWeights(*_shares(settings, "dual_level_low_weight", "dual_level_high_weight"))
 
 
 def leg_weights(settings: Settings) -> LegWeights:
-    """Return the weights of the two legs of hybrid search, as they are used."""
+    """Return the normalised weights of the two legs of hybrid search."""
     return LegWeights(*_shares(settings, "hybrid_dense_weight", "hybrid_sparse_weight"))
 
 
 def warn_of_weights(settings: Settings) -> None:
-    """Log a warning for each pair of weights that had to be normalised; called once, at the start.
+    """Log a warning for each pair of weights that had to be normalised. Call it once, at the start.
 
     Raises:
         ConfigurationError: both weights of a pair are 0.
@@ -97,7 +97,7 @@ def _shares(settings: Settings, first: str, second: str) -> tuple[float, float]:
 
 
 def request_defaults(settings: Settings, features: Features) -> RequestDefaults:
-    """Return what completes a request that leaves limits and weights open."""
+    """Return the defaults of limits and weights of requests."""
     return RequestDefaults(
         features,
         low_limit=settings.dual_level_low_limit,
@@ -107,7 +107,7 @@ def request_defaults(settings: Settings, features: Features) -> RequestDefaults:
 
 
 def dual_level_options(settings: Settings) -> DualLevelOptions:
-    """Return the floors of dual-level retrieval, and how its low level searches."""
+    """Return the minimum scores of dual-level retrieval, and the strategy of its low level."""
     return DualLevelOptions(
         low_min_score=settings.dual_level_low_min_score,
         high_min_score=settings.dual_level_high_min_score,
@@ -116,7 +116,7 @@ def dual_level_options(settings: Settings) -> DualLevelOptions:
 
 
 def theme_options(settings: Settings) -> ThemeOptions:
-    """Return how much of the themes is read, and what the language model may be asked about them."""
+    """Return the token budgets of themes, and the limits of model calls about them."""
     return ThemeOptions(
         community=CommunityOptions(budget_tokens=settings.theme_budget_tokens),
         corpus_wide=GlobalOptions(budget_tokens=settings.global_budget_tokens, max_calls=settings.global_max_calls),
@@ -127,12 +127,12 @@ def theme_options(settings: Settings) -> ThemeOptions:
 
 
 def fast_calls(settings: Settings, model: LanguageModel) -> StructuredCalls:
-    """Return the calls of the cheap model while a question waits for them."""
+    """Return the calls of the fast model, with the timeout of calls during a question."""
     return StructuredCalls(model, fast_model(settings), timeout_s=settings.theme_model_timeout_s)
 
 
 def answer_options(settings: Settings) -> AnswerOptions:
-    """Return how answers are written; a prompt that cannot work is refused here, before anything is served."""
+    """Return the options of answers. An invalid prompt is refused here, at the start."""
     prompt_file = settings.dual_level_prompt_file
     return AnswerOptions(
         min_confidence=settings.answer_min_confidence,
@@ -145,7 +145,7 @@ def answer_options(settings: Settings) -> AnswerOptions:
 
 
 def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
-    """Return how corpus-wide answers are made of partial ones."""
+    """Return the options of `global` answers, which combine partial answers."""
     usual = answer_options(settings)
     return GlobalAnswerOptions(
         budget_tokens=settings.global_budget_tokens,
@@ -161,14 +161,14 @@ def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
 _FLAGS = {
     DUAL_LEVEL: ("dual_level_retrieval_enabled", "dual-level retrieval: chunks and communities in parallel"),
     AUTO_WEIGHTS: ("dual_level_auto_weights", "weights of both levels by the form of the question"),
-    LOW_WEIGHT: ("dual_level_low_weight", "weight of chunks and entities, from 0 to 1; themes have the rest"),
-    COMMUNITY_AUTO_REBUILD: ("community_auto_rebuild", "rebuild communities after documents changed"),
-    RAPTOR_AUTO_UPDATE: ("raptor_auto_update", "the tree over passages takes in what changed by itself"),
+    LOW_WEIGHT: ("dual_level_low_weight", "weight of chunks and entities, from 0 to 1; the rest is the weight of themes"),
+    COMMUNITY_AUTO_REBUILD: ("community_auto_rebuild", "rebuild communities automatically after document changes"),
+    RAPTOR_AUTO_UPDATE: ("raptor_auto_update", "update the tree over passages automatically after document changes"),
 }
 
 
 def features_of(settings: Settings) -> Features:
-    """Return the flags: a value that differs from the code's own default comes from the environment."""
+    """Return the flags. The source of a value that differs from the code's default is the environment."""
     defaults: dict[str, FlagDefault] = {}
     for flag, (field, description) in _FLAGS.items():
         value, code_default = getattr(settings, field), Settings.model_fields[field].default
@@ -180,7 +180,7 @@ def features_of(settings: Settings) -> Features:
 
 
 def tree_options(settings: Settings) -> TreeOptions:
-    """Return the shape of trees where a build says nothing else."""
+    """Return the default shape of trees."""
     return TreeOptions(
         max_levels=settings.raptor_max_levels,
         cluster_size=settings.raptor_cluster_size,
@@ -190,7 +190,7 @@ def tree_options(settings: Settings) -> TreeOptions:
 
 
 def ingestion_options(settings: Settings) -> IngestionOptions:
-    """Return how documents are taken in."""
+    """Return the options of ingestion."""
     return IngestionOptions(
         max_upload_mb=settings.max_upload_mb,
         patience_s=settings.job_patience_s,
@@ -200,7 +200,7 @@ def ingestion_options(settings: Settings) -> IngestionOptions:
 
 
 def transfer_options(settings: Settings) -> TransferOptions:
-    """Return where archives are kept, and how large they may be."""
+    """Return the folder of archives and their size limits."""
     return TransferOptions(
         folder=settings.data_dir / "transfer",
         max_archive=settings.max_import_mb * _MIB,

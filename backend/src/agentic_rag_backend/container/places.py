@@ -1,7 +1,7 @@
-"""Folders that belong to a catalogue which other processes may be on: noticed where a process has others than those there are.
+"""Detection of processes that share a catalogue but use different folders for other stores.
 
-Each folder has a file with an id of its own, made once; the catalogue knows the id. So a folder that was moved, or that
-several hosts have mounted in different places, is the same; a new, empty one is not.
+Each folder has a file with its own id, and the catalogue stores the ids. A folder that was moved, or that hosts mount at
+different paths, keeps its id. A new, empty folder has another id.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from agentic_rag_backend.stores.catalogue.places import Place
 
 VECTORS = "vectors"
 _WAYS_OUT = {
-    VECTORS: "VECTOR_STORE=qdrant for several processes, or, where those are lost, 'agentic-rag reindex', which writes them anew",
+    VECTORS: "VECTOR_STORE=qdrant for several processes, or 'agentic-rag reindex', which writes lost vectors again",
     "graph": "GRAPH_STORE=neo4j for several processes",
-    "originals": "BLOB_URL, a folder or bucket that every process reaches",
+    "originals": "BLOB_URL, a folder or bucket that every process can reach",
 }
 
 
 async def require_places(settings: Settings, catalogue: SqlCatalogue, *, but: str | None = None) -> None:
-    """Refuse folders that do not belong to the catalogue; the first process on it says which do.
+    """Refuse folders that do not belong to the catalogue. The folders of its first process do.
 
     Args:
-        but: not looked at.
+        but: store that is not checked.
 
     Raises:
-        ConfigurationError: naming both folders, and what helps.
+        ConfigurationError: the message names both folders and the remedies.
         StoreUnavailable: a folder cannot be read or written.
     """
     if not shares_catalogue(settings):
@@ -49,21 +49,21 @@ async def require_places(settings: Settings, catalogue: SqlCatalogue, *, but: st
         theirs = await catalogue.places.claim(name, ours)
         if theirs.id != ours.id:
             raise ConfigurationError(
-                f"the {name} of this catalogue are in {theirs.described}, and this process has its own in {ours.described}: each "
-                f"would see a part. Use the same DATA_DIR, {_WAYS_OUT[name]}; if that folder was copied or restored to here, "
+                f"the {name} of this catalogue are in {theirs.described}, but this process uses {ours.described}, so each "
+                f"process would see a part. Use the same DATA_DIR, {_WAYS_OUT[name]}. If this folder is a copy or a backup of the other, "
                 f"write {theirs.id} into {marker}"
             )
 
 
 async def take_place(settings: Settings, catalogue: SqlCatalogue) -> None:
-    """Have the vectors of this process be the catalogue's: all were written just now."""
+    """Record this process's vectors as those of the catalogue, after all of them were written."""
     marker = _markers(settings).get(VECTORS)
     if marker is not None and shares_catalogue(settings):
         await catalogue.places.replace(VECTORS, await asyncio.to_thread(_place, marker))
 
 
 def _markers(settings: Settings) -> dict[str, Path]:
-    """Return the file with the id of each store that is in a folder."""
+    """Return the file with the id of each store in a folder."""
     found = {}
     if settings.vector_store == "edge":
         found[VECTORS] = settings.data_dir / "vectors" / ".place"
@@ -77,7 +77,7 @@ def _markers(settings: Settings) -> dict[str, Path]:
 
 
 def _place(marker: Path) -> Place:
-    """Return the place that a marker is of, making the marker where there is none; of several who do, one does."""
+    """Return the place of a marker file. Create the file if it is missing; of concurrent processes, one creates it."""
     try:
         if not marker.exists():
             marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -88,5 +88,5 @@ def _place(marker: Path) -> Place:
             unfinished.unlink()
         found = marker.read_text().strip()
     except OSError as error:
-        raise StoreUnavailable(f"{marker} cannot be read or made: {error.strerror or error}") from error
+        raise StoreUnavailable(f"{marker} cannot be read or created: {error.strerror or error}") from error
     return Place(found, f"{socket.gethostname()}:{marker.parent.absolute()}")

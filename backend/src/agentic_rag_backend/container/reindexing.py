@@ -1,4 +1,4 @@
-"""Vectors of another embedder than the configured one: read with the one that made them, or built anew."""
+"""Vectors of an embedder that is not configured: opened with that embedder, or rebuilt by a reindexing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Open = Callable[[Embedder], Awaitable[VectorStore]]
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Vectors that can be read, and the embedder that questions are embedded by; ``due``: why they are to be built anew."""
+    """Readable vectors, and the embedder of questions. ``due`` is the reason for a required reindexing."""
 
     vectors: VectorStore
     embedder: Embedder
@@ -47,7 +47,7 @@ class Readable:
 
 
 async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Open, stack: AsyncExitStack) -> Readable:
-    """Open the vectors with the configured embedder, else with another that made them, else what says that none did."""
+    """Open the vectors with the configured embedder, else with the embedder that made them, else a store that refuses reads."""
     try:
         return Readable(await open_vectors(embedder), embedder)
     except ReindexRequired as error:
@@ -63,14 +63,14 @@ async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Op
             _log.warning("reindex_required", reason=reason.message, searched_with=bundled.fingerprint)
             return Readable(vectors, bundled, reason.message)
     _log.error("reindex_required", reason=reason.message)
-    if settings.vector_store == "edge":  # the folder keeps its one owner
+    if settings.vector_store == "edge":  # the lock of the folder stays with this process
         stack.callback(os.close, lock(settings.data_dir / "vectors"))
     return Readable(UnavailableVectorStore(reason), embedder, reason.message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reindexing:
-    """A reindexing about to run. ``finish`` puts what it wrote into use; ``beside``: that is another store than now."""
+    """A reindexing that is ready to run. ``finish`` activates its vectors. ``beside``: it writes to a second store."""
 
     reindexer: Reindexer
     beside: bool
@@ -80,13 +80,13 @@ class Reindexing:
 
 @asynccontextmanager
 async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
-    """Open what reindexing reads and writes.
+    """Open the stores that reindexing reads and writes.
 
     Raises:
         StoreLocked: a server has DATA_DIR open.
-        StoreUnavailable: a store does not answer.
+        StoreUnavailable: a store does not respond.
     """
-    # Imported here: those modules open what this one is asked for by them.
+    # Imported here, because these modules import this one.
     from agentic_rag_backend.container.adapters import Foundation, open_embedder, open_graph, open_isolation, open_vectors
 
     async with AsyncExitStack() as stack:

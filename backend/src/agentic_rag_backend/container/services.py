@@ -1,4 +1,4 @@
-"""Every service of a process, built over the open stores and models."""
+"""Services of a process, built on the open stores and models."""
 
 from __future__ import annotations
 
@@ -78,17 +78,17 @@ FIRST_WORKFLOW = {
     JobKind.IMPORT: IMPORT,
     JobKind.RAPTOR: RAPTOR,
 }
-"""The workflow that a job of each kind begins with."""
+"""Workflow of each kind of job."""
 _FILE_CLOCK = timedelta(milliseconds=100)
-"""Files are stamped by a clock that lags a few milliseconds behind the process's."""
+"""The clock of file times lags a few milliseconds behind the clock of the process."""
 
 
 class Container:
-    """Everything a process serves with. A service is built when it is first asked for, and what it needs before it.
+    """All services of a process. Each service is built at its first use.
 
     Args:
         settings: of the deployment.
-        adapters: the stores and models, open.
+        adapters: open stores and models.
         work: whether this process runs jobs.
     """
 
@@ -101,15 +101,15 @@ class Container:
         self.embedder = adapters.embedder
         self.model = adapters.model
         self.reindex_due = adapters.reindex_due
-        """Why the vectors are to be rebuilt; None where they are of the configured embedder."""
+        """Reason for a required reindexing. None if the configured embedder made the vectors."""
         self._adapters = adapters
         self._work = work
-        # Where others take in documents, what was stored before this process began may be about to be recorded.
+        # If other processes ingest documents, originals from before this start may not be recorded yet.
         alone = self._others is None
         self._started_at = datetime.now(UTC) - _FILE_CLOCK if alone else datetime.min.replace(tzinfo=UTC)
 
     def build(self) -> None:
-        """Build every service and register the workflows, so that settings which contradict each other stop the start.
+        """Build every service and register the workflows. Contradictory settings stop the start.
 
         Raises:
             ConfigurationError: settings contradict each other.
@@ -119,10 +119,10 @@ class Container:
                 getattr(self, name)
         for workflow, (queue_name, run) in self.ingestion.workflows().items():
             self.queue.register(workflow, queue_name, run)
-        # Not among the commits: a model writing summaries must not hold up the tenant's documents.
+        # Without the tenant's turn for commits: a model that writes summaries must not delay documents.
         self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
         self.queue.register(RAPTOR, QueueName.PREPARE, self.raptor.build)
-        # Not among the commits either: a comparison takes the tenant's turn for each repair alone.
+        # Without it as well: a comparison takes the turn only for each repair.
         self.queue.register(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
         self.queue.register(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
 
@@ -157,12 +157,12 @@ class Container:
 
     @cached_property
     def relay(self) -> Relay:
-        """Carries changes that the catalogue has committed to the other stores."""
+        """Delivers committed changes from the catalogue to the other stores."""
         return Relay(self.catalogue.outbox, self.queue, flush=self.vectors.flush)
 
     @cached_property
     def _others(self) -> Others | None:
-        """How this process finds others; an SQLite database belongs to the one that has DATA_DIR open."""
+        """Other processes on the same catalogue. None for SQLite, which belongs to one process."""
         catalogue = self._adapters.catalogue
         if catalogue.sync_engine.dialect.name == "sqlite":
             return None
@@ -180,12 +180,12 @@ class Container:
 
     @cached_property
     def features(self) -> Features:
-        """The flags, by deployment and tenant."""
+        """Feature flags of the deployment and of tenants."""
         return features_of(self.settings)
 
     @cached_property
     def authenticator(self) -> Authenticator:
-        """Tells who is calling."""
+        """Authenticates callers."""
         key = self.settings.operator_key
         return Authenticator(self.catalogue.tenants, operator_key=key.get_secret_value() if key else None)
 
@@ -195,7 +195,7 @@ class Container:
         return TenantService(self.catalogue.tenants, self._erase, self.relay)
 
     async def _erase(self, tenant: TenantId) -> Mapping[str, int]:
-        """Remove a tenant from every store but the catalogue, which goes last."""
+        """Remove a tenant from every store except the catalogue, which is last."""
         self.graphs.forget(tenant)
         return {
             "vectors": await self.vectors.delete_tenant(tenant),
@@ -245,7 +245,7 @@ class Container:
 
     @cached_property
     def ingestion(self) -> IngestionService:
-        """Takes in, changes and deletes documents."""
+        """Ingests, changes and deletes documents."""
         return IngestionService(
             catalogue=self.catalogue,
             graph=self.graph,
@@ -266,7 +266,7 @@ class Container:
 
     @cached_property
     def reconciler(self) -> Reconciler:
-        """Compares the stores with one another, and mends what differs."""
+        """Compares the stores, and repairs differences."""
         stores = ReconciledStores(
             catalogue=self.catalogue,
             graph=self.graph,
@@ -321,7 +321,7 @@ class Container:
 
     @cached_property
     def graphs(self) -> TenantGraphs:
-        """Tenants' graphs in memory."""
+        """Graphs of tenants in memory."""
         max_bytes = self.settings.tenant_graph_cache_mb * 1024 * 1024
         return TenantGraphs(self.graph, self.catalogue.documents, max_bytes=max_bytes)
 
@@ -358,24 +358,24 @@ class Container:
 
     @cached_property
     def defaults(self) -> RequestDefaults:
-        """Completes limits and weights that a request leaves open."""
+        """Defaults of limits and weights of requests."""
         return request_defaults(self.settings, self.features)
 
     @cached_property
     def queries(self) -> QueryBuilder:
-        """Makes queries of requests."""
+        """Builds queries from requests."""
         return QueryBuilder(
             self.retrievers, self.defaults, self.features, self.embedder, default_strategy=self.settings.default_strategy
         )
 
     @cached_property
     def explainer(self) -> Explainer:
-        """Tells why a search returns a document, or does not."""
+        """Explains why a search returns or omits a document."""
         return Explainer(self._readable, self.retrievers)
 
     @cached_property
     def answers(self) -> AnswerService:
-        """Answers questions from what retrieval finds."""
+        """Answers questions from retrieved passages."""
         documents = self.catalogue.documents
         return AnswerService(
             retrievers=self.retrievers,

@@ -1,4 +1,4 @@
-"""Whether several processes may be on the same stores, and what is in the way where they may not."""
+"""Checks whether several processes may use the same stores, and which settings prevent it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 
 STORES = 3
-"""Catalogue, graph and vectors."""
+"""Stores that several processes must share: catalogue, graph and vectors."""
 
 
 def shares_catalogue(settings: Settings) -> bool:
-    """Tell whether other processes may be on the same catalogue; one in SQLite belongs to who has DATA_DIR open."""
+    """Return whether other processes may use the same catalogue. A catalogue in SQLite belongs to one process."""
     return not (settings.database_url or "sqlite").startswith("sqlite")
 
 
 def of_one_process(settings: Settings) -> list[str]:
-    """Return the settings of stores that belong to one process, as they are; none where processes can share everything."""
+    """Return the settings of stores that belong to one process. Empty if processes can share everything."""
     found = []
     if not shares_catalogue(settings):
         found.append("DATABASE_URL=postgresql://… instead of SQLite")
@@ -27,13 +27,13 @@ def of_one_process(settings: Settings) -> list[str]:
 
 
 def require_shared(settings: Settings, what: str) -> None:
-    """Refuse ``what``, which leaves the jobs to other processes or takes them from some, unless processes share the stores.
+    """Refuse ``what``, a feature that divides work between processes, unless processes can share the stores.
 
     Raises:
-        ConfigurationError: naming each store that is in the way, and the setting that helps.
+        ConfigurationError: the message names each store that prevents it, and the required setting.
     """
     missing = of_one_process(settings)
     if settings.blob_url is None:
-        missing.append("BLOB_URL, a folder or bucket that every process reaches, instead of a folder in DATA_DIR")
+        missing.append("BLOB_URL, a folder or bucket that every process can reach, instead of a folder in DATA_DIR")
     if missing:
-        raise ConfigurationError(f"{what} needs stores that several processes share: {'; '.join(missing)}")
+        raise ConfigurationError(f"{what} requires stores that several processes can share: {'; '.join(missing)}")

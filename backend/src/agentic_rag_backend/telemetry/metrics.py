@@ -16,10 +16,10 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 
 OTHER = "other"
 MAX_NAMES = 50
-"""Different models, and different purposes, that are counted by name."""
+"""Maximum models, and maximum purposes, with their own label."""
 
 REGISTRY = CollectorRegistry()
-"""The metrics of this process; nothing else registers here."""
+"""Registry of the metrics in this module."""
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 
@@ -60,7 +60,7 @@ Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "ca
 
 
 class _Names:
-    """Lets the first `MAX_NAMES` names through and turns every further one into `OTHER`."""
+    """Keeps the first `MAX_NAMES` names and maps further names to `OTHER`."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()

@@ -1,4 +1,4 @@
-"""Authentication: from a credential to a principal."""
+"""Authentication of callers by their keys."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ OPERATOR_KEY_ID = "operator"
 
 
 def new_secret() -> str:
-    """Return a fresh key: a recognisable prefix and 256 random bits."""
+    """Return a new key: a recognisable prefix and 256 random bits."""
     return KEY_PREFIX + secrets.token_urlsafe(_SECRET_BYTES)
 
 
 def secret_hash(secret: str) -> str:
-    """Return the SHA-256 of a key, hex. A fast hash is right here: 256 random bits cannot be guessed from it."""
+    """Return the SHA-256 of a key in hex. A fast hash suffices, because 256 random bits cannot be guessed."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Authenticator:
-    """Turns secrets into principals; reads the directory at every call, so that a revoked key is useless at once."""
+    """Turns secrets into principals. It reads the directory at every call, so a revoked key is refused immediately."""
 
     def __init__(self, directory: TenantDirectory, *, operator_key: str | None) -> None:
         self._directory = directory
@@ -46,10 +46,10 @@ class Authenticator:
             acting_for: a tenant id that only the operator may name; other callers that send one are refused.
 
         Raises:
-            Unauthenticated: no key, or an unknown one.
+            Unauthenticated: the key is missing or unknown.
             Forbidden: the tenant is suspended, or a tenant's key names another tenant.
             NotFound: the operator names a tenant that does not exist.
-            InvalidRequest: the operator names none although one is needed.
+            InvalidRequest: the operator names no tenant.
         """
         if not secret:
             raise Unauthenticated("a key is required: send 'Authorization: Bearer KEY' or 'X-API-Key: KEY'")
@@ -61,24 +61,24 @@ class Authenticator:
         if principal is None:
             raise Unauthenticated("the key is unknown or revoked")
         if acting_for is not None:
-            raise Forbidden("X-Tenant-Id is the operator's; a tenant's key acts for its own tenant only")
+            raise Forbidden("only the operator may send X-Tenant-Id; a tenant's key acts for its own tenant")
         _require_active(principal.tenant)
         return principal
 
     async def _as_operator(self, acting_for: str | None) -> Principal:
         if acting_for is None:
-            raise InvalidRequest("the operator acts for a tenant: name it in X-Tenant-Id")
+            raise InvalidRequest("this route acts for a tenant; name the tenant in X-Tenant-Id")
         try:
             tenant_id = TenantId(acting_for)
         except InvalidScope:
-            raise NotFound("there is no such tenant") from None
+            raise NotFound("the tenant does not exist") from None
         tenant = await self._directory.tenant(tenant_id)
         importing = tenant.state is TenantState.IMPORTING
         if not importing:
             _require_active(tenant)
         return Principal(
             tenant=tenant,
-            # The import alone writes meanwhile; that it is under way can be followed.
+            # Meanwhile only the import writes, and callers can follow its job.
             scopes=frozenset({Scope.READ} if importing else Scope),
             key_id=OPERATOR_KEY_ID,
             operator=True,
@@ -86,10 +86,10 @@ class Authenticator:
         )
 
     async def local(self, tenant_id: TenantId) -> Principal:
-        """Return a principal for a caller in this very process (the CLI, a Python program), who owns the stores anyway.
+        """Return a principal for a caller in this process (the CLI, a Python program), which has the stores open.
 
         Raises:
-            NotFound: there is no such tenant.
+            NotFound: the tenant does not exist.
         """
         return await self._as_operator(tenant_id.value)
 

@@ -14,7 +14,7 @@ AUTO_WEIGHTS = "DUAL_LEVEL_AUTO_WEIGHTS"
 LOW_WEIGHT = "DUAL_LEVEL_LOW_WEIGHT"
 
 FlagValue = bool | float
-"""A switch, or a share in [0, 1]."""
+"""A boolean, or a share in [0, 1]."""
 RAPTOR_AUTO_UPDATE = "RAPTOR_AUTO_UPDATE"
 
 
@@ -40,7 +40,7 @@ class Flag:
 
 
 class Features:
-    """Combines the deployment's defaults with a tenant's own flags; holds no tenant's data."""
+    """Combines the deployment's defaults with a tenant's own flags. It stores no data of tenants."""
 
     def __init__(self, defaults: Mapping[str, FlagDefault]) -> None:
         self._defaults = dict(defaults)
@@ -64,10 +64,10 @@ class Features:
         return float(_read(tenant_flags.get(name, held.value), held))
 
     def check(self, changes: Mapping[str, Any]) -> dict[str, FlagValue | None]:
-        """Return ``changes`` if each is a known flag with a value of its kind or null (null: back to the default).
+        """Return ``changes`` if each is a known flag with a value of its kind, or null for the default.
 
         Raises:
-            InvalidRequest: naming the flag, the known values and the given value.
+            InvalidRequest: the message names the flag, the allowed values and the given value.
         """
         if not changes:
             raise InvalidRequest(f"name at least one flag; known are {', '.join(self._defaults)}")

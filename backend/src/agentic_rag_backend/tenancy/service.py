@@ -1,4 +1,4 @@
-"""Tenants and their keys, as the operator manages them."""
+"""Management of tenants and their keys, for the operator."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
 from agentic_rag_backend.tenancy.authentication import new_secret, secret_hash
 
 _FIRST_KEY = uuid.UUID("6f7c1e0a-5d2b-4f57-9a63-3c1d0f6b8e21")
-"""Makes the id of a tenant's first key out of the tenant's: the same in every process, so that one of them issues it."""
+"""Namespace for the id of a tenant's first key. Every process derives the same id, so only one issues the key."""
 
 Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
-"""Removes a tenant's data from every other store and returns counts; the container composes it."""
+"""Removes a tenant's data from every other store and returns the counts. The container provides it."""
 
 
 DELETED_WITHIN_S = 30.0
@@ -26,7 +26,7 @@ DELETED_WITHIN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The numbers removed of a deleted tenant, by store and table; not ``done``: the rest is removed in the background."""
+    """Removed numbers of a deleted tenant, by store and table. If not ``done``, the rest is removed in the background."""
 
     done: bool
     counts: Mapping[str, int]
@@ -34,7 +34,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class IssuedKey:
-    """A new key with its secret, which is shown this once and stored nowhere."""
+    """A new key with its secret. The secret is not stored."""
 
     key: ApiKey
     secret: str
@@ -63,28 +63,28 @@ class TenantService:
         return await self._directory.tenant(tenant)
 
     async def by_name(self, name: str) -> Tenant | None:
-        """Return the tenant of that name."""
+        """Return the tenant with that name, or None."""
         return await self._directory.tenant_by_name(name)
 
     async def list(self, *, limit: int, cursor: str | None = None) -> Page[Tenant]:
-        """List tenants by creation."""
+        """List tenants in the order of their creation."""
         return await self._directory.tenants(limit=limit, cursor=cursor)
 
     async def delete(self, tenant: TenantId, *, within_s: float = DELETED_WITHIN_S) -> Removal:
-        """Refuse the tenant's requests at once and remove all its data from every store.
+        """Refuse the tenant's requests immediately and remove all its data from every store.
 
         Args:
-            within_s: seconds that this waits for; a removal that takes longer, or that a store interrupts, continues by itself.
+            within_s: maximum seconds to wait. A removal that takes longer, or that a store interrupts, continues by itself.
 
         Raises:
-            NotFound: there is no such tenant.
+            NotFound: the tenant does not exist.
         """
         await self._directory.mark_deleting(tenant)
         delivery = await self._relay.deliver(tenant, within_s=within_s)
         return Removal(done=delivery.done, counts=delivery.counts)
 
     async def finish_deleting(self, tenant: TenantId) -> Mapping[str, int]:
-        """Remove everything of a tenant whose removal was interrupted; return the counts."""
+        """Remove the rest of a tenant whose removal was interrupted. Return the counts."""
         return await self._remove(tenant, tenant.value)
 
     async def _remove(self, tenant: TenantId, _subject: str) -> Mapping[str, int]:
@@ -93,14 +93,14 @@ class TenantService:
         return counts
 
     async def issue_key(self, tenant: TenantId, *, name: str, scopes: Sequence[Scope] = (Scope.ADMIN,)) -> IssuedKey:
-        """Create a key; its secret is in the result and nowhere else.
+        """Create a key. Only the result contains its secret.
 
         Raises:
-            NotFound: there is no such tenant.
-            InvalidRequest: no scope, or a bad name.
+            NotFound: the tenant does not exist.
+            InvalidRequest: there is no scope, or the name is invalid.
         """
         if not scopes:
-            raise InvalidRequest(f"a key needs at least one scope of {', '.join(Scope)}; got none")
+            raise InvalidRequest(f"a key must have at least one scope of {', '.join(Scope)}; got none")
         secret = new_secret()
         key = await self._directory.add_key(
             tenant, name=printable_name(name), secret_sha256=secret_hash(secret), scopes=list(scopes)
@@ -108,10 +108,10 @@ class TenantService:
         return IssuedKey(key, secret)
 
     async def issue_first_key(self, tenant: TenantId, *, name: str) -> IssuedKey | None:
-        """Create a tenant's first key, which has every right; None if any process did so before, even if that key was revoked.
+        """Create a tenant's first key, with all scopes. None if any process did so before, even if that key was revoked.
 
         Raises:
-            NotFound: there is no such tenant.
+            NotFound: the tenant does not exist.
         """
         secret = new_secret()
         first = str(uuid.uuid5(_FIRST_KEY, tenant.value))
@@ -124,10 +124,10 @@ class TenantService:
         return IssuedKey(key, secret)
 
     async def keys(self, tenant: TenantId) -> Sequence[ApiKey]:
-        """List a tenant's keys, revoked ones included."""
+        """List a tenant's keys, including revoked keys."""
         await self._directory.tenant(tenant)
         return await self._directory.keys(tenant)
 
     async def revoke_key(self, tenant: TenantId, key_id: str) -> None:
-        """Make a key useless at once, or raise `NotFound`."""
+        """Revoke a key immediately, or raise `NotFound`."""
         await self._directory.revoke_key(tenant, key_id)

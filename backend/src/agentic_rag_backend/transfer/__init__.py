@@ -1,1 +1,1 @@
-"""A tenant as an archive: out of one deployment, into another."""
+"""Export and import of tenants as archives."""

@@ -61,7 +61,7 @@ def original_name(number: int) -> str:
 
 
 class ArchiveWriter(AbstractContextManager["ArchiveWriter"]):
-    """Writes members, one after another, to a file that is made."""
+    """Writes members, one after another, to a new file."""
 
     def __init__(self, path: Path) -> None:
         self._tar = tarfile.open(path, "w:gz", format=tarfile.USTAR_FORMAT, compresslevel=_GZIP_LEVEL)  # noqa: SIM115
@@ -106,7 +106,7 @@ class Member:
         self._left = size
 
     def content(self, *, limit: int) -> bytes:
-        """Return all of it.
+        """Return the whole content.
 
         Raises:
             PayloadTooLarge: it has more than ``limit`` bytes.
@@ -162,7 +162,7 @@ class Member:
 
 
 class ArchiveReader:
-    """Reads an archive that anybody may have written."""
+    """Reads an untrusted archive."""
 
     def __init__(self, file: BinaryIO, limits: Limits) -> None:
         self._unpacked = Gunzip(file, limit=limits.archive)
@@ -172,8 +172,8 @@ class ArchiveReader:
         """Yield the members in order; read each before asking for the next.
 
         Raises:
-            InvalidRequest: it is no archive, is damaged, or holds a member that our archives do not have.
-            PayloadTooLarge: it unpacks to more than it may.
+            InvalidRequest: the file is not an archive, is damaged, or contains an unknown member.
+            PayloadTooLarge: the unpacked size is above its limit.
         """
         while True:
             header = self._exactly(_BLOCK)
@@ -185,7 +185,7 @@ class ArchiveReader:
             except (tarfile.HeaderError, UnicodeDecodeError, ValueError) as error:
                 raise InvalidRequest(f"the archive is damaged: {type(error).__name__} in a header") from None
             if not about.isreg() or not _known(about.name) or about.size < 0:
-                raise InvalidRequest(f"the archive holds {about.name[:80]!r}, which is none of its members")
+                raise InvalidRequest(f"the archive contains the unknown member {about.name[:80]!r}")
             member = Member(about.name, about.size, self._exactly)
             yield member
             member.skip()
@@ -195,7 +195,7 @@ class ArchiveReader:
         """Read the padding of the file; the gzip checksum follows it."""
         while padding := self._unpacked.read(_READ_BYTES):
             if padding.strip(b"\0"):
-                raise InvalidRequest("the archive goes on after its end")
+                raise InvalidRequest("the archive continues after its end")
 
     def _exactly(self, size: int) -> bytes:
         if size > self._limit:
@@ -233,9 +233,9 @@ def loosely(content: bytes) -> dict[str, object]:
     """Return a JSON object of any members.
 
     Raises:
-        InvalidRequest: it is none.
+        InvalidRequest: it is not a JSON object.
     """
     try:
         return _ANYTHING.validate_json(content)
     except ValidationError:
-        raise InvalidRequest("the archive's manifest is no JSON object") from None
+        raise InvalidRequest("the archive's manifest is not a JSON object") from None

@@ -73,8 +73,8 @@ def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
     """Yield the manifest, then the parts that it announces, then the end.
 
     Raises:
-        InvalidRequest: it is damaged, cut off, of a newer format, or not the work of an export.
-        PayloadTooLarge: it or a part of it is larger than it may be.
+        InvalidRequest: the archive is damaged, incomplete, of a newer format, or not written by an export.
+        PayloadTooLarge: the archive or a part of it is above its limit.
     """
     members = iter(reader.members())
     yield _manifest(next(members, None))
@@ -93,7 +93,7 @@ def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
             yield pending
             pending = None
         else:
-            raise InvalidRequest(f"the archive holds {member.name!r} where it has no place")
+            raise InvalidRequest(f"the archive contains {member.name!r} at a wrong position")
         member = next(members, None)
     if pending is not None:
         yield pending
@@ -105,20 +105,20 @@ def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
         yield TreeSummaries(tuple(each.summary for each in some))
     end = decoded(End, archive.small(_expected(members, archive.END)), where=archive.END)
     if end.documents != documents:
-        raise InvalidRequest(f"the archive holds {documents} documents; it should be {end.documents}")
+        raise InvalidRequest(f"the archive contains {documents} documents instead of {end.documents}")
     if next(members, None) is not None:
-        raise InvalidRequest("the archive holds something after its end")
+        raise InvalidRequest("the archive contains members after its end")
     yield end
 
 
 def _manifest(member: Member | None) -> Manifest:
     if member is None or member.name != archive.MANIFEST:
-        raise InvalidRequest("this is no archive of a tenant: it does not begin with a manifest")
+        raise InvalidRequest("this is not an archive of a tenant: it does not begin with a manifest")
     content = archive.small(member)
     said = archive.loosely(content)
     version = said.get("version")
     if said.get("format") != FORMAT or not isinstance(version, int):
-        raise InvalidRequest(f"this is no archive of a tenant: the format of its manifest is not {FORMAT!r}")
+        raise InvalidRequest(f"this is not an archive of a tenant: the format of its manifest is not {FORMAT!r}")
     if version > VERSION:
         raise InvalidRequest(f"the archive is of format {version}; this release reads up to {VERSION}: update it first")
     return decoded(Manifest, content, where=archive.MANIFEST)
@@ -132,7 +132,7 @@ def _named(member: Member | None, name: str) -> Member:
     if member is None:
         raise InvalidRequest(f"the archive is cut off: {name} is missing")
     if member.name != name:
-        raise InvalidRequest(f"the archive holds {member.name!r} where {name} should be")
+        raise InvalidRequest(f"the archive contains {member.name!r} instead of {name}")
     return member
 
 

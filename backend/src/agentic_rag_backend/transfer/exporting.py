@@ -56,7 +56,7 @@ T = TypeVar("T")
 _LOOKS = 30
 """Times that changed parts are read again before the export fails because the tenant changes too fast."""
 _UNHURRIED = 2
-"""Looks after which the tenant's commits wait."""
+"""Checks after which the tenant's commits wait."""
 _PAGE = 500
 
 _log = get_logger(__name__)
@@ -136,11 +136,11 @@ class Exporter:
         self._source = source
 
     async def export(self, tenant: TenantId, folder: Path) -> Path:
-        """Write the tenant's archive into ``folder``, which is the caller's to remove, and return its path.
+        """Write the tenant's archive into ``folder``, and return its path. The caller removes the folder.
 
         Raises:
-            NotFound: there is no such tenant.
-            Conflict: it is not active, or changes faster than it can be read.
+            NotFound: the tenant does not exist.
+            Conflict: the tenant is not active, or changes faster than it can be read.
         """
         spool = _Spool(folder / "spool")
         await asyncio.to_thread(spool.folder.mkdir, parents=True)
@@ -164,7 +164,7 @@ class Exporter:
                     if now == snapshot.tenant.state_version:
                         return snapshot, rest
                 _log.info("export_looks_again", tenant=str(tenant), look=look + 1)
-        raise Conflict("the tenant changed at every look at it; try again when less is being handed in")
+        raise Conflict("the tenant changed during every attempt; retry when fewer documents change")
 
     async def _read_documents(self, tenant: TenantId, spool: _Spool) -> bool:
         """Read the documents that changed or are missing; False if one could not be read."""
@@ -175,7 +175,7 @@ class Exporter:
         for document_id, header in headers.items():
             if spool.held.get(document_id) != header:
                 whole &= await self._read_document(tenant, document_id, spool)
-        # In the order of their uploads, for any order of reading.
+        # Write in the order of uploads, independent of the order of reading.
         spool.held = {each: spool.held[each] for each in headers if each in spool.held}
         return whole
 
@@ -192,7 +192,7 @@ class Exporter:
         except NotFound:
             if await self._source.transfer.record(tenant, document_id) != record:
                 return False  # superseded since it was read
-        # A reindexing that was interrupted has put vectors of another embedder on record.
+        # An interrupted reindexing has stored vectors of another embedder.
         prepared = tuple(item if self._usable(item) else replace(item, vector=None) for item in record.prepared)
         lines = [*record_lines(replace(record, prepared=prepared), stored, original=original is not None), *said]
         await asyncio.to_thread(spool.keep, document_id, record.header, lines, original)
@@ -220,7 +220,7 @@ class Exporter:
         found: list[EntityRecord] = []
         for some in _pages(sorted(names)):
             for entity in (await self._source.graph.entities(tenant, some)).values():
-                # A name that only a document outside of the archive uses stays outside.
+                # Omit a name that only documents outside the archive use.
                 name = entity.name if entity.name in names[entity.id] else min(names[entity.id])
                 found.append(EntityRecord(id=entity.id, name=name, type=entity.type))
         return sorted(found, key=lambda entity: entity.id)
@@ -262,8 +262,8 @@ class Exporter:
             writer.add(archive.COMMUNITIES, b"".join(map(encoded, rest.communities)))
             writer.add(archive.SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in rest.summaries))
             writer.add(archive.TREE, b"".join(map(encoded, rest.tree.nodes)))
-            told = rest.tree.summaries
-            writer.add(archive.TREE_SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in told))
+            summaries = rest.tree.summaries
+            writer.add(archive.TREE_SUMMARIES, b"".join(encoded(SummaryRecord(summary=each)) for each in summaries))
             end = End(
                 documents=len(spool.held),
                 entities=len(rest.entities),

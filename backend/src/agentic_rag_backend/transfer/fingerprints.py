@@ -9,7 +9,7 @@ from agentic_rag_backend.domain.graph import Community
 
 
 def fingerprints(knowledge: VisibleKnowledge, communities: Sequence[Community]) -> dict[str, str]:
-    """Return the fingerprint of each community by its id; none of one that has lost a member."""
+    """Return fingerprints by community id, except of communities that have lost a member."""
     whole = [each for each in communities if all(member in knowledge.entities for member in each.entity_ids)]
     found: dict[str, str] = {}
     for level in {each.level for each in whole}:

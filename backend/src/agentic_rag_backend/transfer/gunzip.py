@@ -12,7 +12,7 @@ from typing import BinaryIO
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 
 FREE_BYTES = 16 * 1024 * 1024
-"""Bytes that every archive may unpack to, whatever its own size."""
+"""Unpacked bytes that every archive may have, independent of its own size."""
 MOST_RATIO = 200
 """Beyond that, the limit of unpacked bytes for each packed byte. Texts and vectors have a ratio of 2 to 10; gzip allows 1,032."""
 _READ_BYTES = 64 * 1024
@@ -23,7 +23,7 @@ class Gunzip:
     """Reads the unpacked content of a gzip file.
 
     Args:
-        limit: most bytes that it may unpack to.
+        limit: maximum unpacked bytes.
     """
 
     def __init__(self, file: BinaryIO, *, limit: int) -> None:
@@ -38,7 +38,7 @@ class Gunzip:
 
         Raises:
             InvalidRequest: it is damaged or cut off, or continues after the end of the stream.
-            PayloadTooLarge: it unpacks to more than it may.
+            PayloadTooLarge: the unpacked size is above its limit.
         """
         found = b""
         while not found and not self._stream.eof:
@@ -71,4 +71,4 @@ class Gunzip:
 
     def _finish(self) -> None:
         if self._stream.unused_data.strip(b"\0") or self._file.read(_READ_BYTES).strip(b"\0"):
-            raise InvalidRequest("the archive goes on after its end: it must be one gzip stream")
+            raise InvalidRequest("the archive continues after its end: it must be one gzip stream")

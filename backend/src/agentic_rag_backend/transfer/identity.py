@@ -1,4 +1,4 @@
-"""Ids of an archive's tenant as ids of the tenant that it becomes: the same ones, or, under another tenant, other ones."""
+"""Mapping of ids in an archive to ids in the target tenant. They are equal if the target is the archive's tenant."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Turns ids of ``source`` into ids of ``target``; the same id gives the same one each time."""
+    """Maps ids of ``source`` to ids of ``target``. Equal ids give equal results."""
 
     source: TenantId
     target: TenantId
 
     @property
     def kept(self) -> bool:
-        """Whether ids stay as they are."""
+        """Whether ids stay unchanged."""
         return self.source == self.target
 
     def document(self, id: str) -> str:
@@ -36,11 +36,11 @@ class Identity:
         return id if self.kept else stable_id("imported-entity", self.target, id)
 
     def community(self, members: Sequence[str], id: str) -> str:
-        """Return a community's id: that of the set of its members, which are the target's already."""
+        """Return a community's id, derived from ``members``, which are ids of the target."""
         return id if self.kept else stable_id("community", self.target, *sorted(members))
 
     def chunks(self, archived: ArchivedDocument) -> list[Chunk]:
-        """Return the document's chunks, under the ids that follow from their texts."""
+        """Return the document's chunks, with ids derived from their texts."""
         document = self.document(archived.document.id)
         seen: Counter[str] = Counter()
         found: list[Chunk] = []
@@ -75,14 +75,14 @@ class Passages:
     chunks: Mapping[str, str]
 
     def support(self, support: Support) -> Support:
-        """Return the passage as the target's; one that the archive does not have leads nowhere."""
+        """Return the passage with ids of the target. A passage that the archive lacks gets an id that does not exist."""
         if self.identity.kept:
             return support
         own = self.chunks.get(support.chunk_id) or stable_id("imported-chunk", self.identity.target, support.chunk_id)
         return Support(self.identity.document(support.document_id), support.version, own)
 
     def rewritten(self, value: T) -> T:
-        """Return ``value``, a tree of dataclasses and tuples, with every `Support` in it as the target's."""
+        """Return ``value``, a tree of dataclasses and tuples, with ids of the target in every `Support`."""
         return self._rewritten(value)  # type: ignore[no-any-return]
 
     def _rewritten(self, value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Imports an archive into a tenant: everything is staged out of sight, then shown at once.
+"""Import of an archive into a tenant. Everything is staged invisibly, then made visible at once.
 
 Each step can be repeated: ids derive from the archive's, a repeated write is equal, and a staged document is not computed
 again. Model results come with the archive; vectors of another embedder are computed again.
@@ -68,13 +68,13 @@ class Destination:
 
     @property
     def nodes(self) -> KnowledgeNodes:
-        """The points of facts, in step with the graph."""
+        """Vector points of facts, consistent with the graph."""
         return KnowledgeNodes(self.graph, self.vectors)
 
 
 @dataclass(slots=True)
 class Filling:
-    """One tenant being filled; its parts are called in the archive's order.
+    """Import into one tenant. Call the methods in the order of the archive's parts.
 
     Args:
         manifest: of the archive.
@@ -85,10 +85,10 @@ class Filling:
     manifest: Manifest
     identity: Identity = field(init=False)
     types: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Name and type of the archive's entities by their id in it."""
+    """Name and type of the archive's entities, by their id in the archive."""
     versions: dict[str, int] = field(default_factory=dict)
     chunk_ids: dict[str, str] = field(default_factory=dict)
-    """The chunk ids by the archive's, if they differ."""
+    """Chunk ids by the archive's chunk ids, if they differ."""
     generation: int = 0
     communities: list[tuple[CommunityRecord, Community]] = field(default_factory=list)
     embedded: int = 0
@@ -116,9 +116,9 @@ class Filling:
         self._staged = await self.destination.transfer.staged(self.tenant)
 
     async def entities(self, records: Sequence[EntityRecord]) -> None:
-        """Put entities in place under their names, on a version of no document, which goes when all documents are there.
+        """Write entities with their names, under a temporary version that `finish` removes.
 
-        The first document that is written would otherwise name them.
+        Otherwise the first written document would name them.
         """
         self.types.update((each.id, (each.name, each.type)) for each in records)
         self._scaffolds += 1
@@ -134,7 +134,7 @@ class Filling:
         )
 
     async def document(self, archived: ArchivedDocument) -> None:
-        """Write a document to every store, out of sight."""
+        """Write a document to every store, invisibly."""
         document_id = self.identity.document(archived.document.id)
         chunks, knowledge = await asyncio.to_thread(self._read, archived, document_id)
         self.versions[document_id] = archived.document.version
@@ -153,7 +153,7 @@ class Filling:
         self.run.results_saved += 1
 
     async def read_communities(self, records: Sequence[CommunityRecord]) -> None:
-        """Take in communities; `finish` writes them, since a parent may come after its children."""
+        """Collect communities. `finish` writes them, because a parent may come after its children."""
         if not self.generation and self.manifest.generation is not None:
             last = (await self.destination.transfer.snapshot(self.tenant)).last_generation
             self.generation = max(self.manifest.generation.number, last + 1)
@@ -174,7 +174,7 @@ class Filling:
             self.communities.append((record, community))
 
     async def write_communities(self) -> None:
-        """Write the generation to the graph, under the parents' and fingerprints' new names."""
+        """Write the generation to the graph, with the new ids of parents and the new fingerprints."""
         now: Mapping[str, str] = {}
         if not self.identity.kept and self.communities:
             knowledge = await read_visible(self.destination.graph, self.tenant, self.versions)
@@ -199,7 +199,7 @@ class Filling:
         ]
 
     async def summaries(self, found: Sequence[CommunitySummary]) -> None:
-        """Record summaries in the order in which they were written."""
+        """Record summaries in the order of their creation."""
         rounds = await asyncio.to_thread(self._rounds, found)
         for number in sorted(rounds):
             await self.destination.catalogue.communities.save_summaries(self.tenant, rounds[number])
@@ -217,7 +217,7 @@ class Filling:
         return rounds
 
     async def finish(self) -> None:
-        """Write the search points of communities, remove the scaffold documents, and show everything."""
+        """Write the search points of communities, remove the scaffold documents, and make everything visible."""
         await self.run.progress("communities", 0, len(self.communities), at_once=True)
         await self._write_community_points()
         catalogue, computation = self.destination.catalogue, self.destination.computation
@@ -249,7 +249,7 @@ class Filling:
     # --- internals
 
     def _read(self, archived: ArchivedDocument, document_id: str) -> tuple[list[Chunk], DocumentKnowledge]:
-        """Return the document's chunks and knowledge; in a thread, since the time grows with the document."""
+        """Return the document's chunks and knowledge. Call it in a thread, because the time grows with the document."""
         archived.check(self.types.keys())
         chunks = self.identity.chunks(archived)
         return chunks, self._knowledge(archived, document_id, chunks)
@@ -283,7 +283,7 @@ class Filling:
         return [found[number] for number in range(len(chunks))]
 
     async def _embed(self, title: str, found: dict[int, PreparedChunk]) -> None:
-        """Embed the chunks without a vector, except chunks that this very embedder refused."""
+        """Embed the chunks without a vector, except chunks that this embedder refused before."""
         without = [
             number
             for number, item in found.items()
@@ -393,7 +393,7 @@ class Filling:
         return Entity(id=self.identity.entity(id), name=name, type=kind, aliases=tuple(each for each in names if each != name))
 
     def _fingerprint(self, record: CommunityRecord, now: str | None) -> str:
-        """Return the fingerprint by which a rebuild finds the summary again; of a changed community one that it does not."""
+        """Return the fingerprint with which a rebuild finds the summary. A changed community gets one that no rebuild finds."""
         if self.identity.kept:
             return record.fingerprint
         return now if record.current and now is not None else content_hash(f"imported {record.fingerprint}")
@@ -412,10 +412,10 @@ class Filling:
         without: list[Community] = []
         for first in range(0, len(self.communities), _BATCH):
             batch = self.communities[first : first + _BATCH]
-            told = await catalogue.summaries(self.tenant, [community.fingerprint for _, community in batch])
+            summaries = await catalogue.summaries(self.tenant, [community.fingerprint for _, community in batch])
             points: list[VectorPoint] = []
             for record, community in batch:
-                if len(community.entity_ids) < MIN_SEARCHABLE or community.fingerprint not in told:
+                if len(community.entity_ids) < MIN_SEARCHABLE or community.fingerprint not in summaries:
                     continue
                 if record.vector is None or not self.same_vectors:
                     without.append(community)
@@ -425,7 +425,7 @@ class Filling:
                         id=community_point_id(community.id, self.generation),
                         kind=NodeKind.COMMUNITY,
                         dense=unpacked(record.vector, dimensions=self.manifest.dimensions),
-                        text=searchable_text(told[community.fingerprint]),
+                        text=searchable_text(summaries[community.fingerprint]),
                         generation=self.generation,
                     )
                 )

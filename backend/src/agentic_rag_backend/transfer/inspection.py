@@ -1,7 +1,7 @@
-"""Decides whether a whole archive can be imported: reads it once from beginning to end, before anything of it is written.
+"""Check of a whole archive before its import, in one pass.
 
-`records` and `values` hold the limits of single records; this module holds the limits across records. The same class follows
-an import, so that the two never disagree.
+`records` and `values` have the limits of single records, this module has the limits across records. An import uses the same
+class, so its checks are the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentic_rag_backend.transfer.lines import ArchivedDocument, unpacked
 from agentic_rag_backend.transfer.records import CommunityRecord, EntityRecord, Manifest, TreeNodeRecord
 
 COVERED = 16
-"""Times that the chunks of a document may cover its text: chunks overlap by half of their size at most."""
+"""How often the chunks of a document may cover its text. Chunks overlap by at most half of their size."""
 MOST: Mapping[str, int] = {
     "documents": 1_000_000,
     "entities": 2_000_000,
@@ -39,7 +39,7 @@ MOST: Mapping[str, int] = {
 
 @dataclass(slots=True)
 class Inspection:
-    """Takes in the parts of an archive in their order.
+    """Checks the parts of an archive in their order.
 
     Args:
         manifest: of the archive.
@@ -59,8 +59,8 @@ class Inspection:
         """Check a part, and that it fits the earlier parts.
 
         Raises:
-            InvalidRequest: naming the error, the limit and the value.
-            PayloadTooLarge: there is more of it than may be.
+            InvalidRequest: the message names the error, the limit and the value.
+            PayloadTooLarge: there are too many records.
         """
         if isinstance(part, Entities):
             self._count("entities", len(part.records))
@@ -84,7 +84,7 @@ class Inspection:
         """Check the conditions on the whole archive.
 
         Raises:
-            InvalidRequest: the communities are no hierarchy.
+            InvalidRequest: the communities do not form a hierarchy.
         """
         for id, (level, parent) in self._parents.items():
             if parent is not None and self._parents.get(parent, (level, None))[0] >= level:
@@ -105,7 +105,7 @@ class Inspection:
     def _document(self, archived: ArchivedDocument) -> None:
         line, where = archived.document, f"document {archived.document.id}"
         if line.id in self._documents or line.key in self._keys:
-            raise InvalidRequest(f"{where}, or another one with its key, is twice in the archive")
+            raise InvalidRequest(f"{where}, or another document with its key, is twice in the archive")
         self._documents.add(line.id)
         self._keys.add(line.key)
         if len(line.text) > self.limits.original:
@@ -135,7 +135,7 @@ class Inspection:
 
     def _community(self, record: CommunityRecord) -> None:
         if self.manifest.generation is None:
-            raise InvalidRequest("the archive has communities of no generation")
+            raise InvalidRequest("the archive has communities but no generation")
         if record.id in self._parents:
             raise InvalidRequest(f"community {record.id} is twice in the archive")
         if len(set(record.members)) < len(record.members):
@@ -144,13 +144,13 @@ class Inspection:
         self._vector(record.vector, f"community {record.id}")
 
     def _node(self, record: TreeNodeRecord) -> None:
-        """Check a node; children come before their parents, and leaves name the document of each passage."""
+        """Check a node. Children come before their parents, and leaves name the document of each passage."""
         if self.manifest.tree is None:
-            raise InvalidRequest("the archive has nodes of no tree")
+            raise InvalidRequest("the archive has nodes but no tree")
         if record.id in self._nodes or len(record.documents) != (len(record.children) if record.level == 1 else 0):
-            raise InvalidRequest(f"node {record.id} of the archive's tree is twice there, or without its documents")
+            raise InvalidRequest(f"node {record.id} of the archive's tree is duplicate, or has no documents")
         if record.level > 1 and any(self._nodes.get(child) != record.level - 1 for child in record.children):
-            raise InvalidRequest(f"node {record.id} of the archive's tree has children that are not there")
+            raise InvalidRequest(f"node {record.id} of the archive's tree has missing children")
         self._nodes[record.id] = record.level
         self._vector(record.vector, f"node {record.id}")
 
@@ -164,13 +164,13 @@ def inspect(path: Path, limits: Limits) -> Manifest:
 
     Raises:
         InvalidRequest: it cannot be imported; the message gives the reason.
-        PayloadTooLarge: it, or a part of it, is larger than it may be.
+        PayloadTooLarge: the archive or a part of it is above its limit.
     """
     with reading(path, limits) as reader:
         found = parts(reader, limits)
         manifest = next(found)
-        if not isinstance(manifest, Manifest):  # pragma: no cover - it is what `parts` begins with
-            raise InvalidRequest("this is no archive of a tenant")
+        if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
+            raise InvalidRequest("this is not an archive of a tenant")
         inspection = Inspection(manifest, limits)
         for part in found:
             inspection.take(part)

@@ -1,4 +1,4 @@
-"""A document as the lines of its record, and back: the lines name chunks by position, so that they hold under other ids."""
+"""Conversion of a document to the lines of its record, and back. Lines name chunks by position, because ids may change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vecto
     """Return the vector that `packed` encoded.
 
     Raises:
-        InvalidRequest: it is no vector of that length, or not finite.
+        InvalidRequest: the text is not a vector of that length, or not finite.
     """
     try:
         raw = base64.b64decode(text, validate=True)
@@ -53,7 +53,7 @@ def unpacked(text: str, *, dimensions: int, where: str = "the archive") -> Vecto
 
 
 def record_lines(record: DocumentRecord, stored: Mapping[str, str], *, original: bool) -> Iterator[Record]:
-    """Yield the document's line and its chunks'; ``stored`` has packed vectors of chunks whose computed one is not on record."""
+    """Yield the lines of the document and its chunks. ``stored`` has packed vectors of chunks without a computed vector."""
     yield DocumentLine.model_validate(
         {
             "id": record.id,
@@ -115,14 +115,14 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
         for sentence in await graph.fact_sentences(tenant, [each.id for each in relationships]):
             sentences.setdefault(sentence.relationship_id, []).append(sentence)
         for relationship in relationships:
-            told = list(_sentences(relationship, sentences.get(relationship.id, ()), own, position))
-            # Its ends are named by the document, or it is no whole record of one.
-            if told and relationship.source_id in names and relationship.target_id in names:
-                lines.append(_relationship(relationship, told))
+            stated = list(_sentences(relationship, sentences.get(relationship.id, ()), own, position))
+            # The document must name both entities, otherwise the record would be incomplete.
+            if stated and relationship.source_id in names and relationship.target_id in names:
+                lines.append(_relationship(relationship, stated))
     return lines
 
 
-def _relationship(relationship: Relationship, told: Sequence[Sentence]) -> RelationshipLine:
+def _relationship(relationship: Relationship, sentences: Sequence[Sentence]) -> RelationshipLine:
     return RelationshipLine(
         source=relationship.source_id,
         target=relationship.target_id,
@@ -130,7 +130,7 @@ def _relationship(relationship: Relationship, told: Sequence[Sentence]) -> Relat
         weight=relationship.weight,
         valid_at=relationship.valid_at,
         invalid_at=relationship.invalid_at,
-        sentences=tuple(told),
+        sentences=tuple(sentences),
     )
 
 
@@ -151,7 +151,7 @@ def _sentences(
 
 @dataclass(slots=True)
 class ArchivedDocument:
-    """A document's record, read and found consistent in itself."""
+    """A document's record from an archive."""
 
     document: DocumentLine
     chunks: list[ChunkLine] = field(default_factory=list)
@@ -160,7 +160,7 @@ class ArchivedDocument:
     original: bytes | None = None
 
     def add(self, line: ChunkLine | EntityLine | RelationshipLine) -> None:
-        """Take in a line."""
+        """Add a line."""
         if isinstance(line, ChunkLine):
             self.chunks.append(line)
         elif isinstance(line, EntityLine):
@@ -179,29 +179,29 @@ class ArchivedDocument:
             known: ids of the archive's entities.
 
         Raises:
-            InvalidRequest: naming the document and the error.
+            InvalidRequest: the message names the document and the error.
         """
         where, end = f"document {self.document.id}", len(self.document.text)
         for chunk in self.chunks:
             if not 0 <= chunk.start_char < chunk.end_char <= end:
-                raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside of its text")
+                raise InvalidRequest(f"{where}: a chunk from {chunk.start_char} to {chunk.end_char} is outside its text")
         named = {each.id for each in self.entities}
         if len(named) < len(self.entities) or not named <= known:
-            raise InvalidRequest(f"{where}: its entities are not the archive's")
+            raise InvalidRequest(f"{where}: its entities are duplicate, or not in the archive")
         positions = [mention.chunk for each in self.entities for mention in each.mentions]
         positions += [sentence.chunk for each in self.relationships for sentence in each.sentences]
         if any(position >= len(self.chunks) for position in positions):
-            raise InvalidRequest(f"{where}: something is said in a chunk that it does not have")
+            raise InvalidRequest(f"{where}: a mention or sentence is in a chunk that it does not have")
         self._check_places(where)
         if not {end for each in self.relationships for end in (each.source, each.target)} <= named:
-            raise InvalidRequest(f"{where}: a relationship is of entities that it does not name")
+            raise InvalidRequest(f"{where}: a relationship connects entities that it does not name")
         if self.original is not None and content_hash(self.original) != self.document.content_hash:
-            raise InvalidRequest(f"{where}: its original is not the one that it was made from")
+            raise InvalidRequest(f"{where}: its original does not match its hash")
         if (self.original is not None) is not self.document.original:
-            raise InvalidRequest(f"{where}: its original is missing, or not announced")
+            raise InvalidRequest(f"{where}: its original is missing, or its record does not announce it")
 
     def _check_places(self, where: str) -> None:
-        """Refuse a sentence or mention that is outside of its chunk."""
+        """Refuse a sentence or mention outside its chunk."""
         sizes = [chunk.end_char - chunk.start_char for chunk in self.chunks]
         places = [
             (sentence.start_char, sentence.end_char, sizes[sentence.chunk])
@@ -214,4 +214,4 @@ class ArchivedDocument:
             places += [(each.fact_start, each.fact_end, size) for each in (said.relationships if said else ())]
         for start, end, size in places:
             if not start <= end <= size:
-                raise InvalidRequest(f"{where}: something is said from {start} to {end} in a chunk of {size} characters")
+                raise InvalidRequest(f"{where}: a mention or sentence is at {start} to {end} in a chunk of {size} characters")

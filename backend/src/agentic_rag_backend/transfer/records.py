@@ -1,4 +1,4 @@
-"""The lines of an archive, each a JSON object. Archives are untrusted input: every field has its limits."""
+"""Records of an archive: one JSON object per line. Archives are untrusted, so every field has limits."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from agentic_rag_backend.wording import said, shortened
 
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
-"""Raise it if an older release could not read the new format, or would misread it."""
+"""Increase it if an older release cannot read the new format, or would misread it."""
 
 _SHOWN = 3
 
@@ -57,7 +57,7 @@ class Record(BaseModel):
 
 
 class TenantName(Record):
-    """Whose archive it is."""
+    """The archive's tenant."""
 
     id: Annotated[str, StringConstraints(pattern=r"^t_[0-9a-f]{32}$")]
     name: TenantNameText
@@ -91,11 +91,11 @@ class Manifest(Record):
     documents: Count
     generation: Generation | None
     tree: Generation | None = None
-    """The generation of the tree over passages."""
+    """Generation of the tree over passages."""
 
 
 class EntityRecord(Record):
-    """An entity as the graph shows it; ``name`` is one that some document of the archive uses."""
+    """An entity of the graph. ``name`` is used by a document of the archive."""
 
     id: Uuid
     name: Name
@@ -124,7 +124,7 @@ class DocumentLine(Record):
     version_created_at: Time
     failures: Annotated[tuple[Failed, ...], Field(max_length=MAX_ITEMS)]
     original: bool
-    """Whether the next member is its original; deleted originals have none."""
+    """Whether the next member is its original. Deleted originals have no member."""
 
 
 class ChunkLine(Record):
@@ -139,7 +139,7 @@ class ChunkLine(Record):
     headings: Annotated[tuple[Line, ...], Field(max_length=100)]
     size_tokens: Count
     extraction: Extracted | None
-    """None: nothing is on record, and it is computed again."""
+    """None: no result is stored, and it is computed again."""
     recipe: Sha256 | None
     failure: Failed | None
     vector: Packed | None
@@ -190,7 +190,7 @@ class RelationshipLine(Record):
 
 
 class CommunityRecord(Record):
-    """A community of the current generation; ``current``: its fingerprint is that of the knowledge in the archive."""
+    """A community of the current generation. ``current``: its fingerprint matches the knowledge in the archive."""
 
     id: Uuid
     level: Level
@@ -202,13 +202,13 @@ class CommunityRecord(Record):
 
 
 class SummaryRecord(Record):
-    """A summary of a community, paid for or not."""
+    """A summary of a community."""
 
     summary: Summary
 
 
 class TreeNodeRecord(Record):
-    """A node of the current tree over passages; children are chunks at level 1, with their documents, and nodes above."""
+    """A node of the current tree over passages. Children at level 1 are chunks, with their documents; above, nodes."""
 
     id: Uuid
     level: Annotated[int, Field(ge=1, le=MAX_LEVEL)]
@@ -222,7 +222,7 @@ class TreeNodeRecord(Record):
 
 
 class End(Record):
-    """The last member: without it, the archive was cut off."""
+    """The last member. An archive without it is incomplete."""
 
     documents: Count
     entities: Count
@@ -242,20 +242,20 @@ def decoded(kind: type[R], line: bytes, *, where: str) -> R:
     """Return the record in ``line``.
 
     Raises:
-        InvalidRequest: the line is no valid record; the message names the invalid fields and their limits, and of their values
-            numbers and sizes only.
+        InvalidRequest: the line is not a valid record. The message names the invalid fields and their limits. It contains
+            numbers and sizes, but no texts of the record.
     """
     if b"\\u0000" in line and _holds_nul(line):
-        raise InvalidRequest(f"{where}: a text holds NUL, which no store keeps")
+        raise InvalidRequest(f"{where}: a text contains NUL, which no store supports")
     try:
         return kind.model_validate_json(line)
     except ValidationError as error:
-        told = [_told(item) for item in error.errors(include_url=False)[:_SHOWN]]
-        raise InvalidRequest(f"{where}: {'; '.join(told)[:500]}") from None
+        problems = [_problem(item) for item in error.errors(include_url=False)[:_SHOWN]]
+        raise InvalidRequest(f"{where}: {'; '.join(problems)[:500]}") from None
 
 
 def _holds_nul(line: bytes) -> bool:
-    """Return whether a text of the line has a NUL: characters after a doubled backslash are no escape."""
+    """Return whether a text of the line contains NUL. Characters after a doubled backslash are not an escape."""
     try:
         waiting: list[object] = [json.loads(line)]
     except (ValueError, RecursionError):
@@ -271,13 +271,13 @@ def _holds_nul(line: bytes) -> bool:
     return False
 
 
-def _told(item: ErrorDetails) -> str:
+def _problem(item: ErrorDetails) -> str:
     given, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
-    told = f"{shortened(field, 200)}: {said(item)}"
+    problem = f"{shortened(field, 200)}: {said(item)}"
     if isinstance(given, int | float) and abs(given) < 2**63:
-        return f"{told}; it is {given}"
+        return f"{problem}; it is {given}"
     sized = isinstance(given, str | list | dict) and item["type"] != "json_invalid"
-    return f"{told}; it has a length of {len(given)}" if sized else told
+    return f"{problem}; it has a length of {len(given)}" if sized else problem
 
 
 def encoded(record: BaseModel) -> bytes:

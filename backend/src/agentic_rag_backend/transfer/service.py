@@ -1,4 +1,4 @@
-"""Tenants as archives: exporting one, and the durable job that fills one."""
+"""Export of tenants, and their import as a durable job."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from agentic_rag_backend.transfer.verification import verify
 WORKFLOW = "import_v1"
 _PART_BYTES = 8 * 1024 * 1024
 _OPENING = "open"
-"""The stage whose name is in the job's row before the tenant is shown."""
+"""Stage that is recorded in the job's row before the tenant becomes visible."""
 T = TypeVar("T")
 
 Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
@@ -41,9 +41,8 @@ Erase = Callable[[TenantId], Awaitable[Mapping[str, int]]]
 class TransferOptions:
     """The folder of archives during export and import, and their size limits in bytes.
 
-    ``max_archive`` bounds an archive as it arrives; the limit of its unpacked content is ten times that. ``max_original``
-    bounds one
-    original.
+    ``max_archive`` limits an archive as it arrives. The limit of its unpacked content is ten times larger. ``max_original``
+    limits one original.
     """
 
     folder: Path
@@ -58,7 +57,7 @@ class TransferOptions:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An import that is under way."""
+    """A running import."""
 
     tenant: Tenant
     job: Job
@@ -99,8 +98,8 @@ class TransferService:
         """Yield the path of the tenant's archive, which is removed afterwards.
 
         Raises:
-            NotFound: there is no such tenant.
-            Conflict: it is not active, or changes faster than it can be read.
+            NotFound: the tenant does not exist.
+            Conflict: the tenant is not active, or changes faster than it can be read.
         """
         async with self._workplace() as folder:
             yield await self._exporter.export(tenant, folder)
@@ -110,7 +109,7 @@ class TransferService:
         """Yield the path of a file with ``content``, which is removed afterwards.
 
         Raises:
-            PayloadTooLarge: it is larger than an archive may be.
+            PayloadTooLarge: it is above the limit of an archive.
         """
         async with self._workplace() as folder:
             path, size = folder / "archive", 0
@@ -124,7 +123,7 @@ class TransferService:
             yield path
 
     async def begin(self, archive: Path, *, target: TenantId | None = None, name: str | None = None) -> Begun:
-        """Queue an import and return at once; nothing of it is visible before all of it is complete.
+        """Queue an import and return immediately. The data becomes visible when the import is complete.
 
         Args:
             target: an empty tenant to import into, with new ids unless it has the archive's id. None: creates the archive's
@@ -132,9 +131,9 @@ class TransferService:
             name: the name of a created tenant; None: the archive's name.
 
         Raises:
-            InvalidRequest: it is no archive, or one of a newer format, or the name is outside of its limits.
-            NotFound: there is no such tenant.
-            Conflict: the tenant is not empty, or another one has the name.
+            InvalidRequest: the file is not an archive, has a newer format, or the name is outside its limits.
+            NotFound: the tenant does not exist.
+            Conflict: the tenant is not empty, or the name is taken.
         """
         manifest = await asyncio.to_thread(self._manifest, archive)
         if manifest.flags:
@@ -152,11 +151,11 @@ class TransferService:
         return Begun(await self._destination.catalogue.tenants.tenant(tenant.id), job)
 
     async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
-        """Workflow: fill the tenant and show it, or leave it empty; repeatable."""
+        """Workflow that fills the tenant and makes it visible, or leaves it empty. It can be repeated."""
         await self._runner.work_off(tenant, job_id, attempt, self._fill, self._failed)
 
     async def abandoned(self, tenant: TenantId, job_id: str) -> None:
-        """Empty a tenant whose import has ended without it; of other jobs this knows nothing."""
+        """Empty a tenant whose import job was given up. Other kinds of jobs are ignored."""
         try:
             job = await self._destination.catalogue.jobs.job(tenant, job_id)
         except NotFound:
@@ -181,8 +180,8 @@ class TransferService:
     def _manifest(self, archive: Path) -> Manifest:
         with reading(archive, self._options.limits) as reader:
             first = next(parts(reader, self._options.limits))
-        if not isinstance(first, Manifest):  # pragma: no cover - it is what `parts` begins with
-            raise InvalidRequest("this is no archive of a tenant")
+        if not isinstance(first, Manifest):  # pragma: no cover - `parts` begins with it
+            raise InvalidRequest("this is not an archive of a tenant")
         return first
 
     async def _reserved(self, manifest: Manifest, target: TenantId | None, name: str | None) -> Tenant:
@@ -199,11 +198,11 @@ class TransferService:
     async def _created(self, tenant: TenantId, name: str) -> None:
         directory = self._destination.catalogue.tenants
         if await directory.tenant_by_name(name) is not None:
-            raise Conflict(f"there is another tenant {name!r}: give the imported one another name, or name the one to fill")
+            raise Conflict(f"the tenant name {name!r} is taken: choose another name, or name an empty tenant to fill")
         await directory.create(name, tenant_id=tenant)
 
     async def _stored(self, tenant: TenantId, archive: Path) -> dict[str, Any]:
-        """Put the archive where every worker reads it, in parts."""
+        """Store the archive in parts where every worker can read it."""
         kept, number = str(uuid.uuid4()), 0
         with archive.open("rb") as file:
             while content := await asyncio.to_thread(file.read, _PART_BYTES):
@@ -216,7 +215,7 @@ class TransferService:
         state = (await transfer.snapshot(run.tenant)).tenant.state
         if state is TenantState.ACTIVE:
             if run.job.stage != _OPENING:
-                raise Conflict("the archive of this import is not kept any more; import it again")
+                raise Conflict("the archive of this import was removed; import it again")
             await self._done(run, {})
             return
         await run.progress("archive", 0, int(run.job.arguments["parts"]), at_once=True)
@@ -224,7 +223,7 @@ class TransferService:
             path = folder / "archive"
             await self._fetched(run, path)
             await run.progress("check", 0, 1, at_once=True)
-            # Nothing is written before all of it was read once and found to be within its limits.
+            # The whole archive is checked before anything is written.
             await run.until_cancelled(verify(path, self._options.limits))
             result = await self._filled(run, path)
         await self._done(run, result)
@@ -236,15 +235,15 @@ class TransferService:
                 try:
                     content = await self._destination.blobs.get(run.tenant, key)
                 except NotFound:
-                    raise Conflict("the archive of this import is not kept any more; import it again") from None
+                    raise Conflict("the archive of this import was removed; import it again") from None
                 await asyncio.to_thread(file.write, content)
 
     async def _filled(self, run: Run, path: Path) -> dict[str, Any]:
         with reading(path, self._options.limits) as reader:
             found = parts(reader, self._options.limits)
             manifest = await asyncio.to_thread(_next, found)
-            if not isinstance(manifest, Manifest):  # pragma: no cover - it is what `parts` begins with
-                raise InvalidRequest("this is no archive of a tenant")
+            if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
+                raise InvalidRequest("this is not an archive of a tenant")
             filling = Filling(run, self._destination, manifest)
             await filling.begin()
             end = await self._take_in(filling, found)
@@ -285,7 +284,7 @@ class TransferService:
         await self._give_back(run.tenant)
 
     async def _give_back(self, tenant: TenantId) -> None:
-        """Leave the tenant empty and active, unless all of it was shown already."""
+        """Leave the tenant empty and active, unless its data is already visible."""
         try:
             state = (await self._destination.transfer.snapshot(tenant)).tenant.state
         except NotFound:

@@ -1,4 +1,4 @@
-"""Transfers the tree over passages from one tenant to another, including its paid summaries."""
+"""Transfer of the tree over passages to another tenant, including its paid summaries."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _BATCH = 32
 
 @dataclass(frozen=True, slots=True)
 class ExportedTree:
-    """The current tree; without one, ``generation`` is None."""
+    """The current tree. Without a tree, ``generation`` is None."""
 
     generation: Generation | None = None
     nodes: tuple[TreeNodeRecord, ...] = ()
@@ -35,18 +35,18 @@ class ExportedTree:
 
 
 async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId) -> ExportedTree:
-    """Return the current tree; its summaries omit statements that rest on invisible passages."""
+    """Return the current tree. Its summaries omit statements that rest on invisible passages."""
     trees, documents = catalogue.trees, catalogue.documents
     pointer = await trees.pointer(tenant)
     if pointer.generation == 0:
         return ExportedTree()
     nodes = await trees.nodes(tenant, pointer.generation)
-    told: list[CommunitySummary] = []
+    summaries: list[CommunitySummary] = []
     stored: dict[str, str] = {}
     for start in range(0, len(nodes), _PAGE):
         held = list((await trees.summaries(tenant, [key_of(node) for node in nodes[start : start + _PAGE]])).values())
         visible = await passages_behind(documents, tenant, held)
-        told += [visible_summary(each, visible) for each in held]
+        summaries += [visible_summary(each, visible) for each in held]
         points = {node.point_id(tenant): node.id for node in nodes[start : start + _PAGE]}
         found = await vectors.vectors(tenant, Collection.NODES, list(points))
         stored |= {points[point]: packed(vector) for point, vector in found.items()}
@@ -67,30 +67,30 @@ async def read_tree(catalogue: Catalogue, vectors: VectorStore, tenant: TenantId
         )
         for node in nodes
     )
-    return ExportedTree(generation, tuple(records), tuple(told))
+    return ExportedTree(generation, tuple(records), tuple(summaries))
 
 
 @dataclass(slots=True)
 class ImportedTree:
-    """A tree on its way into a tenant; nodes come before summaries, children before parents."""
+    """Import of a tree. Nodes come before summaries, and children before parents."""
 
     tenant: TenantId
     passages: Passages
     nodes: dict[str, TreeNode] = field(default_factory=dict)
-    """By their id in the archive."""
+    """Nodes by their id in the archive."""
     _fingerprints: dict[str, str] = field(default_factory=dict)
     _vectors: dict[str, str] = field(default_factory=dict)
-    _told: dict[tuple[str, str, str], CommunitySummary] = field(default_factory=dict)
+    _summaries: dict[tuple[str, str, str], CommunitySummary] = field(default_factory=dict)
 
     def read(self, records: Sequence[TreeNodeRecord]) -> None:
-        """Take in nodes, under the ids and fingerprints that they have in this tenant.
+        """Add nodes, with their ids and fingerprints in this tenant.
 
         Raises:
-            InvalidRequest: they are no tree.
+            InvalidRequest: the nodes do not form a tree.
         """
         for record in sorted(records, key=lambda record: record.level):
             if record.id in self.nodes or len(record.documents) != (len(record.children) if record.level == 1 else 0):
-                raise InvalidRequest(f"node {record.id} of the archive's tree is twice there, or without its documents")
+                raise InvalidRequest(f"node {record.id} of the archive's tree is duplicate, or has no documents")
             node = self._leaf(record) if record.level == 1 else self._inner(record)
             self.nodes[record.id] = node
             self._fingerprints[record.fingerprint] = node.fingerprint
@@ -101,12 +101,12 @@ class ImportedTree:
         """Record the summaries of nodes."""
         found = await asyncio.to_thread(self._rewritten, records)
         await trees.save_summaries(self.tenant, found)
-        self._told.update({(each.fingerprint, each.prompt_version, each.model): each for each in found})
+        self._summaries.update({(each.fingerprint, each.prompt_version, each.model): each for each in found})
 
     async def write(
         self, trees: TreeCatalogue, points: NodePoints, generation: Generation | None, *, dimensions: int | None
     ) -> int:
-        """Write nodes and vectors and make them the current tree; return how many texts were embedded. Repeatable.
+        """Write nodes and vectors, and make them the current tree. Return the number of embedded texts. It can be repeated.
 
         Args:
             dimensions: of the archive's vectors, if this deployment's embedder made them; otherwise the texts are embedded
@@ -119,12 +119,12 @@ class ImportedTree:
         for start in range(0, len(nodes), _PAGE):
             await trees.write_nodes(self.tenant, number, nodes[start : start + _PAGE])
         embedded = 0
-        told = [node for node in nodes if key_of(node) in self._told and _says(self._told[key_of(node)])]
-        for start in range(0, len(told), _BATCH):
-            batch = told[start : start + _BATCH]
+        summarized = [node for node in nodes if key_of(node) in self._summaries and _says(self._summaries[key_of(node)])]
+        for start in range(0, len(summarized), _BATCH):
+            batch = summarized[start : start + _BATCH]
             packings = {node.id: self._vectors[node.id] for node in batch if node.id in self._vectors}
             known = {id: unpacked(text, dimensions=dimensions) for id, text in packings.items()} if dimensions else {}
-            await points.write(self.tenant, batch, {node.id: self._told[key_of(node)] for node in batch}, known)
+            await points.write(self.tenant, batch, {node.id: self._summaries[key_of(node)] for node in batch}, known)
             embedded += len(batch) - len(known)
         await trees.publish(self.tenant, number, built_from=0, details=generation.details)
         await trees.delete_generations(self.tenant, keep=number)
@@ -149,7 +149,7 @@ class ImportedTree:
     def _inner(self, record: TreeNodeRecord) -> TreeNode:
         below = [self.nodes[child] for child in record.children if child in self.nodes]
         if len(below) < len(record.children) or any(child.level != record.level - 1 for child in below):
-            raise InvalidRequest(f"node {record.id} of the archive's tree has children that are not there")
+            raise InvalidRequest(f"node {record.id} of the archive's tree has missing children")
         fingerprint = inner_fingerprint(record.level, (child.fingerprint for child in below))
         return self._node(record, tuple(child.id for child in below), (), fingerprint)
 

@@ -38,7 +38,7 @@ MAX_MEMBERS = 500_000
 MAX_LEVEL = 20
 MAX_DETAIL_DEPTH = 4
 _FIRST, _LAST = datetime(1, 1, 3, tzinfo=UTC), datetime(9999, 12, 29, tzinfo=UTC)
-"""A time within these can be expressed in every time zone."""
+"""Limits of times that every time zone can express."""
 
 Uuid = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
@@ -51,7 +51,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Counter = Annotated[int, Field(ge=1, le=MAX_COUNTER)]
 Level = Annotated[int, Field(ge=0, le=MAX_LEVEL)]
 Flag = StrictBool | Annotated[StrictFloat, Field(ge=0, le=1)]
-"""A switch, or a share; strict, since a number is no switch. Which flag takes which, `tenancy.features` knows."""
+"""A boolean or a share. It is strict, because a number is not a boolean. `tenancy.features` has the type of each flag."""
 Weight = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 
 
@@ -88,7 +88,7 @@ def _media_type(value: str) -> str:
 
 def _key(value: str) -> str:
     if not short_text("it", value, MAX_DOCUMENT_KEY_CHARACTERS):
-        raise _refuse("a key is not blank")
+        raise _refuse("a key must not be blank")
     return value
 
 
@@ -98,7 +98,7 @@ def _title(value: str) -> str:
 
 
 def _time(value: datetime) -> datetime:
-    """Refuse a time that another time zone has no date for."""
+    """Refuse a time that some time zones cannot express."""
     if not _FIRST <= (value if value.tzinfo else value.replace(tzinfo=UTC)) <= _LAST:
         raise _refuse(f"a time is between {_FIRST.date().isoformat()} and {_LAST.date().isoformat()}")
     return value
@@ -136,7 +136,7 @@ def _problem(value: Any, at: str) -> str:
         most = _MOST.get(at.rpartition(".")[2], 2**31 - 1)
         return "" if 0 <= value <= most else f"{at} is {_shown(value)}; it must be from 0 to {most}"
     if isinstance(value, Support) and not (_UUID.match(value.document_id) and _UUID.match(value.chunk_id)):
-        return f"{at} names a document or chunk by something else than an id"
+        return f"{at} must be an id of a document or chunk"
     if isinstance(value, tuple | list):
         if len(value) > MAX_ITEMS:
             return f"{at} has {len(value)} items; the limit is {MAX_ITEMS}"
@@ -167,7 +167,7 @@ _SHAPES: Mapping[str, type | tuple[type, ...]] = {
     "summaries_failed": list,
     "written_under": list,
 }
-"""Details of a generation that rebuilds and readers use."""
+"""Details of a generation that rebuilds and searches use."""
 
 
 def _details(value: dict[str, Any]) -> dict[str, Any]:
@@ -179,9 +179,9 @@ def _details(value: dict[str, Any]) -> dict[str, Any]:
             raise _refuse(f"{name[:80]} {problem}")
     for pair in value.get("written_under", ()):
         if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(part, str) for part in pair)):
-            raise _refuse("written_under holds pairs of a prompt version and a model")
+            raise _refuse("written_under must have pairs of a prompt version and a model")
     if not all(isinstance(id, str) for id in value.get("coarse", ())):
-        raise _refuse("coarse holds ids")
+        raise _refuse("coarse must have ids")
     return value
 
 

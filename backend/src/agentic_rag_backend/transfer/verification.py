@@ -21,7 +21,7 @@ MEMORY_BYTES = 4 * 1024**3
 """Address space of the process; the interpreter and its libraries take about half a gigabyte of it."""
 LEAST_CPU_S = 60
 CPU_S_PER_MIB = 10
-"""Seconds of processor time for each MiB of the archive, beyond the least; a MiB of texts and vectors takes about half a one."""
+"""Seconds of processor time per MiB of the archive, above the minimum. A MiB of texts and vectors takes about 0.5 s."""
 _REFUSED, _TOO_MUCH = 3, 4
 _KINDS: dict[str, type[AgenticRagError]] = {each.code: each for each in (InvalidRequest, PayloadTooLarge)}
 
@@ -33,7 +33,7 @@ async def verify(path: Path, limits: Limits) -> None:
 
     Raises:
         InvalidRequest: it cannot be imported; the message gives the reason.
-        PayloadTooLarge: it, or a part of it, is larger than it may be.
+        PayloadTooLarge: the archive or a part of it is above its limit.
     """
     size = (await asyncio.to_thread(path.stat)).st_size
     cpu_s = LEAST_CPU_S + CPU_S_PER_MIB * size // (1024 * 1024)
@@ -42,13 +42,13 @@ async def verify(path: Path, limits: Limits) -> None:
         sys.executable, "-P", "-m", __name__, *arguments, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
     )
     try:
-        told, failed = await process.communicate()
+        output, failed = await process.communicate()
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await asyncio.shield(process.wait())
     if process.returncode == _REFUSED:
-        problem = json.loads(told)
+        problem = json.loads(output)
         raise _KINDS[problem["code"]](problem["message"])
     if process.returncode == _TOO_MUCH or (process.returncode or 0) < 0:
         raise InvalidRequest(

@@ -12,8 +12,8 @@ import org.neo4j.io.ByteUnit;
 /**
  * Neo4j Community in one process, on loopback: {@code LocalNeo4j FOLDER PORT}.
  *
- * <p>Prints "ready" once Bolt answers. Ends when its standard input does, so that it never outlives who started it. Nobody
- * is asked for a password: it listens on loopback only.
+ * <p>Prints "ready" when Bolt responds. Ends when its standard input ends, so that it does not outlive its parent process. It
+ * requires no password, because it listens on loopback only.
  */
 public final class LocalNeo4j {
     private LocalNeo4j() {}
@@ -28,14 +28,14 @@ public final class LocalNeo4j {
                 .setConfig(BoltConnector.advertised_address, new SocketAddress("127.0.0.1", port))
                 .setConfig(GraphDatabaseSettings.auth_enabled, false)
                 .setConfig(GraphDatabaseSettings.pagecache_memory, ByteUnit.mebiBytes(128))
-                // 256 MiB of empty log a database otherwise.
+                // Otherwise each database has 256 MiB of empty log.
                 .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
                 .setConfig(GraphDatabaseSettings.transaction_timeout, Duration.ofMinutes(10))
                 .build();
         Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
         System.out.println("ready");
         while (System.in.read() >= 0) {
-            // Whoever started this writes nothing: its end closes the stream.
+            // The parent process writes nothing; its end closes the stream.
         }
         System.exit(0);
     }
