@@ -51,7 +51,7 @@ async def describe_status(services: Container, caller: Principal) -> dict[str, A
         },
         "state_version": tenant.state_version,
         "workers": {"alive": len(workers), "here": services.worker_status.here},
-        # Over all tenants, as are the indexes.
+        # Of all tenants, like the indexes.
         "queue": open_jobs,
         "warnings": _warnings(services, states, alive=bool(workers)),
         "reconciliation": _reconciliation(await services.reconciler.last(tenant.id)),

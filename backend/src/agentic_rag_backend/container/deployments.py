@@ -29,7 +29,8 @@ async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: boo
         elif not renaming:
             raise ConfigurationError(
                 f"the vectors of this deployment, {held.id}, are in the Qdrant collections of DEPLOYMENT={held.name}, but "
-                f"DEPLOYMENT is {settings.deployment}. Restore the name, or run 'agentic-rag reindex', which writes them under the new name"
+                f"DEPLOYMENT is {settings.deployment}. Restore the name, or run 'agentic-rag reindex', which writes them under "
+                "the new name"
             )
     deployment = Deployment(id=held.id, name=settings.deployment, described=_described(settings))
     return Owner(deployment=deployment, knows=catalogue.tenants.known)

@@ -50,8 +50,8 @@ async def require_places(settings: Settings, catalogue: SqlCatalogue, *, but: st
         if theirs.id != ours.id:
             raise ConfigurationError(
                 f"the {name} of this catalogue are in {theirs.described}, but this process uses {ours.described}, so each "
-                f"process would see a part. Use the same DATA_DIR, {_WAYS_OUT[name]}. If this folder is a copy or a backup of the other, "
-                f"write {theirs.id} into {marker}"
+                f"process would see a part. Use the same DATA_DIR, {_WAYS_OUT[name]}. If this folder is a copy of the "
+                f"other, write {theirs.id} into {marker}"
             )
 
 

@@ -150,7 +150,7 @@ class Container:
 
     @cached_property
     def worker_status(self) -> WorkerStatus:
-        """Tells which processes run jobs."""
+        """Knows which processes run jobs."""
         return WorkerStatus(
             self._adapters.catalogue.workers, here=self._work, others=self._others, queue=self.queue, workflows=FIRST_WORKFLOW
         )

@@ -48,7 +48,7 @@ async def metrics(services: Services, _allowed: Annotated[None, Depends(_on_this
         "agentic_rag_info", "Release of this process, and whether it runs jobs.", ["version", "runs_jobs"], registry=registry
     )
     release.labels(__version__, str(services.worker_status.here).lower()).set(1)
-    up = Gauge("agentic_rag_store_up", "Whether a store answers this process.", ["store"], registry=registry)
+    up = Gauge("agentic_rag_store_up", "Whether a store responds to this process.", ["store"], registry=registry)
     for name, state in (await stores_of(services)).items():
         up.labels(name).set(state == "ok")
     with contextlib.suppress(StoreUnavailable):
@@ -62,8 +62,8 @@ async def _add_jobs(worker_status: WorkerStatus, registry: CollectorRegistry) ->
         await worker_status.open_jobs(),
         await worker_status.queue_lag_s(),
     )
-    Gauge("agentic_rag_workers", "Workers that are alive.", registry=registry).set(len(workers))
-    jobs = Gauge("agentic_rag_jobs", "Jobs that have not ended, of all tenants.", ["state"], registry=registry)
+    Gauge("agentic_rag_workers", "Live workers.", registry=registry).set(len(workers))
+    jobs = Gauge("agentic_rag_jobs", "Jobs of all tenants that have not ended.", ["state"], registry=registry)
     for state, count in open_jobs.items():
         jobs.labels(state).set(count)
     lag = Gauge(
