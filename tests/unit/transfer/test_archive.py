@@ -166,7 +166,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     [
         ({"manifest.json": manifest(version=2)}, "format 2; this release reads up to 1"),
         ({"manifest.json": manifest(format="a zip of holiday pictures")}, "not an archive of a tenant"),
-        ({"manifest.json": b"[1]"}, "no JSON object"),
+        ({"manifest.json": b"[1]"}, "is not a JSON object"),
         ({"manifest.json": manifest(tenant={"id": "../../etc", "name": "x"})}, "tenant.id"),
         ({"manifest.json": manifest(surprise=1)}, "surprise"),
         ({"entities.jsonl": lines({"id": "' OR 1=1 --", "name": "x", "type": ""})}, "id: must match"),
@@ -184,7 +184,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ({record_name(1): lines(document(title="null \0 byte"), chunk())}, "NUL"),
         ({record_name(1): b""}, "is empty"),
         ({original_name(1): b"something else"}, "does not match its hash"),
-        ({"end.json": json.dumps({"documents": 2, "entities": 1, "communities": 0, "summaries": 0}).encode()}, "should be 2"),
+        ({"end.json": json.dumps({"documents": 2, "entities": 1, "communities": 0, "summaries": 0}).encode()}, "contains 1 documents instead of 2"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, replaced: dict[str, bytes], said: str) -> None:
