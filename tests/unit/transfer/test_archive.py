@@ -184,7 +184,10 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ({record_name(1): lines(document(title="null \0 byte"), chunk())}, "NUL"),
         ({record_name(1): b""}, "is empty"),
         ({original_name(1): b"something else"}, "does not match its hash"),
-        ({"end.json": json.dumps({"documents": 2, "entities": 1, "communities": 0, "summaries": 0}).encode()}, "contains 1 documents instead of 2"),
+        (
+            {"end.json": json.dumps({"documents": 2, "entities": 1, "communities": 0, "summaries": 0}).encode()},
+            "contains 1 documents instead of 2",
+        ),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, replaced: dict[str, bytes], said: str) -> None:

@@ -64,20 +64,20 @@ def _shown(value: object) -> str:
 def models_of(settings: Settings) -> dict[str, str]:
     """Return descriptions of the language model and of the embedder, which ``serve`` and ``worker`` print at the start."""
     defaults = type(settings).model_fields
-    told = {
+    described = {
         "llm": "extractive: answers quote the documents, no language model is called",
         "embedder": "bundled: all-MiniLM-L6-v2 in this process",
     }
     endpoint = settings.openai_base_url or "api.openai.com"
     if settings.llm == "openai":
-        told["llm"] = f"openai: {settings.llm_model} at {_shown(endpoint)}"
+        described["llm"] = f"openai: {settings.llm_model} at {_shown(endpoint)}"
     if settings.embedder == "openai":
-        told["embedder"] = f"openai: {settings.embedding_model} at {_shown(endpoint)}"
+        described["embedder"] = f"openai: {settings.embedding_model} at {_shown(endpoint)}"
     elif settings.embedding_model_path is not None:
-        told["embedder"] = f"bundled: the model in {settings.embedding_model_path}, in this process"
+        described["embedder"] = f"bundled: the model in {settings.embedding_model_path}, in this process"
     return {
         name: text + (" (the default)" if getattr(settings, name) == defaults[name].default else "")
-        for name, text in told.items()
+        for name, text in described.items()
     }
 
 

@@ -67,7 +67,7 @@ class JobFollower:
                 await asyncio.sleep(LOOK_S)
                 if self._waiting:
                     await self._look()
-        except Exception as error:  # noqa: BLE001 - whoever waits is to get it, whatever it is
+        except Exception as error:  # noqa: BLE001 - every error goes to the callers that wait
             for waiting in self._waiting.values():
                 if not waiting.done():
                     waiting.set_exception(error)

@@ -40,7 +40,7 @@ def text(value: object, style: str = "") -> Text:
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Return a console on ``stream`` (default: stdout) that interprets nothing in what it prints."""
+    """Return a console on ``stream`` (default: stdout) that prints text without interpreting it."""
     from rich.console import Console
 
     target = stream or sys.stdout

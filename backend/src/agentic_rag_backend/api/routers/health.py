@@ -44,9 +44,9 @@ async def ready(response: Response, services: Services) -> dict[str, Any]:
     if not ok:
         response.status_code = 503
         response.headers["Retry-After"] = str(RETRY_AFTER_S[HTTPStatus.SERVICE_UNAVAILABLE])
-    told: dict[str, Any] = {"status": word, "stores": states, "models": models, "workers": await _workers(services)}
+    readiness: dict[str, Any] = {"status": word, "stores": states, "models": models, "workers": await _workers(services)}
     # True as well if the embedder of the vectors still responds: the configured one needs `agentic-rag reindex`.
-    return told if services.reindex_due is None else {**told, "reindex_required": True}
+    return readiness if services.reindex_due is None else {**readiness, "reindex_required": True}
 
 
 async def _workers(services: Services) -> int | None:

@@ -109,18 +109,17 @@ def show_comparisons(output: Output, found: Sequence[Comparison], *, repair: boo
         for kind, tally in each.report["kinds"].items()
     ]
     if rows:
-        columns = ["tenant", "difference", "#found", "#mended", "#in flight", "#not mendable", "#withheld", "for example"]
+        columns = ["tenant", "difference", "#found", "#repaired", "#in flight", "#not repairable", "#withheld", "examples"]
         output.show("", table(columns, rows))
     if not found:
         return
     documents, in_flight = (sum(int(each.report[name]) for each in found) for name in ("documents", "in_flight"))
     left = sum(each.left for each in found)
-    verdict = (
-        "the stores agree" if not left else f"{left} differences" + ("" if repair else "; 'agentic-rag doctor --repair' mends")
-    )
+    advice = "" if repair else "; 'agentic-rag doctor --repair' repairs them"
+    verdict = f"{left} differences{advice}" if left else "the stores agree"
     if withheld := sum(int(each.report["withheld"]) for each in found):
         output.show(
-            f"\n{withheld} differences were kept: they are more than goes wrong by itself, or of tenants that the catalogue does "
-            "not know. If this is the right catalogue for these stores, 'agentic-rag doctor --repair --confirm' removes them"
+            f"\n{withheld} differences were not repaired: they are unusually many, or belong to tenants that the catalogue does "
+            "not know. If this is the right catalogue for these stores, 'agentic-rag doctor --repair --confirm' removes this data"
         )
-    output.show(f"\n{documents} documents compared, {in_flight} of them in flight and left alone: {verdict}")
+    output.show(f"\n{documents} documents compared, {in_flight} of them in flight and skipped: {verdict}")

@@ -67,9 +67,9 @@ async def _graph(session: Session, *, dry_run: bool) -> dict[str, Any]:
         # Unfinished documents continue as jobs of their own.
         await follow(session.client, job_id, title="documents")
     counts = (await session.client.get("/status"))["counts"]
-    told = {name: counts[name] for name in ("entities", "relationships") if name in counts}
+    totals = {name: counts[name] for name in ("entities", "relationships") if name in counts}
     compared = {name: report[name] for name in ("documents", "in_flight", "found", "mended")}
-    return {**compared, **told, "kinds": report["kinds"]}
+    return {**compared, **totals, "kinds": report["kinds"]}
 
 
 def _require(session: Session, job: Job, built: Mapping[str, Any]) -> None:
@@ -88,6 +88,6 @@ def _show(session: Session, built: Mapping[str, Any]) -> None:
     session.output.show(fields(graph, title="graph"))
     if kinds:
         rows = [[kind, of["found"], of["mended"], of["examples"]] for kind, of in kinds.items()]
-        session.output.show("", table(["difference", "#found", "#mended", "for example"], rows))
+        session.output.show("", table(["difference", "#found", "#repaired", "examples"], rows))
     if "communities" in built:
         session.output.show("", fields(built["communities"], title="communities"))
