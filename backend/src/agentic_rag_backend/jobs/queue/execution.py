@@ -8,8 +8,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.fairness import act_for
@@ -20,13 +18,14 @@ from agentic_rag_backend.jobs.coordination.slots import Slots
 from agentic_rag_backend.jobs.coordination.turns import turn_lost
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.dbos_client import workflow_id
+from agentic_rag_backend.telemetry.logs import get_logger
 
 Failed = Callable[[TenantId, str, int, Exception], Awaitable[None]]
 """Called with ``(tenant, job_id, attempt, error)`` when a workflow ended without recording its result. May be called twice."""
 
 _CANCEL_S = 1.0
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
