@@ -64,7 +64,7 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
             await rag.search("q", limit=0)
         with pytest.raises(InvalidRequest, match="unknown strategy 'nope'"):
             await rag.ask("q", strategy="nope")
-        with pytest.raises(InvalidRequest, match="give paths or text"):
+        with pytest.raises(InvalidRequest, match="give either paths or text"):
             await rag.ingest()
         with pytest.raises(UnreadableDocument):
             await rag.ingest(text=" \n ")
@@ -74,6 +74,6 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
 
 
 async def test_a_tenant_that_does_not_exist_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match="no tenant 'acme'"):
+    with pytest.raises(NotFound, match="tenant 'acme' does not exist"):
         async with open_embedded(tmp_path / "data", tenant="acme"):
             pass
