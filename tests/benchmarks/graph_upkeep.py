@@ -31,9 +31,9 @@ from sqlalchemy.engine import Connection
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention, Support, normalise_name
 from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue

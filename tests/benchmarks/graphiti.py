@@ -36,6 +36,7 @@ from agentic_rag_backend.domain.graph import DocumentKnowledge, Entity, Mention,
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
 from agentic_rag_backend.evaluation.metrics import percentile
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
@@ -43,7 +44,6 @@ from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.ranking import RankedRetriever
 from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import chunk_texts, chunks, document_versions, documents
 from agentic_rag_backend.stores.graph.base import GraphFindings, GraphQuestion, GraphSearch

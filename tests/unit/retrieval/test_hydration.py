@@ -11,9 +11,9 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import matches
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 
 Make = Callable[..., Any]
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.encoder import QueryEncoder
 from agentic_rag_backend.retrieval.registry import STRATEGIES, Parts, RetrieverRegistry, check_options
@@ -17,7 +18,6 @@ from agentic_rag_backend.retrieval.strategies.graph import GraphRetriever
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 
 
 @pytest.fixture

@@ -49,6 +49,8 @@ from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.jobs.service import JobService
 from agentic_rag_backend.knowledge.resolution import Resolver
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.visible.entities import EntityReader
 from agentic_rag_backend.raptor.service import WORKFLOW as RAPTOR
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
 from agentic_rag_backend.retrieval.base import Stores
@@ -59,7 +61,6 @@ from agentic_rag_backend.retrieval.graph_leg import GraphLeg
 from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults
 from agentic_rag_backend.retrieval.registry import Parts, RetrieverRegistry
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import Authenticator
@@ -324,6 +325,11 @@ class Container:
         """Graphs of tenants in memory."""
         max_bytes = self.settings.tenant_graph_cache_mb * 1024 * 1024
         return TenantGraphs(self.graph, self.catalogue.documents, max_bytes=max_bytes)
+
+    @cached_property
+    def entities(self) -> EntityReader:
+        """Reads entities and what relates them."""
+        return EntityReader(self.graphs, self.graph, self.catalogue.documents)
 
     @cached_property
     def _readable(self) -> Stores:

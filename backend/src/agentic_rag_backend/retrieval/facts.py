@@ -11,12 +11,12 @@ from functools import partial
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import FactHit, Query
 from agentic_rag_backend.errors import StoreUnavailable
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.knowledge.visible.relationships import RelationshipReader, VisibleRelationship
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import passes
 from agentic_rag_backend.retrieval.scoring.fusion import min_max
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 from agentic_rag_backend.telemetry.logs import get_logger
 

@@ -8,8 +8,8 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import VALID_FROM, VALID_TO, matches, valid_at
 from agentic_rag_backend.domain.query import EntityRef, Query
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 

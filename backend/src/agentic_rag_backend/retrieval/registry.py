@@ -9,6 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import LegWeights
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.queries.options import (
     BUDGET_TOKENS,
@@ -35,7 +36,6 @@ from agentic_rag_backend.retrieval.strategies.low_level import HybridWithFacts, 
 from agentic_rag_backend.retrieval.strategies.raptor import ORDERS, SEARCHES, RaptorRetriever
 from agentic_rag_backend.retrieval.strategies.single_leg import SingleLeg
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder
 from agentic_rag_backend.retrieval.themes.rating import ThemeRater

@@ -15,6 +15,11 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import GraphStep, Hit, Query, Retrieval, Trace
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
+from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
+from agentic_rag_backend.knowledge.tenant_graph.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import Candidates, chunk_candidates
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
@@ -22,14 +27,9 @@ from agentic_rag_backend.retrieval.graph_leg import LegAnswer
 from agentic_rag_backend.retrieval.hydration import entities_of, shown_graph, time_detail, visible_chunks, visible_in_order
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
+from agentic_rag_backend.retrieval.scoring.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops, strength
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.hops import BEAM, HOP_WEIGHT, Hop, expand, prune, score_hops, strength
-from agentic_rag_backend.retrieval.tenant_graph.linking import link_question
-from agentic_rag_backend.retrieval.tenant_graph.numbering import Keys
-from agentic_rag_backend.retrieval.tenant_graph.pagerank import DAMPING, personalised_pagerank
 from agentic_rag_backend.stores.vector.base import Collection, Vector
 
 SEED_CHUNKS = 50
@@ -219,10 +219,8 @@ def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Evid
     linked = dict(link_question(graph, query.text))
     unknown: list[str] = []
     for name in query.options.get("entities", ()):
-        known = graph.entity_index.get(str(name))
-        # Treat an entity that no visible passage mentions as unknown.
-        shown = known is not None and graph.document_frequency[known] > 0
-        named = {known: 1.0} if known is not None and shown else dict(link_question(graph, str(name)))
+        known = graph.mentioned(str(name))
+        named = {known: 1.0} if known is not None else dict(link_question(graph, str(name)))
         linked.update((entity, max(weight, linked.get(entity, 0.0))) for entity, weight in named.items())
         if not named:
             unknown.append(str(name))

@@ -8,6 +8,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.query import Hit, LegWeights, Query, Retrieval, Trace
 from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.candidates import chunk_candidates
 from agentic_rag_backend.retrieval.hydration import FIRST_READ, entities_of, shown_graph, time_detail, visible_in_order
@@ -15,8 +17,6 @@ from agentic_rag_backend.retrieval.queries.weights import LEG_WEIGHTS
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage
 from agentic_rag_backend.retrieval.scoring.fusion import weighted_min_max, weighted_rrf
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
 from agentic_rag_backend.stores.vector.base import Legs
 
 FUSIONS = {"min_max": weighted_min_max, "rrf": weighted_rrf}

@@ -14,11 +14,11 @@ from typing import Literal
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import Asked, asked_for
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.retrieval.base import Retriever, Stores
 from agentic_rag_backend.retrieval.facts import NEAR, Facts
 from agentic_rag_backend.retrieval.hydration import shown_graph
 from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 
 LowStrategy = Literal["auto", "graph", "hybrid"]
 BY_FORM: LowStrategy = "auto"

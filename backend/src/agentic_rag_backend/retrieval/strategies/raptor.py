@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.filters import Comparison
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tree import TreeNode
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.raptor.publication import LEVEL
 from agentic_rag_backend.raptor.views import NodeView, TreeReader
 from agentic_rag_backend.retrieval.base import Stores
@@ -25,7 +26,6 @@ from agentic_rag_backend.retrieval.hydration import entities_of, passes, time_de
 from agentic_rag_backend.retrieval.scoring.coverage import best_coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.scoring.relevance import MEASURED, relevance
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, Vector, VectorSearch
 

@@ -5,16 +5,15 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from knowledge_worlds import known
+from tenant_graphs import naming
 
 from agentic_rag_backend.domain.graph import Mention, Support
-from agentic_rag_backend.retrieval.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.ledger import build_tenant_graph
-from agentic_rag_backend.retrieval.tenant_graph.linking import link_question
-from agentic_rag_backend.retrieval.tenant_graph.pagerank import personalised_pagerank
-from agentic_rag_backend.retrieval.tenant_graph.transitions import Edges
-
-from ..conftest import naming
-from ..worlds import known
+from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.ledger import build_tenant_graph
+from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
+from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.knowledge.tenant_graph.transitions import Edges
 
 Build = Callable[..., TenantGraph]
 
@@ -120,6 +119,7 @@ def test_names_and_aliases_are_compared_in_one_form(graph_of: Build) -> None:
 
 def test_an_empty_graph_works(graph_of: Build) -> None:
     graph = graph_of({}, extra=["Mira"])
+    assert graph.mentioned("e:Mira") is None
     assert (graph.chunk_count, graph.chunk_places, dict(graph.names)) == (0, 0, {})
     assert link_question(graph, "Mira") == {}
     assert personalised_pagerank(graph, np.zeros(0), np.ones(1)).shape == (0,)

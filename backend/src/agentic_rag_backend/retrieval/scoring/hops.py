@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.knowledge.tenant_graph.graph import Floats, Ints, TenantGraph
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage
-from agentic_rag_backend.retrieval.tenant_graph.graph import Floats, Ints, TenantGraph
 
 BEAM = 15
 """Passages that are expanded."""

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.query import EntityRef
-from agentic_rag_backend.retrieval.tenant_graph.numbering import Keys, Numbered
-from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
-from agentic_rag_backend.retrieval.tenant_graph.transitions import Edges, Floats, Transitions
+from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys, Numbered
+from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
+from agentic_rag_backend.knowledge.tenant_graph.transitions import Edges, Floats, Transitions
 
 __all__ = ["ABOUT_WEIGHT", "EntityTexts", "Floats", "Ints", "Names", "TenantGraph", "inverse_frequencies"]
 
@@ -111,6 +111,11 @@ class TenantGraph:
     def entities_of(self, chunk: int) -> Ints:
         """Return the entities of one chunk."""
         return self.mentions.of(chunk)
+
+    def mentioned(self, id: str) -> int | None:
+        """Return the number of an entity that a visible chunk mentions; None otherwise. Other entities are as good as unknown."""
+        number = self.entity_index.get(id)
+        return number if number is not None and self.document_frequency[number] > 0 else None
 
     def entity(self, number: int) -> EntityRef:
         """Return an entity in the form used in answers."""

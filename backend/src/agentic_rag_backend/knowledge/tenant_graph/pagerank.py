@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 
 DAMPING = 0.9
 ITERATIONS = 25

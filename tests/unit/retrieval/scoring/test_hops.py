@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from agentic_rag_backend.knowledge.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
 from agentic_rag_backend.retrieval.scoring.coverage import cover
-from agentic_rag_backend.retrieval.tenant_graph.graph import ABOUT_WEIGHT, TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.hops import (
+from agentic_rag_backend.retrieval.scoring.hops import (
     CANDIDATES,
     COVERAGE_WEIGHT,
     HUB_MINIMUM,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.text.words import STOP_WORDS
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.linking import COMMON_WORD_WEIGHT, MAX_NAME_WORDS, link_question
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.linking import COMMON_WORD_WEIGHT, MAX_NAME_WORDS, link_question
 
 Build = Callable[..., TenantGraph]
 NAMES = (

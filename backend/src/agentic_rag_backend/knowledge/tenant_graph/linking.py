@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from agentic_rag_backend.domain.graph import name_words
 from agentic_rag_backend.domain.text.words import STOP_WORDS
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
 
 MAX_NAME_WORDS = 10
 COMMON_WORD_WEIGHT = 0.3

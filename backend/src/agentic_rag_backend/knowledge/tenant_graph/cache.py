@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from agentic_rag_backend.domain.tenant import Tenant, TenantId
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.ledger import GraphLedger
-from agentic_rag_backend.retrieval.tenant_graph.visible_knowledge import Knowledge
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger
+from agentic_rag_backend.knowledge.tenant_graph.visible_knowledge import Knowledge
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Visibility
 from agentic_rag_backend.stores.graph.base import GraphStore
 

@@ -9,7 +9,7 @@ from hashlib import blake2b
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.retrieval.tenant_graph.row_pool import Column, Ints
+from agentic_rag_backend.knowledge.tenant_graph.row_pool import Column, Ints
 
 Keys = NDArray[np.uint64]
 

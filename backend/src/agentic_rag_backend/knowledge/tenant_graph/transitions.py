@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.retrieval.tenant_graph.numbering import Keys
-from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints, Rows
+from agentic_rag_backend.knowledge.tenant_graph.numbering import Keys
+from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints, Rows
 
 if TYPE_CHECKING:
     from scipy import sparse

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.tenant_graph import pagerank
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.pagerank import personalised_pagerank
+from agentic_rag_backend.knowledge.tenant_graph import pagerank
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.pagerank import personalised_pagerank
 
 Build = Callable[..., TenantGraph]
 

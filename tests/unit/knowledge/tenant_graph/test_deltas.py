@@ -11,24 +11,23 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
+from knowledge_worlds import Says, World
 from sampling import sampled
 
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
+from agentic_rag_backend.knowledge.tenant_graph import entity_names, pagerank, row_pool
+from agentic_rag_backend.knowledge.tenant_graph import ledger as graph_ledger
+from agentic_rag_backend.knowledge.tenant_graph.cache import TenantGraphs
+from agentic_rag_backend.knowledge.tenant_graph.entity_names import EntityNames
+from agentic_rag_backend.knowledge.tenant_graph.graph import TenantGraph
+from agentic_rag_backend.knowledge.tenant_graph.ledger import GraphLedger, build_tenant_graph
+from agentic_rag_backend.knowledge.tenant_graph.linking import link_question
+from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
 from agentic_rag_backend.retrieval.hydration import entities_of
 from agentic_rag_backend.retrieval.scoring.coverage import cover
+from agentic_rag_backend.retrieval.scoring.hops import expand, prune, score_hops
 from agentic_rag_backend.retrieval.strategies.graph import Evidence, direct_scores
-from agentic_rag_backend.retrieval.tenant_graph import entity_names, pagerank, row_pool
-from agentic_rag_backend.retrieval.tenant_graph import ledger as graph_ledger
-from agentic_rag_backend.retrieval.tenant_graph.cache import TenantGraphs
-from agentic_rag_backend.retrieval.tenant_graph.entity_names import EntityNames
-from agentic_rag_backend.retrieval.tenant_graph.graph import TenantGraph
-from agentic_rag_backend.retrieval.tenant_graph.hops import expand, prune, score_hops
-from agentic_rag_backend.retrieval.tenant_graph.ledger import GraphLedger, build_tenant_graph
-from agentic_rag_backend.retrieval.tenant_graph.linking import link_question
-from agentic_rag_backend.retrieval.tenant_graph.row_pool import Ints
-
-from ..worlds import Says, World
 
 DOCUMENTS = ("d1", "d2", "d3", "d4", "d5")
 ENTITIES = ("ada", "acme", "bolt", "nuts")
@@ -128,7 +127,7 @@ def _walked(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
         monkeypatch.setattr(pagerank, "DENSE_BELOW", 0)
         monkeypatch.setattr(row_pool, "SMALL", 8)
         monkeypatch.setattr(entity_names, "_CHANGED_MINIMUM", 2)
-    monkeypatch.setattr("agentic_rag_backend.retrieval.tenant_graph.cache.ANEW_SHARE", 10.0)
+    monkeypatch.setattr("agentic_rag_backend.knowledge.tenant_graph.cache.ANEW_SHARE", 10.0)
 
 
 @pytest.mark.usefixtures("_walked")
@@ -206,7 +205,7 @@ def _by_arrival(patch: pytest.MonkeyPatch) -> None:
 def test_faulty_upkeep_is_found(
     tenant: Tenant, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    monkeypatch.setattr("agentic_rag_backend.retrieval.tenant_graph.cache.ANEW_SHARE", 10.0)
+    monkeypatch.setattr("agentic_rag_backend.knowledge.tenant_graph.cache.ANEW_SHARE", 10.0)
     plant(monkeypatch)
     random = np.random.default_rng(2)
     steps = []
