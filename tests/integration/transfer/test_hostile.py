@@ -24,7 +24,7 @@ from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.transfer import contents, service
 from agentic_rag_backend.transfer.archive import record_name
 from agentic_rag_backend.transfer.identity import Identity
-from agentic_rag_backend.transfer.importing import Filling
+from agentic_rag_backend.transfer.importing import TenantImport
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 
 SWITCH, SHARE = "DUAL_LEVEL_RETRIEVAL_ENABLED", "DUAL_LEVEL_LOW_WEIGHT"
@@ -60,8 +60,8 @@ async def test_a_refused_archive_leaves_nothing_and_writes_nothing(
     exported: tuple[TenantId, Members], opens: Opens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, members = exported
-    begun: list[Filling] = []
-    monkeypatch.setattr(Filling, "begin", lambda own: begun.append(own))
+    begun: list[TenantImport] = []
+    monkeypatch.setattr(TenantImport, "begin", lambda own: begun.append(own))
     async with opens("to") as target:
         for number, (what, change) in enumerate(REFUSED.items()):
             path = tmp_path / f"hostile-{number}"
@@ -161,7 +161,7 @@ async def test_others_are_served_while_a_large_document_is_imported(
 
         monkeypatch.setattr(owner, name, noted)
 
-    for owner, name in ((contents, "decoded"), (ArchivedDocument, "check"), (Identity, "chunks"), (Filling, "_knowledge")):
+    for owner, name in ((contents, "decoded"), (ArchivedDocument, "check"), (Identity, "chunks"), (TenantImport, "_knowledge")):
         watched(owner, name)
     monkeypatch.setattr(service, "verify", _verified_already)
     async with opens("to") as target:

@@ -73,7 +73,7 @@ class Destination:
 
 
 @dataclass(slots=True)
-class Filling:
+class TenantImport:
     """Import into one tenant. Call the methods in the order of the archive's parts.
 
     Args:
@@ -102,7 +102,7 @@ class Filling:
 
     @property
     def tenant(self) -> TenantId:
-        """The tenant that is filled."""
+        """The tenant that receives the archive."""
         return self.run.tenant
 
     @property

@@ -23,7 +23,7 @@ from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.transfer.archive import Limits, reading
 from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
 from agentic_rag_backend.transfer.exporting import Exporter
-from agentic_rag_backend.transfer.importing import Destination, Filling
+from agentic_rag_backend.transfer.importing import Destination, TenantImport
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import End, Manifest
 from agentic_rag_backend.transfer.verification import verify
@@ -244,33 +244,33 @@ class TransferService:
             manifest = await asyncio.to_thread(_next, found)
             if not isinstance(manifest, Manifest):  # pragma: no cover - `parts` begins with it
                 raise InvalidRequest("this is not an archive of a tenant")
-            filling = Filling(run, self._destination, manifest)
-            await filling.begin()
-            end = await self._take_in(filling, found)
-        await filling.finish()
-        return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": filling.embedded}
+            tenant_import = TenantImport(run, self._destination, manifest)
+            await tenant_import.begin()
+            end = await self._take_in(tenant_import, found)
+        await tenant_import.finish()
+        return {**end.model_dump(), "archive_of": manifest.tenant.id, "embedded": tenant_import.embedded}
 
-    async def _take_in(self, filling: Filling, found: Any) -> End:
+    async def _take_in(self, tenant_import: TenantImport, found: Any) -> End:
         hierarchy = False
         while True:
             part: Part | None = await asyncio.to_thread(_next, found)
             if isinstance(part, Entities):
-                await filling.entities(part.records)
+                await tenant_import.entities(part.records)
             elif isinstance(part, ArchivedDocument):
-                await filling.document(part)
+                await tenant_import.document(part)
             elif isinstance(part, Communities):
-                await filling.read_communities(part.records)
+                await tenant_import.read_communities(part.records)
             elif isinstance(part, TreeNodes):
-                await asyncio.to_thread(filling.tree.read, part.records)
+                await asyncio.to_thread(tenant_import.tree.read, part.records)
             elif isinstance(part, TreeSummaries):
-                await filling.tree.summaries(self._destination.catalogue.trees, part.records)
+                await tenant_import.tree.summaries(self._destination.catalogue.trees, part.records)
             elif isinstance(part, (Summaries, End)):
                 if not hierarchy:
                     hierarchy = True
-                    await filling.write_communities()
+                    await tenant_import.write_communities()
                 if isinstance(part, End):
                     return part
-                await filling.summaries(part.records)
+                await tenant_import.summaries(part.records)
             else:
                 raise InvalidRequest("the archive is cut off")
 
