@@ -17,7 +17,7 @@ from agentic_rag_backend.models.llm.extractive import ExtractiveModel
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import NodePoints
 from agentic_rag_backend.raptor.service import RaptorService, RaptorStores
-from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
+from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
@@ -61,8 +61,8 @@ class World:
         await self.catalogue.documents.purge(tenant, document_id, up_to_version=99)
 
     @property
-    def memory(self) -> TreeMemory:
-        return TreeMemory(self.catalogue.documents, self.catalogue.trees, NodePoints(self.vectors, self.embedder))
+    def memory(self) -> TreeScrubber:
+        return TreeScrubber(self.catalogue.documents, self.catalogue.trees, NodePoints(self.vectors, self.embedder))
 
     async def build(self, service: RaptorService, tenant: TenantId, **options: Any) -> Job:
         """Run a build and return the ended job."""

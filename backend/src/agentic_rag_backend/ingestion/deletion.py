@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from agentic_rag_backend.communities.generations.forgetting import CommunityMemory
+from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.jobs.coordination.turns import confirm_turn
 from agentic_rag_backend.jobs.runner import Run, Unfinished
-from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
+from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.vector.base import Collection
@@ -24,8 +24,8 @@ class Deletion:
     documents: DocumentCatalogue
     blobs: BlobStore
     nodes: KnowledgeNodes
-    tree: TreeMemory
-    communities: CommunityMemory
+    tree: TreeScrubber
+    communities: CommunityScrubber
 
     async def run(self, run: Run) -> None:
         """Remove vectors, knowledge, originals and rows, check that no data is left, and finish with the receipt."""
@@ -41,10 +41,10 @@ class Deletion:
         await self.nodes.remove(tenant, document_id, up_to_version=last)
         run.stage = "tree"
         await confirm_turn()
-        await self.tree.forget(tenant, document_id)
+        await self.tree.scrub(tenant, document_id)
         run.stage = "communities"
         await confirm_turn()
-        await self.communities.forget(tenant, document_id)
+        await self.communities.scrub(tenant, document_id)
         await self.nodes.vectors.flush()
         # Originals are removed before the rows that name them. Otherwise an interruption would leave them for ever.
         run.stage = "originals"

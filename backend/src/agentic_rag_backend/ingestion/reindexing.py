@@ -18,7 +18,7 @@ from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.computation import Computation, recipe_of
 from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
+from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.base import Catalogue, PreparedChunk
 from agentic_rag_backend.stores.catalogue.ports.transfer import DocumentHeader, DocumentRecord, TransferCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
@@ -172,11 +172,11 @@ class Reindexer:
 
     async def _tree(self, tenant: TenantId) -> None:
         trees = self.catalogue.trees
-        memory = TreeMemory(self.catalogue.documents, trees, NodePoints(self.vectors, self.computation.embedder))
+        scrubber = TreeScrubber(self.catalogue.documents, trees, NodePoints(self.vectors, self.computation.embedder))
         pointer = await trees.pointer(tenant)
         nodes = await trees.nodes(tenant, pointer.generation) if pointer.generation else []
-        written = await memory.restore(tenant, await memory.missing(tenant, nodes))
-        await memory.points.keep(tenant, {node.point_id(tenant) for node in nodes})
+        written = await scrubber.restore(tenant, await scrubber.missing(tenant, nodes))
+        await scrubber.points.keep(tenant, {node.point_id(tenant) for node in nodes})
         self.done.tree_nodes += len(nodes)
         self.done.embedded += len(written)
 

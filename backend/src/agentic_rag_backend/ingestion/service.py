@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.generations.forgetting import CommunityMemory
 from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
 from agentic_rag_backend.domain.document import ChunkingOptions, DocumentState, ProcessingOptions, content_hash
 from agentic_rag_backend.domain.filters import Filter
 from agentic_rag_backend.domain.job import Job, JobKind
@@ -44,7 +44,7 @@ from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
+from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Change, Expected, Submission, Submitted
 from agentic_rag_backend.stores.catalogue.ports.outbox import Topic
@@ -159,9 +159,9 @@ class IngestionService:
             recorded=self.relay.wake,
         )
         self._batches = Batches(self._runner, commitment, together=self._options.commit_together)
-        tree = TreeMemory(documents, catalogue.trees, NodePoints(vectors, embedder))
+        tree = TreeScrubber(documents, catalogue.trees, NodePoints(vectors, embedder))
         restorer = Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder)
-        communities = CommunityMemory(documents=documents, graph=graph, restorer=restorer)
+        communities = CommunityScrubber(documents=documents, graph=graph, restorer=restorer)
         self._deletion = Deletion(documents=documents, blobs=blobs, nodes=nodes, tree=tree, communities=communities)
         self.relay.register(self.deliveries())
 

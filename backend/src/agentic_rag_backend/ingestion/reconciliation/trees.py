@@ -8,7 +8,7 @@ from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.raptor.publication import NodePoints
-from agentic_rag_backend.raptor.summaries.forgetting import TreeMemory
+from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind
 
@@ -70,14 +70,14 @@ class TreesRound:
         if pointer is None or pointer.generation == 0:
             return
         trees = stores.catalogue.trees
-        memory = TreeMemory(stores.catalogue.documents, trees, NodePoints(stores.vectors, stores.embedder))
-        missing = await memory.missing(tenant, await trees.nodes(tenant, pointer.generation))
+        scrubber = TreeScrubber(stores.catalogue.documents, trees, NodePoints(stores.vectors, stores.embedder))
+        missing = await scrubber.missing(tenant, await trees.nodes(tenant, pointer.generation))
         again = await self._current()
         if again != pointer:
             report.skipped(Kind.TREE_VECTOR_MISSING, len(missing))
             return
         report.found(Kind.TREE_VECTOR_MISSING, [node.id for node in missing])
         if self.round.repair:
-            written = await memory.restore(tenant, missing)
+            written = await scrubber.restore(tenant, missing)
             report.mended(Kind.TREE_VECTOR_MISSING, len(written))
             self.round.changed |= bool(written)

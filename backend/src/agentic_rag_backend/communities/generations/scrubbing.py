@@ -17,7 +17,7 @@ LEFT = "left"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommunityMemory:
+class CommunityScrubber:
     """Removes from communities, in catalogue and vectors, all statements that visible passages no longer support.
 
     A community keeps its other findings, and gets its prose again when it is rebuilt.
@@ -31,7 +31,7 @@ class CommunityMemory:
         """Return of how many communities the summaries rest on passages of a document."""
         return len({each.fingerprint for each in await self._resting_on(tenant, document_id)})
 
-    async def forget(self, tenant: TenantId, document_id: str) -> None:
+    async def scrub(self, tenant: TenantId, document_id: str) -> None:
         """Remove the statements that rest on a document whose passages are not visible any more. Repeatable.
 
         A concurrent rebuild that had read them may record them again; its generation is stale from the start.

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from agentic_rag_backend.communities.generations.forgetting import LEFT, CommunityMemory
 from agentic_rag_backend.communities.generations.restoration import Restorer
+from agentic_rag_backend.communities.generations.scrubbing import LEFT, CommunityScrubber
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
 
@@ -15,9 +15,9 @@ ONLY_THERE = "praised published"
 Story = Callable[[str], dict[str, list[str]]]
 
 
-def memory_of(world: Any) -> CommunityMemory:
+def memory_of(world: Any) -> CommunityScrubber:
     restorer = Restorer(communities=world.catalogue.communities, vectors=world.vectors, embedder=world.embedder)
-    return CommunityMemory(documents=world.catalogue.documents, graph=world.graph, restorer=restorer)
+    return CommunityScrubber(documents=world.catalogue.documents, graph=world.graph, restorer=restorer)
 
 
 async def built(world: Any, story: Story, name: str) -> tuple[TenantId, Any, dict[str, str]]:

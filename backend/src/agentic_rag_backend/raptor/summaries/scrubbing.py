@@ -20,7 +20,7 @@ _BATCH = 32
 
 
 @dataclass(frozen=True, slots=True)
-class TreeMemory:
+class TreeScrubber:
     """Removes from the current tree, in catalogue and vectors, all statements that visible passages no longer support.
 
     A node gets new statements, from other passages, when the tree is built or takes in changes.
@@ -41,7 +41,7 @@ class TreeMemory:
             level = {parent for parents in above.values() for parent in parents} - found
         return sorted(found)
 
-    async def forget(self, tenant: TenantId, document_id: str) -> int:
+    async def scrub(self, tenant: TenantId, document_id: str) -> int:
         """Remove statements that rest on a document whose passages are not visible any more. Repeatable. Return the number of
         nodes.
         """
