@@ -57,9 +57,9 @@ async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
 
 async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
     isolation = await opened(Limits())
-    workshop = calls.Workshop(WordPieceTokenizer())
+    resources = calls.WorkerResources(WordPieceTokenizer())
     parsed, chunks = await isolation.call("read", SMALL, "text/markdown", OWNER, ChunkingOptions(), size_bytes=len(SMALL))
-    assert (parsed, chunks) == calls.read(workshop, SMALL, "text/markdown", OWNER, ChunkingOptions())
+    assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ChunkingOptions())
     assert await title(isolation) == "Ada"
     extractor = IsolatedExtractor(RuleExtractor(), isolation)
     assert await extractor.extract("Ada", chunks) == RuleExtractor().extract_document("Ada", chunks)

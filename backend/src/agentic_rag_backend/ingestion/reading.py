@@ -74,16 +74,16 @@ class DirectReader:
     """Reads in this process, without limits. For tests and trusted documents."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        self._workshop = calls.Workshop(tokenizer)
+        self._resources = calls.WorkerResources(tokenizer)
 
     async def check(self, tenant: TenantId, head: bytes, media_type: str, file_name: str | None, *, whole: bool) -> str:
         """Check the beginning of a file. Return the title of the document."""
-        return calls.check(self._workshop, head, media_type, file_name, whole)
+        return calls.check(self._resources, head, media_type, file_name, whole)
 
     async def read(self, tenant: TenantId, version: DocumentVersion, content: bytes | str) -> tuple[ParsedDocument, list[Chunk]]:
         """Return the text of a version, and its chunks."""
         owner = (str(tenant), version.document_id, version.version)
-        arguments = (self._workshop, content, version.media_type, owner, version.options.chunking)
+        arguments = (self._resources, content, version.media_type, owner, version.options.chunking)
         if len(content) <= IN_LOOP_BYTES:
             return calls.read(*arguments)
         return await asyncio.to_thread(calls.read, *arguments)

@@ -17,20 +17,20 @@ from agentic_rag_backend.models.embedding.base import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class WorkerResources:
     """Resources that the calls need in addition to their arguments. Created once, before the first fork."""
 
     tokenizer: Tokenizer
     extractor: RuleExtractor = field(default_factory=RuleExtractor)
 
 
-def check(_: Workshop, head: bytes, media_type: str, file_name: str | None, whole: bool) -> str:
+def check(_: WorkerResources, head: bytes, media_type: str, file_name: str | None, whole: bool) -> str:
     """Check the beginning of a file, or all of it if ``whole``. Return the title of the document."""
     return title_of(parser_of(media_type).check(head, whole=whole), file_name)
 
 
 def read(
-    workshop: Workshop, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ChunkingOptions
+    resources: WorkerResources, content: bytes | str, media_type: str, owner: tuple[str, str, int], options: ChunkingOptions
 ) -> tuple[ParsedDocument, list[Chunk]]:
     """Return a document's text and its chunks. ``owner`` is its tenant, id and version.
 
@@ -39,13 +39,13 @@ def read(
     tenant, document_id, version = owner
     parser = parser_of(media_type)
     parsed = parser.restore(content) if isinstance(content, str) else parser.parse(content)
-    chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=workshop.tokenizer)
+    chunks = chunks_of(TenantId(tenant), document_id, version, parsed, options, tokenizer=resources.tokenizer)
     return ParsedDocument(text=parsed.text, title=parsed.title, metadata=dict(parsed.metadata)), chunks
 
 
-def extract(workshop: Workshop, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
+def extract(resources: WorkerResources, title: str, chunks: Sequence[Chunk]) -> list[Extraction]:
     """Return the extractions by rules from chunks of one document."""
-    return workshop.extractor.extract_document(title, chunks)
+    return resources.extractor.extract_document(title, chunks)
 
 
 CALLS: Mapping[str, Callable[..., Any]] = {"check": check, "read": read, "extract": extract}

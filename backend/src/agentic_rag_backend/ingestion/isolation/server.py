@@ -21,7 +21,7 @@ from pathlib import Path
 
 from agentic_rag_backend.domain.document import ChunkingOptions
 from agentic_rag_backend.ingestion.isolation import worker
-from agentic_rag_backend.ingestion.isolation.calls import Workshop, extract, read
+from agentic_rag_backend.ingestion.isolation.calls import WorkerResources, extract, read
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.priority import BACKGROUND, LONG_RUNNING, lower_process
 
@@ -34,9 +34,9 @@ READY, STARTED, ENDED = b"R", b"S", b"X"
 class Server:
     """Forks, reaps and kills workers."""
 
-    def __init__(self, control: socket.socket, workshop: Workshop) -> None:
+    def __init__(self, control: socket.socket, resources: WorkerResources) -> None:
         self._control = control
-        self._workshop = workshop
+        self._resources = resources
         self._alive: set[int] = set()
         self._ended, wake = socket.socketpair()
         wake.setblocking(False)
@@ -84,7 +84,7 @@ class Server:
         except OSError:  # no process or memory available: the closed connection reports it
             pid = -1
         if pid == 0:
-            worker.run(connection, self._workshop)
+            worker.run(connection, self._resources)
         connection.close()
         if pid > 0:
             self._alive.add(pid)
@@ -113,13 +113,13 @@ def _kill(pid: int) -> None:
             kill(pid, signal.SIGKILL)
 
 
-def _warm(workshop: Workshop) -> None:
+def _warm(resources: WorkerResources) -> None:
     """Run each call once, so that modules and data are loaded here and shared by every worker."""
     owner = ("t_" + "0" * 32, "warm", 1)
     _, chunks = read(
-        workshop, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ChunkingOptions()
+        resources, b"# Warm\n\nThe first call of Ada Lovelace in London.\n", "text/markdown", owner, ChunkingOptions()
     )
-    extract(workshop, "Warm", chunks)
+    extract(resources, "Warm", chunks)
 
 
 def _leave_terminal() -> None:
@@ -136,12 +136,12 @@ def main(arguments: list[str]) -> None:
     """Serve on the inherited socket."""
     _leave_terminal()
     control = socket.socket(fileno=int(arguments[0]))
-    workshop = Workshop(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
-    _warm(workshop)
+    resources = WorkerResources(WordPieceTokenizer(Path(arguments[1]) if len(arguments) > 1 else None))
+    _warm(resources)
     gc.collect()
     lower_process(BACKGROUND)  # from now on, because callers wait for the start
     gc.freeze()  # the collector would write to, and so copy, every page that workers share
-    Server(control, workshop).run()
+    Server(control, resources).run()
 
 
 if __name__ == "__main__":

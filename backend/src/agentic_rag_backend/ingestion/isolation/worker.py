@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.isolation.calls import CALLS, Workshop
+from agentic_rag_backend.ingestion.isolation.calls import CALLS, WorkerResources
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed
 from agentic_rag_backend.ingestion.isolation.limits import Limits
 
@@ -40,13 +40,13 @@ def confine() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
 
 
-def serve(connection: socket.socket, workshop: Workshop) -> None:
+def serve(connection: socket.socket, resources: WorkerResources) -> None:
     """Answer calls until the other side disconnects. After a lack of memory, end: the process is no longer reliable."""
     while (frame := receive(connection)) is not None:
         _, payload = frame
         name, limits, arguments = pickle.loads(payload)  # noqa: S301 - from the serving process
         del payload, frame
-        kind, answer = _answer(name, limits, arguments, workshop)
+        kind, answer = _answer(name, limits, arguments, resources)
         del arguments
         try:
             connection.sendall(HEADER.pack(kind, len(answer)))
@@ -57,10 +57,10 @@ def serve(connection: socket.socket, workshop: Workshop) -> None:
             return
 
 
-def _answer(name: str, limits: Limits, arguments: tuple[Any, ...], workshop: Workshop) -> tuple[Reply, bytes]:
+def _answer(name: str, limits: Limits, arguments: tuple[Any, ...], resources: WorkerResources) -> tuple[Reply, bytes]:
     try:
         with _within(limits):
-            return Reply.RESULT, packed(CALLS[name](workshop, *arguments))
+            return Reply.RESULT, packed(CALLS[name](resources, *arguments))
     except MemoryError:
         return Reply.OUT_OF_MEMORY, b""
     except AgenticRagError as error:
@@ -124,7 +124,7 @@ def _exactly(connection: socket.socket, count: int) -> bytearray | None:
     return buffer
 
 
-def run(connection: socket.socket, workshop: Workshop) -> None:
+def run(connection: socket.socket, resources: WorkerResources) -> None:
     """Run a worker in a process that was just forked. Never returns."""
     code = 1
     try:
@@ -132,7 +132,7 @@ def run(connection: socket.socket, workshop: Workshop) -> None:
         confine()
         os.closerange(3, connection.fileno())
         os.closerange(connection.fileno() + 1, 1024)
-        serve(connection, workshop)
+        serve(connection, resources)
         code = 0
     finally:
         sys.stdout.flush()
