@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 
 from agentic_rag_backend.container.adapters import open_adapters
-from agentic_rag_backend.container.housekeeping import Household, sweep_originals
+from agentic_rag_backend.container.background_tasks import BackgroundTasks, sweep_originals
 from agentic_rag_backend.container.options import warn_of_weights
 from agentic_rag_backend.container.services import Container
 from agentic_rag_backend.jobs.base import JobQueue
@@ -40,7 +40,7 @@ async def open_container(settings: Settings, *, work: bool = True) -> AsyncItera
             swept = asyncio.create_task(sweep_originals(container.reconciler), name="sweep")
             stack.push_async_callback(asyncio.wait, [swept])
             await container.queue.launch()
-            Household(container).begin(stack)
+            BackgroundTasks(container).begin(stack)
         else:
             await container.queue.migrate()
         yield container

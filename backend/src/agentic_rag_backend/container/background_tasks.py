@@ -28,7 +28,7 @@ async def sweep_originals(reconciler: Reconciler) -> None:
         _log.warning("sweep_failed", code=error.code, reason=error.message)
 
 
-class Household:
+class BackgroundTasks:
     """Scheduled tasks of a process that runs jobs. If there are several such processes, one of them runs the tasks."""
 
     def __init__(self, container: Container) -> None:
