@@ -11,9 +11,9 @@ from agentic_rag_backend.ingestion.reconciliation.communities import Communities
 from agentic_rag_backend.ingestion.reconciliation.documents import DocumentsRound
 from agentic_rag_backend.ingestion.reconciliation.jobs import JobsRound
 from agentic_rag_backend.ingestion.reconciliation.originals import OriginalsRound
+from agentic_rag_backend.ingestion.reconciliation.orphans import FactsRound, OrphansRound
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, Round, Services, Stores
-from agentic_rag_backend.ingestion.reconciliation.strangers import FactsRound, StrangersRound
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
 from agentic_rag_backend.jobs.runner import Run, Runner
@@ -79,7 +79,7 @@ class Reconciler:
         )
         await JobsRound(round).run()
         await DocumentsRound(round).run()
-        await StrangersRound(round).run()
+        await OrphansRound(round).run()
         await FactsRound(round).run()
         await CommunitiesRound(round).run()
         await TreesRound(round).run()

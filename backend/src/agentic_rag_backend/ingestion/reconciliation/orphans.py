@@ -17,7 +17,7 @@ _PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class StrangersRound:
+class OrphansRound:
     """Searches vectors and graph for documents that the catalogue does not know.
 
     A document's row is written before its other data and removed after it, and ids are never reused. So data of a document that
@@ -31,28 +31,28 @@ class StrangersRound:
         tenant, stores = self.round.tenant, self.round.stores
         await self.round.progress("strangers", 0, 0)
         known: frozenset[str] = frozenset()
-        strangers: set[str] = set()
+        orphans: set[str] = set()
         async for points in stores.vectors.points(tenant, Collection.CHUNKS):
             await self._points([point.id for point in points if point.document_id is None])
             named = {point.document_id for point in points if point.document_id is not None}
             unknown = await self._unknown(named - known)
             known = frozenset(named - unknown)
-            strangers |= unknown
+            orphans |= unknown
             await self.round.progress("strangers", 0, 0)
-        mending = self._may_mend(Kind.CHUNK_VECTOR_ORPHANED, strangers)
-        for document_id in sorted(strangers):
+        mending = self._may_mend(Kind.CHUNK_VECTOR_ORPHANED, orphans)
+        for document_id in sorted(orphans):
             await self._vectors(document_id, mending=mending)
-        strangers = set()
+        orphans = set()
         async for versions in stores.graph.all_versions(tenant):
-            strangers |= await self._unknown({held.document_id for held in versions})
+            orphans |= await self._unknown({held.document_id for held in versions})
             await self.round.progress("strangers", 0, 0)
-        mending = self._may_mend(Kind.KNOWLEDGE_ORPHANED, strangers)
-        for document_id in sorted(strangers):
+        mending = self._may_mend(Kind.KNOWLEDGE_ORPHANED, orphans)
+        for document_id in sorted(orphans):
             await self._knowledge(document_id, mending=mending)
 
-    def _may_mend(self, kind: Kind, strangers: Collected[str]) -> bool:
+    def _may_mend(self, kind: Kind, orphans: Collected[str]) -> bool:
         report = self.round.report
-        return may_remove(report, kind, len(strangers), report.documents + len(strangers))
+        return may_remove(report, kind, len(orphans), report.documents + len(orphans))
 
     async def _unknown(self, document_ids: Iterable[str]) -> set[str]:
         ids = sorted(document_ids)
