@@ -153,7 +153,7 @@ class SharedDatabase:
     async def look(self) -> bool:
         """Send a heartbeat, bury silent workers, and hand back or fail the workflows that no live worker runs."""
         now_s = time.monotonic()
-        if not await self._directory.beat(self.executor_id):
+        if not await self._directory.heartbeat(self.executor_id):
             self.sure_until = -math.inf
             return False
         self._beaten(now_s)

@@ -25,7 +25,7 @@ async def workers_come_and_go(directory: WorkerDirectory) -> None:
     """A joined worker is listed with its workflows and can send heartbeats until it leaves. Others cannot."""
     await directory.join("one", ["ingest_v1", "delete_v1"])
     await directory.join("two", [])
-    equal([await directory.beat(name) for name in ("one", "one", "nobody")], [True, True, False])
+    equal([await directory.heartbeat(name) for name in ("one", "one", "nobody")], [True, True, False])
     equal(
         list(await directory.workers()),
         [
@@ -35,7 +35,7 @@ async def workers_come_and_go(directory: WorkerDirectory) -> None:
     )
     await directory.leave("one")
     equal([worker.executor_id for worker in await directory.workers()], ["two"])
-    equal(await directory.beat("one"), False, "a beat after leaving")
+    equal(await directory.heartbeat("one"), False, "a beat after leaving")
 
 
 async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
@@ -43,9 +43,9 @@ async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
     await directory.join("one", [])
     await directory.join("two", [])
     one, two = await directory.workers()
-    await directory.beat("one")
+    await directory.heartbeat("one")
     equal([await directory.bury(one), await directory.bury(two)], [False, True])
-    equal([await directory.beat("one"), await directory.beat("two")], [True, False])
+    equal([await directory.heartbeat("one"), await directory.heartbeat("two")], [True, False])
 
 
 async def one_buries(directory: WorkerDirectory) -> None:

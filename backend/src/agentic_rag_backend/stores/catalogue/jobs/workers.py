@@ -32,8 +32,8 @@ def join(connection: Connection, executor_id: str, workflows: Collection[str]) -
     connection.execute(insert(workers), {**row, "beaten_at": database_now(connection)})
 
 
-def beat(connection: Connection, executor_id: str) -> bool:
-    """See `WorkerDirectory.beat`."""
+def heartbeat(connection: Connection, executor_id: str) -> bool:
+    """See `WorkerDirectory.heartbeat`."""
     statement = update(workers).where(workers.c.executor_id == executor_id).values(beats=workers.c.beats + 1)
     return connection.execute(statement.values(beaten_at=database_now(connection))).rowcount == 1
 
@@ -121,7 +121,7 @@ class SqlWorkers(SqlPort):
     """Implements `WorkerDirectory`."""
 
     join = write(join)
-    beat = write_soon(beat)
+    heartbeat = write_soon(heartbeat)
     leave = write(leave)
     workers = read(list_workers)
     bury = write(bury)

@@ -33,7 +33,7 @@ class WorkerDirectory(Protocol):
     async def join(self, executor_id: str, workflows: Collection[str]) -> None:
         """Add a worker."""
 
-    async def beat(self, executor_id: str) -> bool:
+    async def heartbeat(self, executor_id: str) -> bool:
         """Record a heartbeat. Return False if the worker was removed as dead."""
 
     async def leave(self, executor_id: str) -> None:
