@@ -15,7 +15,7 @@ ONLY_THERE = "praised published"
 Story = Callable[[str], dict[str, list[str]]]
 
 
-def memory_of(world: Any) -> CommunityScrubber:
+def scrubber_of(world: Any) -> CommunityScrubber:
     restorer = Restorer(communities=world.catalogue.communities, vectors=world.vectors, embedder=world.embedder)
     return CommunityScrubber(documents=world.catalogue.documents, graph=world.graph, restorer=restorer)
 
@@ -47,7 +47,7 @@ async def found_by(world: Any, tenant: TenantId, words: str) -> dict[str, float]
 async def test_what_a_deleted_document_said_is_in_no_store(world: Any, story: Story) -> None:
     tenant, service, ids = await built(world, story, "a")
     other, _, _ = await built(world, story, "b")
-    memory, gone = memory_of(world), ids["Halden Report"]
+    scrubber, gone = scrubber_of(world), ids["Halden Report"]
     statements = [
         finding.statement
         for view in (await service.list(tenant, limit=1000)).items
@@ -59,12 +59,12 @@ async def test_what_a_deleted_document_said_is_in_no_store(world: Any, story: St
     assert await found_by(world, tenant, ONLY_THERE)
     assert all(json.dumps(each)[1:-1] in said for each in statements)
     untouched = await on_record(world, other)
-    assert await memory.resting_on(tenant, gone)
+    assert await scrubber.resting_on(tenant, gone)
     await world.hide(tenant, gone)
     shown = (await service.list(tenant, limit=1000)).items
     for _ in range(2):
-        await memory.forget(tenant, gone)
-        assert await memory.resting_on(tenant, gone) == 0
+        await scrubber.scrub(tenant, gone)
+        assert await scrubber.resting_on(tenant, gone) == 0
         left = await on_record(world, tenant)
         assert gone not in left
         assert not [each for each in statements if json.dumps(each)[1:-1] in left]
@@ -78,7 +78,7 @@ async def test_what_a_deleted_document_said_is_in_no_store(world: Any, story: St
 async def test_a_rebuild_writes_what_was_left_anew(world: Any, story: Story) -> None:
     tenant, service, ids = await built(world, story, "a")
     await world.hide(tenant, ids["Halden Report"])
-    await memory_of(world).forget(tenant, ids["Halden Report"])
+    await scrubber_of(world).scrub(tenant, ids["Halden Report"])
     await world.graph.delete_document(tenant, ids["Halden Report"], up_to_version=1)
     job = await service.request_rebuild(tenant, None)
     await service.rebuild(tenant, job.id, job.attempt)

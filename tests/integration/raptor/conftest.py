@@ -57,11 +57,11 @@ class World:
         """Delete a document as its delete job does, as far as trees are concerned."""
         await self.catalogue.documents.tombstone(tenant, document_id, self.queue.enqueuer("delete_v1"))
         await self.vectors.delete_document(tenant, document_id, up_to_version=99)
-        await self.memory.forget(tenant, document_id)
+        await self.scrubber.scrub(tenant, document_id)
         await self.catalogue.documents.purge(tenant, document_id, up_to_version=99)
 
     @property
-    def memory(self) -> TreeScrubber:
+    def scrubber(self) -> TreeScrubber:
         return TreeScrubber(self.catalogue.documents, self.catalogue.trees, NodePoints(self.vectors, self.embedder))
 
     async def build(self, service: RaptorService, tenant: TenantId, **options: Any) -> Job:

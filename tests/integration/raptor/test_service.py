@@ -177,7 +177,7 @@ async def test_a_deleted_document_leaves_no_word_and_its_path_is_written_anew(wo
     await world.fill(tenant)
     odd = await world.add(tenant, "odd", ["The museum keeper of museum hill painted the Wilhelmine fresco of the museum gate."])
     await world.build(service, tenant)
-    resting = await world.memory.resting_on(tenant, odd)
+    resting = await world.scrubber.resting_on(tenant, odd)
     assert len(resting) > 1
     await world.remove(tenant, odd)
 
@@ -233,7 +233,7 @@ async def test_another_tenant_sees_nothing(world: Any) -> None:
     assert (await service.list(other)).items == ()
     with pytest.raises(NotFound):
         await service.get(other, before[0].id)
-    assert await world.memory.forget(other, before[-1].documents[0] if before[-1].documents else "x") == 0
+    assert await world.scrubber.scrub(other, before[-1].documents[0] if before[-1].documents else "x") == 0
     assert await tree(world, owner) == before
 
 
@@ -426,6 +426,6 @@ async def test_a_build_that_ends_while_words_are_taken_out_leaves_no_vector_of_t
         return await embed(texts)
 
     world.embedder.embed = embed_after_a_build
-    assert await world.memory.forget(tenant, document) > 0
+    assert await world.scrubber.scrub(tenant, document) > 0
     assert [job.state for job in jobs] == [JobState.SUCCEEDED]
     await tree(world, tenant)  # it has the vectors of the current tree only

@@ -13,7 +13,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import GraphStore
 
 LEFT = "left"
-"""Prompt version of a summary that forgetting reduced: no prompt wrote it, so no rebuild reuses it as its own summary."""
+"""Prompt version of a summary that scrubbing reduced: no prompt wrote it, so no rebuild reuses it as its own summary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

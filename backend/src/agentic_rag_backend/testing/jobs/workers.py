@@ -35,7 +35,7 @@ async def workers_come_and_go(directory: WorkerDirectory) -> None:
     )
     await directory.leave("one")
     equal([worker.executor_id for worker in await directory.workers()], ["two"])
-    equal(await directory.heartbeat("one"), False, "a beat after leaving")
+    equal(await directory.heartbeat("one"), False, "a heartbeat after leaving")
 
 
 async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
