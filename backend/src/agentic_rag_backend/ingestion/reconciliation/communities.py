@@ -47,7 +47,7 @@ class CommunitiesRound:
         if self.round.repair:
             for generation in orphans:
                 await graph.write_communities(tenant, generation, [])
-            report.mended(Kind.COMMUNITY_ORPHANED, len(orphans))
+            report.repaired(Kind.COMMUNITY_ORPHANED, len(orphans))
 
     async def _orphaned_points(self) -> None:
         tenant, vectors, report = self.round.tenant, self.round.stores.vectors, self.round.report
@@ -59,7 +59,7 @@ class CommunitiesRound:
             report.found(Kind.COMMUNITY_VECTOR_ORPHANED, orphans)
             if self.round.repair and orphans:
                 gone = await vectors.delete(tenant, Collection.NODES, orphans)
-                report.mended(Kind.COMMUNITY_VECTOR_ORPHANED, gone)
+                report.repaired(Kind.COMMUNITY_VECTOR_ORPHANED, gone)
                 self.round.changed = True
             await self.round.progress("communities", 0, 0)
 
@@ -81,12 +81,12 @@ class CommunitiesRound:
         if not self.round.repair:
             return
         written = await restorer.restore(tenant, missing)
-        report.mended(Kind.COMMUNITY_VECTOR_MISSING, len(written))
+        report.repaired(Kind.COMMUNITY_VECTOR_MISSING, len(written))
         self.round.changed |= bool(written)
         now = await self._current()
         if written and (now is None or now.generation != pointer.generation):
             await stores.vectors.delete(tenant, Collection.NODES, written)  # their generation was replaced in the meantime
         if lost or len(written) < len(missing):
             report.queued((await self.round.services.rebuild(tenant)).id)
-            report.mended(Kind.COMMUNITY_MISSING, lost)
-            report.mended(Kind.COMMUNITY_VECTOR_MISSING, len(missing) - len(written))
+            report.repaired(Kind.COMMUNITY_MISSING, lost)
+            report.repaired(Kind.COMMUNITY_VECTOR_MISSING, len(missing) - len(written))

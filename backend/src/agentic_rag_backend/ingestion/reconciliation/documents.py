@@ -102,7 +102,7 @@ class DocumentsRound:
             report.skipped(kind, 1)
             return
         report.found(kind, [document_id])
-        report.mended(kind, 1)
+        report.repaired(kind, 1)
         report.queued(job.id)
 
     async def _settle(self, standing: Standing, suspected: Differences) -> None:
@@ -118,9 +118,9 @@ class DocumentsRound:
             for kind, ids in found.items():
                 self.round.report.found(kind, ids)
             if Kind.ORIGINAL_MISSING in found:
-                self.round.report.unmendable(Kind.ORIGINAL_MISSING, 1)
+                self.round.report.not_repairable(Kind.ORIGINAL_MISSING, 1)
             if self.round.repair and set(found) - {Kind.ORIGINAL_MISSING}:
-                await self._mend(standing, found, results)
+                await self._repair(standing, found, results)
 
     async def _still(self, standing: Standing) -> Differences:
         """Return the current differences of the document. Empty if its state has changed since the first check."""
@@ -131,29 +131,29 @@ class DocumentsRound:
             return {}
         return (await self._compared(again))[standing.document.id]
 
-    async def _mend(self, standing: Standing, found: Differences, results: _Results) -> None:
+    async def _repair(self, standing: Standing, found: Differences, results: _Results) -> None:
         """Repair in the order of a commit: removals start with the vectors, additions start with the graph."""
         tenant, stores, document = self.round.tenant, self.round.stores, standing.document
         report = self.round.report
         orphans = found.get(Kind.CHUNK_VECTOR_ORPHANED, ())
         if orphans:
             await stores.vectors.delete(tenant, Collection.CHUNKS, orphans)
-            report.mended(Kind.CHUNK_VECTOR_ORPHANED, len(orphans))
+            report.repaired(Kind.CHUNK_VECTOR_ORPHANED, len(orphans))
         if Kind.KNOWLEDGE_ORPHANED in found:
             for held in {int(each.rpartition("@")[2]) for each in found[Kind.KNOWLEDGE_ORPHANED]}:
                 await stores.nodes.remove(tenant, document.id, up_to_version=held, above=held - 1)
-            report.mended(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
+            report.repaired(Kind.KNOWLEDGE_ORPHANED, len(found[Kind.KNOWLEDGE_ORPHANED]))
         knowledge = [kind for kind in _KNOWLEDGE if kind in found]
         if knowledge and await results.write_knowledge():
             for kind in knowledge:
-                report.mended(kind, len(found[kind]))
+                report.repaired(kind, len(found[kind]))
         for kind in (each for each in _VECTORS if each in found):
-            report.mended(kind, await results.write_points(found[kind]))
+            report.repaired(kind, await results.write_points(found[kind]))
         if Kind.CHUNK_VECTOR_METADATA in found:
             await mirror(stores.catalogue.documents, stores.vectors, tenant, document.id)
-            report.mended(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
+            report.repaired(Kind.CHUNK_VECTOR_METADATA, len(found[Kind.CHUNK_VECTOR_METADATA]))
         changed = bool(knowledge or Kind.KNOWLEDGE_ORPHANED in found)
-        await self.round.mended(document.id, knowledge=changed)
+        await self.round.repaired(document.id, knowledge=changed)
 
 
 class _Results:

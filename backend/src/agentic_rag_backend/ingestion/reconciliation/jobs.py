@@ -47,8 +47,8 @@ class JobsRound:
                 continue
             self.round.report.found(Kind.JOB_LOST, [job.id])
             if self.round.repair:
-                await self._mend(job)
-                self.round.report.mended(Kind.JOB_LOST, 1)
+                await self._repair(job)
+                self.round.report.repaired(Kind.JOB_LOST, 1)
 
     async def _still_open(self, job: Job) -> bool:
         try:
@@ -57,7 +57,7 @@ class JobsRound:
             return False
         return not now.state.ended and now.attempt == job.attempt
 
-    async def _mend(self, job: Job) -> None:
+    async def _repair(self, job: Job) -> None:
         tenant, services = self.round.tenant, self.round.services
         async with self.round.turn():
             await services.give_up(tenant, job.id, job.attempt, AgenticRagError("the queue no longer has this job"))

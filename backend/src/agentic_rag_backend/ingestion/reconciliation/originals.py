@@ -35,7 +35,7 @@ class OriginalsRound:
         if not may_remove(report, Kind.ORIGINAL_ORPHANED, len(orphans), held):
             return
         for key in orphans:
-            report.mended(Kind.ORIGINAL_ORPHANED, int(await self.round.stores.blobs.delete(self.round.tenant, key)))
+            report.repaired(Kind.ORIGINAL_ORPHANED, int(await self.round.stores.blobs.delete(self.round.tenant, key)))
         _log.info("originals_of_no_document_removed", tenant=self.round.tenant.value, count=len(orphans))
 
     async def _pages(self) -> AsyncIterator[tuple[list[str], list[str]]]:

@@ -39,18 +39,18 @@ class OrphansRound:
             known = frozenset(named - unknown)
             orphans |= unknown
             await self.round.progress("strangers", 0, 0)
-        mending = self._may_mend(Kind.CHUNK_VECTOR_ORPHANED, orphans)
+        repairing = self._may_repair(Kind.CHUNK_VECTOR_ORPHANED, orphans)
         for document_id in sorted(orphans):
-            await self._vectors(document_id, mending=mending)
+            await self._vectors(document_id, repairing=repairing)
         orphans = set()
         async for versions in stores.graph.all_versions(tenant):
             orphans |= await self._unknown({held.document_id for held in versions})
             await self.round.progress("strangers", 0, 0)
-        mending = self._may_mend(Kind.KNOWLEDGE_ORPHANED, orphans)
+        repairing = self._may_repair(Kind.KNOWLEDGE_ORPHANED, orphans)
         for document_id in sorted(orphans):
-            await self._knowledge(document_id, mending=mending)
+            await self._knowledge(document_id, repairing=repairing)
 
-    def _may_mend(self, kind: Kind, orphans: Collected[str]) -> bool:
+    def _may_repair(self, kind: Kind, orphans: Collected[str]) -> bool:
         report = self.round.report
         return may_remove(report, kind, len(orphans), report.documents + len(orphans))
 
@@ -68,22 +68,22 @@ class OrphansRound:
         self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, ids)
         if self.round.repair:
             gone = await self.round.stores.vectors.delete(self.round.tenant, Collection.CHUNKS, ids)
-            self.round.report.mended(Kind.CHUNK_VECTOR_ORPHANED, gone)
+            self.round.report.repaired(Kind.CHUNK_VECTOR_ORPHANED, gone)
             self.round.changed = True
 
-    async def _vectors(self, document_id: str, *, mending: bool) -> None:
+    async def _vectors(self, document_id: str, *, repairing: bool) -> None:
         async with self.round.turn():
             if not await self._unknown([document_id]):
                 return
             vectors, tenant = self.round.stores.vectors, self.round.tenant
             async for points in vectors.points(tenant, Collection.CHUNKS, document_ids=[document_id]):
                 self.round.report.found(Kind.CHUNK_VECTOR_ORPHANED, [point.id for point in points])
-            if mending:
+            if repairing:
                 gone = await vectors.delete_document(tenant, document_id, up_to_version=ALL_VERSIONS)
-                self.round.report.mended(Kind.CHUNK_VECTOR_ORPHANED, gone)
-                await self.round.mended(document_id, knowledge=False)
+                self.round.report.repaired(Kind.CHUNK_VECTOR_ORPHANED, gone)
+                await self.round.repaired(document_id, knowledge=False)
 
-    async def _knowledge(self, document_id: str, *, mending: bool) -> None:
+    async def _knowledge(self, document_id: str, *, repairing: bool) -> None:
         async with self.round.turn():
             if not await self._unknown([document_id]):
                 return
@@ -91,12 +91,12 @@ class OrphansRound:
                 each async for batch in self.round.stores.graph.all_versions(self.round.tenant, [document_id]) for each in batch
             ]
             self.round.report.found(Kind.KNOWLEDGE_ORPHANED, [f"{document_id}@{each.version}" for each in held])
-            if mending and held:
+            if repairing and held:
                 # The range starts below version 0: orphaned data may have a version number that we never assign.
                 least = min(0, *(each.version for each in held)) - 1
                 await self.round.stores.nodes.remove(self.round.tenant, document_id, up_to_version=ALL_VERSIONS, above=least)
-                self.round.report.mended(Kind.KNOWLEDGE_ORPHANED, len(held))
-                await self.round.mended(document_id, knowledge=True)
+                self.round.report.repaired(Kind.KNOWLEDGE_ORPHANED, len(held))
+                await self.round.repaired(document_id, knowledge=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ class FactsRound:
             if self.round.repair:
                 facts = [VectorPoint(id=each.id, kind=NodeKind.FACT, text=each.fact) for each in found]
                 await stores.vectors.upsert(tenant, Collection.NODES, facts)
-                report.mended(Kind.FACT_VECTOR_MISSING, len(facts))
-                await self.round.mended(found[0].supports[0].document_id, knowledge=False)
+                report.repaired(Kind.FACT_VECTOR_MISSING, len(facts))
+                await self.round.repaired(found[0].supports[0].document_id, knowledge=False)
 
     async def _sorted_without_point(self, ids: Sequence[str]) -> list[str]:
         return sorted(await self._without_point(ids))
@@ -162,5 +162,5 @@ class FactsRound:
                 return
             report.found(Kind.FACT_VECTOR_ORPHANED, found)
             if self.round.repair:
-                report.mended(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, found))
+                report.repaired(Kind.FACT_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, found))
                 self.round.changed = True

@@ -77,12 +77,12 @@ class Report:
             tally.found += len(ids)
             tally.examples += ids[: EXAMPLES - len(tally.examples)]
 
-    def mended(self, kind: Kind, count: int) -> None:
+    def repaired(self, kind: Kind, count: int) -> None:
         """Count repaired differences."""
         if count:
             self._tally(kind).mended += count
 
-    def unmendable(self, kind: Kind, count: int) -> None:
+    def not_repairable(self, kind: Kind, count: int) -> None:
         """Count found differences that cannot be repaired from the available data."""
         if count:
             self._tally(kind).unmendable += count

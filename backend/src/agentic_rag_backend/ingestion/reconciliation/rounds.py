@@ -104,8 +104,8 @@ class Round:
                 raise Unfinished(f"the tenant's commits did not pause for {TURN_S:g} s; nothing was lost, try again") from None
             yield
 
-    async def mended(self, document_id: str, *, knowledge: bool) -> None:
+    async def repaired(self, document_id: str, *, knowledge: bool) -> None:
         """Make a document's repair visible to readers."""
         self.changed = True
-        await self.stores.catalogue.documents.mended(self.tenant, document_id, knowledge=knowledge)
+        await self.stores.catalogue.documents.record_repair(self.tenant, document_id, knowledge=knowledge)
         self.services.on_mended(self.tenant)

@@ -56,7 +56,7 @@ class TenantsRound:
         going = [tenant for tenant in orphans if report.confirmed or tenant in removed]
         for tenant in going:
             counts = await self.erase(tenant)
-            report.mended(Kind.TENANT_ORPHANED, 1)
+            report.repaired(Kind.TENANT_ORPHANED, 1)
             _log.info("data_of_removed_tenant_removed", tenant=tenant.value, **counts)
         if kept := len(orphans) - len(going):
             report.withheld(Kind.TENANT_ORPHANED, kept)
@@ -81,4 +81,4 @@ class TenantsRound:
             return
         with contextlib.suppress(NotFound):  # then the request that started it has finished it
             await self.delete(tenant)
-        report.mended(Kind.TENANT_DELETING, 1)
+        report.repaired(Kind.TENANT_DELETING, 1)

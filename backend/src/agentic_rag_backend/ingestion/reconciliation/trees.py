@@ -47,7 +47,7 @@ class TreesRound:
         report.found(Kind.TREE_ORPHANED, [f"generation {each}" for each in orphans])
         if self.round.repair and orphans and pointer is not None:
             await trees.delete_generations(tenant, keep=pointer.generation)
-            report.mended(Kind.TREE_ORPHANED, len(orphans))
+            report.repaired(Kind.TREE_ORPHANED, len(orphans))
 
     async def _orphaned_points(self) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
@@ -60,7 +60,7 @@ class TreesRound:
             orphans = sorted(set(ids) - {node.point_id(tenant) for node in used})
             report.found(Kind.TREE_VECTOR_ORPHANED, orphans)
             if self.round.repair and orphans:
-                report.mended(Kind.TREE_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, orphans))
+                report.repaired(Kind.TREE_VECTOR_ORPHANED, await stores.vectors.delete(tenant, Collection.NODES, orphans))
                 self.round.changed = True
             await self.round.progress("tree", 0, 0)
 
@@ -79,5 +79,5 @@ class TreesRound:
         report.found(Kind.TREE_VECTOR_MISSING, [node.id for node in missing])
         if self.round.repair:
             written = await scrubber.restore(tenant, missing)
-            report.mended(Kind.TREE_VECTOR_MISSING, len(written))
+            report.repaired(Kind.TREE_VECTOR_MISSING, len(written))
             self.round.changed |= bool(written)

@@ -142,7 +142,7 @@ OPERATIONS: dict[str, Operation] = {
     "outbox.add": lambda c, t, _: c.outbox.add(t, Topic.LABELS, VISIBLE),
     "outbox.delivered": lambda c, t, _: c.outbox.delivered(t, [Entry(Topic.LABELS, VISIBLE, "token")]),
     "documents.unknown_blobs": lambda c, t, _: c.documents.unknown_blobs(t, ["nobody's"]),
-    "documents.mended": lambda c, t, _: c.documents.mended(t, VISIBLE, knowledge=True),
+    "documents.record_repair": lambda c, t, _: c.documents.record_repair(t, VISIBLE, knowledge=True),
     "documents.submit": lambda c, t, _: c.documents.submit(t, submission("visible", "other text"), nothing),
     "jobs.create": lambda c, t, _: c.jobs.create(t, JobKind.REBUILD, {}, nothing, join=True),
     "tenants.tenant": lambda c, t, _: c.tenants.tenant(t),

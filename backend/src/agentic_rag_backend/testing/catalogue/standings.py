@@ -127,12 +127,12 @@ async def a_mend_is_a_change(catalogue: Catalogue) -> None:
     before = await state_version(catalogue, owner)
     await catalogue.communities.publish(owner, generation, built_from=before, details={})
     before = await state_version(catalogue, owner)
-    await catalogue.documents.mended(owner, document.id, knowledge=False)
+    await catalogue.documents.record_repair(owner, document.id, knowledge=False)
     equal((await state_version(catalogue, owner), (await catalogue.communities.pointer(owner)).stale), (before + 1, False))
     equal(dict((await catalogue.documents.visibility(owner, since=before)).versions), {})
-    await catalogue.documents.mended(owner, document.id, knowledge=True)
+    await catalogue.documents.record_repair(owner, document.id, knowledge=True)
     equal((await state_version(catalogue, owner), (await catalogue.communities.pointer(owner)).stale), (before + 2, True))
-    await catalogue.documents.mended(owner, "nobody's", knowledge=True)
+    await catalogue.documents.record_repair(owner, "nobody's", knowledge=True)
     told = dict((await catalogue.documents.visibility(owner, since=before)).versions)
     equal(told, {document.id: 1, "nobody's": 0})
 
@@ -142,5 +142,5 @@ CHECKS: tuple[Check, ...] = (
     standings_come_by_id,
     visible_chunks_are_told_by_document,
     what_was_begun_gets_a_job,
-    a_mend_is_a_change,
+    a_repair_is_a_change,
 )

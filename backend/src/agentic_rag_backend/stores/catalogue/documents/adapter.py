@@ -151,7 +151,7 @@ class SqlDocuments(SqlPort):
     visibility = read(visibility.visibility)
     visible_chunk_ids = read(standings.visible_chunk_ids)
     take_up = write(standings.take_up)
-    mended = write(standings.mended)
+    record_repair = write(standings.record_repair)
     standings = read(standings.standings)
     hydrate = read(chunk_rows.hydrate)
     chunks = read(chunk_rows.list_chunks)

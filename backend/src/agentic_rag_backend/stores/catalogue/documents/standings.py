@@ -118,8 +118,8 @@ def take_up(connection: Connection, tenant: TenantId, document_id: str, enqueue:
     return job
 
 
-def mended(connection: Connection, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
-    """See `DocumentCatalogue.mended`."""
+def record_repair(connection: Connection, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
+    """See `DocumentCatalogue.record_repair`."""
     lock_tenant(connection, tenant)
     raise_state_version(connection, tenant, content=knowledge)
     if knowledge:

@@ -319,7 +319,7 @@ class DocumentCatalogue(Protocol):
         unfinished job, needs none, or does not exist.
         """
 
-    async def mended(self, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
+    async def record_repair(self, tenant: TenantId, document_id: str, *, knowledge: bool) -> None:
         """Raise ``state_version`` after a repair: another store changed its data of a document, which may be deleted.
 
         With ``knowledge``, the graph changed, and communities that depend on it become stale, as after `publish`.
