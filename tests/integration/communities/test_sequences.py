@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions, detect
 from agentic_rag_backend.communities.detection.knowledge import contexts, fingerprint, read_visible, weighted_edges
 from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.communities.rebuilds.basis import Standing
+from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.service import CommunityService
 from agentic_rag_backend.domain.job import JobState
@@ -124,7 +124,7 @@ async def _play(open_world: OpenWorld, sequence: Sequence[tuple[Sequence[Change]
                     assert skipped, "nothing changed, and yet it was built again"
                 if mode == "incremental":
                     with pytest.MonkeyPatch.context() as patched:
-                        patched.setattr(Standing, "holds", _never)
+                        patched.setattr(UpToDateCheck, "holds", _never)
                         await player.rebuild("incremental")
                     assert await player.held() == after, "what was skipped would have made a difference"
                 built = True

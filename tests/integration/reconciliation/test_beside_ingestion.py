@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.ingestion.reconciliation.report import Kind, Report
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.stores.catalogue.base import Standing
+from agentic_rag_backend.stores.catalogue.base import DocumentStatus
 from agentic_rag_backend.stores.catalogue.documents.adapter import SqlDocuments
 from agentic_rag_backend.stores.vector.base import Collection
 
@@ -148,16 +148,16 @@ async def test_a_repair_that_does_not_look_whether_anything_is_in_flight_fails(
     application: Application, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await application.ingested(1)
-    standings = SqlDocuments.standings
+    statuses = SqlDocuments.statuses
 
-    async def all_settled(self: SqlDocuments, tenant: TenantId, **which: Any) -> list[Standing]:
-        return [replace(each, in_flight=False, unfinished=False) for each in await standings(self, tenant, **which)]
+    async def all_settled(self: SqlDocuments, tenant: TenantId, **which: Any) -> list[DocumentStatus]:
+        return [replace(each, in_flight=False, unfinished=False) for each in await statuses(self, tenant, **which)]
 
     @asynccontextmanager
     async def at_once(self: Round) -> AsyncIterator[None]:
         yield
 
-    monkeypatch.setattr(SqlDocuments, "standings", all_settled)
+    monkeypatch.setattr(SqlDocuments, "statuses", all_settled)
     monkeypatch.setattr(Round, "turn", at_once)
     with pytest.raises(AssertionError):
         await leaves_alone_what_is_in_flight(application, monkeypatch)

@@ -9,7 +9,7 @@ from typing import Any
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.communities.generations.publication import Publisher
 from agentic_rag_backend.communities.generations.restoration import Restorer
-from agentic_rag_backend.communities.rebuilds.basis import Standing
+from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
 from agentic_rag_backend.communities.summaries.writing import Summariser
@@ -77,7 +77,7 @@ class CommunityService:
                 embedder=embedder,
                 retire_after_s=retire_after_s,
             ),
-            standing=Standing(
+            up_to_date=UpToDateCheck(
                 reader=self._reader,
                 restorer=Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder),
             ),

@@ -36,7 +36,7 @@ def divided_under(detection: DetectionOptions) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class UpToDateCheck:
     """Compares the current generation with the result of a rebuild.
 
     A pointer that is not stale and an equal basis describe the same moment: the graph's revision is read after the pointer,

@@ -25,7 +25,7 @@ from agentic_rag_backend.communities.detection.plan import (
     previous_division,
 )
 from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, Draft, Publisher
-from agentic_rag_backend.communities.rebuilds.basis import Standing, basis, divided_under
+from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, basis, divided_under
 from agentic_rag_backend.communities.rebuilds.changes import COUNTED
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.summaries.gathering import EvidenceGatherer
@@ -78,7 +78,7 @@ class Rebuilder:
         reader: CommunityReader,
         summariser: Summariser,
         publisher: Publisher,
-        standing: Standing,
+        up_to_date: UpToDateCheck,
         detection: DetectionOptions,
     ) -> None:
         self._catalogue = catalogue
@@ -86,7 +86,7 @@ class Rebuilder:
         self._reader = reader
         self._summariser = summariser
         self._publisher = publisher
-        self._standing = standing
+        self._up_to_date = up_to_date
         self._detection = detection
 
     async def run(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class Rebuilder:
         await report("compare", 0, 1)
         started = time.perf_counter()
         pointer = await self._catalogue.communities.pointer(tenant)
-        if not await self._standing.holds(tenant, pointer, await self._basis(tenant, options)):
+        if not await self._up_to_date.holds(tenant, pointer, await self._basis(tenant, options)):
             return None
         await self._publisher.tidy(tenant, pointer.generation)
         await report("compare", 1, 1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.filters import filterable
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
-from agentic_rag_backend.stores.catalogue.base import Standing
+from agentic_rag_backend.stores.catalogue.base import DocumentStatus
 from agentic_rag_backend.stores.graph.base import HeldVersion
 from agentic_rag_backend.stores.vector.base import StoredPoint
 from agentic_rag_backend.stores.vector.tags import tags_of
@@ -16,18 +16,18 @@ Differences = dict[Kind, list[str]]
 """Ids by kind. Vector kinds have chunk ids. Other kinds have the document id (with ``@version`` for knowledge)."""
 
 
-def shown_version(standing: Standing) -> int:
+def shown_version(status: DocumentStatus) -> int:
     """Return the version that readers see; 0 for none."""
-    return 0 if standing.deleted else standing.document.current_version
+    return 0 if status.deleted else status.document.current_version
 
 
-def lacks_a_job(standing: Standing) -> Kind | None:
+def lacks_a_job(status: DocumentStatus) -> Kind | None:
     """Return the kind of difference if the document lacks the job to finish its work, else None."""
-    if standing.in_flight:
+    if status.in_flight:
         return None
-    if standing.deleted:
+    if status.deleted:
         return Kind.DELETION_STUCK
-    return Kind.DOCUMENT_STUCK if standing.unfinished else None
+    return Kind.DOCUMENT_STUCK if status.unfinished else None
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class DocumentComparison:
         expected: the chunks of the visible version; empty without one.
     """
 
-    standing: Standing
+    status: DocumentStatus
     expected: Sequence[str]
     _seen: set[str] = field(default_factory=set)
     _wrong: Differences = field(default_factory=dict)
@@ -47,14 +47,14 @@ class DocumentComparison:
     _wanted: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        document = self.standing.document
+        document = self.status.document
         fields = filterable(document.metadata, document_id=document.id, key=document.key, title=document.title)
         self._tags = frozenset(tags_of(fields))
         self._wanted = frozenset(self.expected)
 
     def add_points(self, points: Iterable[StoredPoint]) -> None:
         """Add points of the document."""
-        shown = shown_version(self.standing)
+        shown = shown_version(self.status)
         for point in points:
             if point.id not in self._wanted:
                 self._note(Kind.CHUNK_VECTOR_ORPHANED, point.id)
@@ -67,7 +67,7 @@ class DocumentComparison:
 
     def add_version(self, held: HeldVersion) -> None:
         """Add a version that the graph holds."""
-        shown = shown_version(self.standing)
+        shown = shown_version(self.status)
         if held.version != shown:
             self._note(Kind.KNOWLEDGE_ORPHANED, f"{held.document_id}@{held.version}")
             return
@@ -81,7 +81,7 @@ class DocumentComparison:
         missing = [id for id in self.expected if id not in self._seen]
         if missing:
             found[Kind.CHUNK_VECTOR_MISSING] = missing
-        document, shown = self.standing.document, shown_version(self.standing)
+        document, shown = self.status.document, shown_version(self.status)
         if shown and shown not in self._held:
             found[Kind.KNOWLEDGE_MISSING] = [f"{document.id}@{shown}"]
         if original_missing:

@@ -23,7 +23,7 @@ from agentic_rag_backend.ingestion.reconciliation.comparison import (
 )
 from agentic_rag_backend.ingestion.reconciliation.report import Kind
 from agentic_rag_backend.ingestion.reconciliation.rounds import Round
-from agentic_rag_backend.stores.catalogue.base import PreparedChunk, Standing
+from agentic_rag_backend.stores.catalogue.base import DocumentStatus, PreparedChunk
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
 DOCUMENTS_A_PAGE = 100
@@ -47,33 +47,33 @@ class DocumentsRound:
         after = ""
         while True:
             await self.round.progress("documents", min(self.round.report.documents, total), total)
-            page = await documents.standings(self.round.tenant, after=after, limit=DOCUMENTS_A_PAGE)
+            page = await documents.statuses(self.round.tenant, after=after, limit=DOCUMENTS_A_PAGE)
             if not page:
                 return
             for some in _bounded(page):
                 await self._page(some)
             after = page[-1].document.id
 
-    async def _page(self, page: Sequence[Standing]) -> None:
+    async def _page(self, page: Sequence[DocumentStatus]) -> None:
         report = self.round.report
         report.documents += len(page)
-        report.in_flight += sum(standing.in_flight for standing in page)
-        settled: list[Standing] = []
-        for standing in page:
-            lacking = lacks_a_job(standing)
+        report.in_flight += sum(status.in_flight for status in page)
+        settled: list[DocumentStatus] = []
+        for status in page:
+            lacking = lacks_a_job(status)
             if lacking is not None:
-                await self._take_up(standing, lacking)
-            elif not standing.in_flight:
-                settled.append(standing)
+                await self._take_up(status, lacking)
+            elif not status.in_flight:
+                settled.append(status)
         compared = await self._compared(settled)
-        for standing in settled:
-            if compared[standing.document.id]:
-                await self._settle(standing, compared[standing.document.id])
+        for status in settled:
+            if compared[status.document.id]:
+                await self._settle(status, compared[status.document.id])
 
-    async def _compared(self, page: Sequence[Standing]) -> dict[str, Differences]:
+    async def _compared(self, page: Sequence[DocumentStatus]) -> dict[str, Differences]:
         """Return the differences of each document. None of the documents may be in flight."""
         tenant, stores = self.round.tenant, self.round.stores
-        ids = [standing.document.id for standing in page]
+        ids = [status.document.id for status in page]
         expected = await stores.catalogue.documents.visible_chunk_ids(tenant, ids)
         comparisons = {
             each.document.id: DocumentComparison(each, expected.get(each.document.id, ()) if shown_version(each) else ())
@@ -89,11 +89,11 @@ class DocumentsRound:
         gone = {originals[key] for key in await stores.blobs.missing(tenant, list(originals))}
         return {id: each.differences(original_missing=id in gone) for id, each in comparisons.items()}
 
-    async def _take_up(self, standing: Standing, kind: Kind) -> None:
-        document_id, report = standing.document.id, self.round.report
+    async def _take_up(self, status: DocumentStatus, kind: Kind) -> None:
+        document_id, report = status.document.id, self.round.report
         documents = self.round.stores.catalogue.documents
         if not self.round.repair:
-            again = await documents.standings(self.round.tenant, ids=[document_id])
+            again = await documents.statuses(self.round.tenant, ids=[document_id])
             stands = bool(again) and lacks_a_job(again[0]) is kind
             report.found(kind, [document_id]) if stands else report.skipped(kind, 1)
             return
@@ -105,14 +105,14 @@ class DocumentsRound:
         report.repaired(kind, 1)
         report.queued(job.id)
 
-    async def _settle(self, standing: Standing, suspected: Differences) -> None:
+    async def _settle(self, status: DocumentStatus, suspected: Differences) -> None:
         """Check one document again in the tenant's turn, and repair the differences that remain."""
-        results = _Results(self.round, standing)
+        results = _Results(self.round, status)
         if self.round.repair:
             await results.prepare(suspected)  # Outside the turn: model calls may be slow, and others may write meanwhile.
         async with self.round.turn():
             # New kinds of difference are left to the next round: nothing was prepared to repair them.
-            found = {kind: ids for kind, ids in (await self._still(standing)).items() if kind in suspected}
+            found = {kind: ids for kind, ids in (await self._still(status)).items() if kind in suspected}
             for kind, ids in suspected.items():
                 self.round.report.skipped(kind, len(set(ids) - set(found.get(kind, ()))))
             for kind, ids in found.items():
@@ -120,20 +120,20 @@ class DocumentsRound:
             if Kind.ORIGINAL_MISSING in found:
                 self.round.report.not_repairable(Kind.ORIGINAL_MISSING, 1)
             if self.round.repair and set(found) - {Kind.ORIGINAL_MISSING}:
-                await self._repair(standing, found, results)
+                await self._repair(status, found, results)
 
-    async def _still(self, standing: Standing) -> Differences:
+    async def _still(self, status: DocumentStatus) -> Differences:
         """Return the current differences of the document. Empty if its state has changed since the first check."""
-        again = await self.round.stores.catalogue.documents.standings(self.round.tenant, ids=[standing.document.id])
+        again = await self.round.stores.catalogue.documents.statuses(self.round.tenant, ids=[status.document.id])
         if not again or again[0].in_flight or again[0].deleted or again[0].unfinished:
             return {}
-        if again[0].document.current_version != standing.document.current_version:
+        if again[0].document.current_version != status.document.current_version:
             return {}
-        return (await self._compared(again))[standing.document.id]
+        return (await self._compared(again))[status.document.id]
 
-    async def _repair(self, standing: Standing, found: Differences, results: _Results) -> None:
+    async def _repair(self, status: DocumentStatus, found: Differences, results: _Results) -> None:
         """Repair in the order of a commit: removals start with the vectors, additions start with the graph."""
-        tenant, stores, document = self.round.tenant, self.round.stores, standing.document
+        tenant, stores, document = self.round.tenant, self.round.stores, status.document
         report = self.round.report
         orphans = found.get(Kind.CHUNK_VECTOR_ORPHANED, ())
         if orphans:
@@ -159,9 +159,9 @@ class DocumentsRound:
 class _Results:
     """Results of the visible version of one document, recorded or computed again."""
 
-    def __init__(self, round: Round, standing: Standing) -> None:
+    def __init__(self, round: Round, status: DocumentStatus) -> None:
         self._round = round
-        self._document = standing.document
+        self._document = status.document
         self._held: dict[str, PreparedChunk] = {}
         self._order: list[str] = []
 
@@ -231,14 +231,14 @@ class _Results:
         return len(points)
 
 
-def _bounded(page: Sequence[Standing]) -> list[list[Standing]]:
+def _bounded(page: Sequence[DocumentStatus]) -> list[list[DocumentStatus]]:
     """Split a page so that no part has more chunks than the limit, unless one document has."""
-    parts: list[list[Standing]] = [[]]
+    parts: list[list[DocumentStatus]] = [[]]
     chunks = 0
-    for standing in page:
-        if parts[-1] and chunks + standing.document.chunk_count > CHUNKS_A_PAGE:
+    for status in page:
+        if parts[-1] and chunks + status.document.chunk_count > CHUNKS_A_PAGE:
             parts.append([])
             chunks = 0
-        parts[-1].append(standing)
-        chunks += standing.document.chunk_count
+        parts[-1].append(status)
+        chunks += status.document.chunk_count
     return [part for part in parts if part]

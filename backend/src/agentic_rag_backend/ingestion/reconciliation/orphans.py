@@ -57,9 +57,7 @@ class OrphansRound:
     async def _unknown(self, document_ids: Iterable[str]) -> set[str]:
         ids = sorted(document_ids)
         documents = self.round.stores.catalogue.documents
-        found = (
-            {each.document.id for each in await documents.standings(self.round.tenant, ids=ids, limit=_PAGE)} if ids else set()
-        )
+        found = {each.document.id for each in await documents.statuses(self.round.tenant, ids=ids, limit=_PAGE)} if ids else set()
         return set(ids) - found
 
     async def _points(self, ids: Sequence[str]) -> None:
@@ -148,8 +146,8 @@ class FactsRound:
         """Return whether only documents with running jobs support it. Their jobs write its point."""
         ids = sorted({support.document_id for support in relationship.supports})
         documents = self.round.stores.catalogue.documents
-        standings = await documents.standings(self.round.tenant, ids=ids[:_PAGE], limit=_PAGE)
-        return bool(standings) and all(each.in_flight for each in standings)
+        statuses = await documents.statuses(self.round.tenant, ids=ids[:_PAGE], limit=_PAGE)
+        return bool(statuses) and all(each.in_flight for each in statuses)
 
     async def _remove(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report

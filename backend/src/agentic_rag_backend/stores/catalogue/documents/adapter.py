@@ -15,9 +15,9 @@ from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.stores.catalogue.base import Page, Ready
 from agentic_rag_backend.stores.catalogue.documents import (
     chunk_rows,
+    document_status,
     results,
     revisions,
-    standings,
     submissions,
     versions,
     visibility,
@@ -149,10 +149,10 @@ class SqlDocuments(SqlPort):
     drop_versions = write(versions.drop_versions)
     visible_versions = read(visibility.visible_versions)
     visibility = read(visibility.visibility)
-    visible_chunk_ids = read(standings.visible_chunk_ids)
-    take_up = write(standings.take_up)
-    record_repair = write(standings.record_repair)
-    standings = read(standings.standings)
+    visible_chunk_ids = read(document_status.visible_chunk_ids)
+    take_up = write(document_status.take_up)
+    record_repair = write(document_status.record_repair)
+    statuses = read(document_status.statuses)
     hydrate = read(chunk_rows.hydrate)
     chunks = read(chunk_rows.list_chunks)
     counts = read(counts)

@@ -157,15 +157,15 @@ def save_parsed(
     metadata: Mapping[str, Any],
 ) -> None:
     """See `DocumentCatalogue.save_parsed`."""
-    standing = writable(connection, tenant, document_id, version, text)
-    if standing is None:
+    status = writable(connection, tenant, document_id, version, text)
+    if status is None:
         return
     bound = _bound(tenant, document_id, version)
-    if not standing["same_text"]:  # offsets of chunks from another parse do not fit this text
+    if not status["same_text"]:  # offsets of chunks from another parse do not fit this text
         drop_staged(connection, tenant, document_id, version)
     held = plain(metadata)
     connection.execute(_SAVE_PARSED, {**bound, "parsed": text, "new_title": title, "new_metadata": held})
-    if standing["current_version"] == 0 and standing["latest_version"] == version:
+    if status["current_version"] == 0 and status["latest_version"] == version:
         change_document(connection, tenant, document_id, {"title": title, "metadata": held, "updated_at": utc_now()})
 
 

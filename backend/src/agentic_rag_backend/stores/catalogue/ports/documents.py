@@ -142,7 +142,7 @@ class Visibility:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class DocumentStatus:
     """State of a document, tombstoned documents included. Reconciliation compares the other stores with it."""
 
     document: Document
@@ -303,9 +303,9 @@ class DocumentCatalogue(Protocol):
         visible at ``since``, with the changes applied, are the versions visible now.
         """
 
-    async def standings(
+    async def statuses(
         self, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
-    ) -> list[Standing]:
+    ) -> list[DocumentStatus]:
         """Return up to ``limit`` documents with id > ``after``, tombstoned ones too, ordered by id; of ``ids`` if given."""
 
     async def visible_chunk_ids(self, tenant: TenantId, document_ids: Sequence[str]) -> dict[str, list[str]]:

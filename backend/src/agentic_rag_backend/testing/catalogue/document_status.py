@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentic_rag_backend.domain.document import DocumentState, Failure
 from agentic_rag_backend.domain.job import JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import Catalogue, Standing
+from agentic_rag_backend.stores.catalogue.base import Catalogue, DocumentStatus
 from agentic_rag_backend.testing.catalogue.samples import (
     LINES,
     Check,
@@ -23,9 +23,9 @@ from agentic_rag_backend.testing.catalogue.samples import (
 _LATE = "A late line."
 
 
-async def standing_of(catalogue: Catalogue, owner: TenantId, document_id: str) -> Standing:
+async def standing_of(catalogue: Catalogue, owner: TenantId, document_id: str) -> DocumentStatus:
     """Return the standing of one document."""
-    (found,) = await catalogue.documents.standings(owner, ids=[document_id])
+    (found,) = await catalogue.documents.statuses(owner, ids=[document_id])
     return found
 
 
@@ -41,25 +41,25 @@ async def documents_tell_where_they_stand(catalogue: Catalogue) -> None:
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
     document = submitted.document
-    held = await standing_of(catalogue, owner, document.id)
+    held = await status_of(catalogue, owner, document.id)
     equal((held.deleted, held.in_flight, held.unfinished, held.blob_key), (False, True, True, None))
     await finish_jobs(catalogue, owner)
-    equal((await standing_of(catalogue, owner, document.id)).in_flight, False)
+    equal((await status_of(catalogue, owner, document.id)).in_flight, False)
     await stage(catalogue, owner, submitted)
     await catalogue.documents.publish(owner, document.id, 1)
-    held = await standing_of(catalogue, owner, document.id)
+    held = await status_of(catalogue, owner, document.id)
     shown = await catalogue.documents.document(owner, document.id)
     equal((held.document, held.in_flight, held.unfinished), (shown, False, False))
     equal(held.blob_key, submission("report").blob_key)
     await catalogue.documents.submit(owner, submission("report", _LATE), nothing)
-    held = await standing_of(catalogue, owner, document.id)
+    held = await status_of(catalogue, owner, document.id)
     equal((held.document.current_version, held.in_flight, held.unfinished), (1, True, True))
     equal(held.blob_key, submission("report").blob_key, "the visible version's original")
     await catalogue.documents.tombstone(owner, document.id, nothing)
-    held = await standing_of(catalogue, owner, document.id)
+    held = await status_of(catalogue, owner, document.id)
     equal((held.deleted, held.in_flight, held.document.state), (True, True, DocumentState.DELETING))
-    equal(await catalogue.documents.standings(owner, ids=[]), [])
-    equal(await catalogue.documents.standings(owner, ids=["nobody's"]), [])
+    equal(await catalogue.documents.statuses(owner, ids=[]), [])
+    equal(await catalogue.documents.statuses(owner, ids=["nobody's"]), [])
 
 
 async def standings_come_by_id(catalogue: Catalogue) -> None:
@@ -69,11 +69,11 @@ async def standings_come_by_id(catalogue: Catalogue) -> None:
     await catalogue.documents.tombstone(owner, ids[3], nothing)
     found: list[str] = []
     for expected in (3, 3, 1, 0):
-        page = await catalogue.documents.standings(owner, after=found[-1] if found else "", limit=3)
+        page = await catalogue.documents.statuses(owner, after=found[-1] if found else "", limit=3)
         equal(len(page), expected)
         found += [each.document.id for each in page]
     equal(found, ids)
-    equal([each.document.id for each in await catalogue.documents.standings(owner, ids=ids[::2], after=ids[0])], ids[2::2])
+    equal([each.document.id for each in await catalogue.documents.statuses(owner, ids=ids[::2], after=ids[0])], ids[2::2])
 
 
 async def visible_chunks_are_told_by_document(catalogue: Catalogue) -> None:
@@ -138,8 +138,8 @@ async def a_mend_is_a_change(catalogue: Catalogue) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    documents_tell_where_they_stand,
-    standings_come_by_id,
+    documents_have_a_status,
+    statuses_are_ordered_by_id,
     visible_chunks_are_told_by_document,
     what_was_begun_gets_a_job,
     a_repair_is_a_change,

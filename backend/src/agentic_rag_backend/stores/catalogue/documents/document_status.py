@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.catalogue.base import Enqueue, Standing
+from agentic_rag_backend.stores.catalogue.base import DocumentStatus, Enqueue
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.documents.submissions import PENDING, UNFINISHED_STATES, change_document, read_version
 from agentic_rag_backend.stores.catalogue.documents.visibility import record_change
@@ -28,7 +28,7 @@ _visible, _latest = document_versions.alias("visible"), document_versions.alias(
 _OPEN_JOB = exists().where(
     jobs.c.tenant_id == documents.c.tenant_id, jobs.c.document_id == documents.c.id, jobs.c.state.in_(OPEN)
 )
-_STANDINGS = select(
+_STATUSES = select(
     *documents.c,
     _visible.c.blob_key,
     _latest.c.state.label("latest_state"),
@@ -52,19 +52,19 @@ _STANDINGS = select(
 )
 
 
-def standings(
+def statuses(
     connection: Connection, tenant: TenantId, *, ids: Sequence[str] | None = None, after: str = "", limit: int = 100
-) -> list[Standing]:
-    """See `DocumentCatalogue.standings`."""
+) -> list[DocumentStatus]:
+    """See `DocumentCatalogue.statuses`."""
     check_limit(limit)
     if ids is not None and not ids:
         return []
-    statement = _STANDINGS.where(documents.c.tenant_id == tenant.value, documents.c.id > after)
+    statement = _STATUSES.where(documents.c.tenant_id == tenant.value, documents.c.id > after)
     if ids is not None:
         statement = statement.where(documents.c.id.in_(sorted(set(ids))))
     found = connection.execute(statement.order_by(documents.c.id).limit(limit)).mappings()
     return [
-        Standing(
+        DocumentStatus(
             document=document_from(row),
             deleted=row["deleted_at"] is not None,
             in_flight=bool(row["in_flight"]),
