@@ -34,7 +34,7 @@ MOST_RATIO = 10.0
 """
 ENDED = ("succeeded", "partial", "failed", "cancelled")
 _COMMAND = "from agentic_rag_backend.cli.app import main; main()"
-_LOOK_S = 0.02
+_POLL_INTERVAL_S = 0.02
 _START_S = 120.0
 _SETTLED_S = 2.1
 
@@ -102,7 +102,7 @@ class Client:
         started = time.perf_counter()
         job = self.upload(passage)
         while (state := _data(self._http.get(f"/jobs/{job}"))["state"]) not in ENDED:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
         if state != "succeeded":
             raise SystemExit(f"a document of the small tenant ended {state}")
         return time.perf_counter() - started

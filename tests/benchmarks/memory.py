@@ -34,7 +34,7 @@ MOST_GROWTH = 12.0
 ids of points in memory until they are indexed, from some 50,000 points on. The ingested text itself must not stay in memory.
 """
 _COMMAND = "from agentic_rag_backend.cli.app import main; main()"
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 
 
 def paragraphs(folder: Path) -> list[str]:
@@ -130,7 +130,7 @@ def _watch(pid: int) -> tuple[list[int], int]:
         seen += [round(int(line.split()[1]) * 1024 / MB) for line in lines if line.startswith("RssAnon:")]
         with contextlib.suppress(FileNotFoundError):  # It has ended.
             most_open = max(most_open, sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir()))
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_INTERVAL_S)
     quarters = [max(seen[len(seen) * quarter // 4 : len(seen) * (quarter + 1) // 4] or [0]) for quarter in range(4)]
     return quarters, most_open
 

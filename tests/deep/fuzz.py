@@ -41,7 +41,7 @@ JOBS_END_S = 300.0
 """Seconds within which every job must end after cancelling was requested."""
 WORK_S = 0.02
 """CPU time that the watchdog uses at each check. Its wall-clock duration shows the machine's share of a delay."""
-LOOK_S = 0.1
+POLL_INTERVAL_S = 0.1
 ALLOWED = {502, 503, 504}
 """Accepted 5xx codes: those that name a store, a model or a time limit."""
 
@@ -216,7 +216,7 @@ async def watch(base: str, key: str, tally: Tally) -> None:
                 while time.process_time() - used < WORK_S:
                     pass
                 tally.late_s = max(tally.late_s, time.monotonic() - begun - WORK_S)
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_INTERVAL_S)
 
 
 def watch_in_a_process(base: str, key: str, report: Path) -> None:

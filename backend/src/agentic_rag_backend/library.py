@@ -207,7 +207,7 @@ class Embedded:
     async def _ended(self, job: Job) -> Job:
         """Wait for a job's end. If the job failed, raise its error."""
         while not job.state.ended:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_INTERVAL_S)
             job = await self.container.catalogue.jobs.job(self.tenant_id, job.id)
         if job.state in (JobState.FAILED, JobState.CANCELLED):
             error = dict(job.error or {})

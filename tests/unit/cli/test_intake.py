@@ -65,7 +65,7 @@ class Jobs(Client):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "LOOK_S", 0.005)
+    monkeypatch.setattr(following, "POLL_INTERVAL_S", 0.005)
 
 
 def _rows(count: int, *, content: bytes = b"text", key: str = "k") -> Iterator[Document]:

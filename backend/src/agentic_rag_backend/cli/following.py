@@ -14,7 +14,7 @@ from agentic_rag_backend.cli.output import console, plain
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
 
-LOOK_S = 0.2
+POLL_INTERVAL_S = 0.2
 """Seconds between two polls."""
 NEWEST = 100
 """Jobs per poll: one page. It has all jobs of one command unless other clients submit documents meanwhile."""
@@ -64,7 +64,7 @@ class JobFollower:
     async def _look_again_and_again(self) -> None:
         try:
             while True:
-                await asyncio.sleep(LOOK_S)
+                await asyncio.sleep(POLL_INTERVAL_S)
                 if self._waiting:
                     await self._look()
         except Exception as error:  # noqa: BLE001 - every error goes to the callers that wait
@@ -111,4 +111,4 @@ async def _followed(client: Client, job_id: str, title: str) -> Job:
                 return job
             description = plain(f"{title}: {job['stage'] or job['state']}")
             progress.update(task, description=description, completed=job["done"], total=job["total"] or None)
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)

@@ -27,7 +27,7 @@ from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorP
 Progress = Callable[[str, int, int], Awaitable[None]]
 _GROUP_CHUNKS = 64
 _PAGE = 200
-_LOOKS = 20
+_ATTEMPTS = 20
 """Limit of passes over documents that changed meanwhile. The reconciler repairs later differences."""
 
 
@@ -77,7 +77,7 @@ class Reindexer:
 
     async def _tenant(self, tenant: TenantId, progress: Progress) -> None:
         written: dict[str, DocumentHeader] = {}
-        for _ in range(_LOOKS):
+        for _ in range(_ATTEMPTS):
             before = (await self.transfer.snapshot(tenant)).tenant.state_version
             headers = await self.transfer.headers(tenant)
             for document_id in written.keys() - headers.keys():

@@ -27,7 +27,7 @@ Handler = Callable[[TenantId, str], Awaitable[Counts | None]]
 
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
-LOOK_S = 10.0
+POLL_INTERVAL_S = 10.0
 """Seconds between two checks for entries that other processes could not deliver."""
 _PAGE = 100
 _IN_TURN = frozenset({Topic.LABELS, Topic.LEFTOVERS})
@@ -93,7 +93,7 @@ class Relay:
                 await asyncio.sleep(min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(failures - 1, 30)))
                 continue
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S):
+                async with asyncio.timeout(POLL_INTERVAL_S):
                     await self._left.wait()
 
     async def close(self) -> None:

@@ -16,7 +16,7 @@ from agentic_rag_backend.retrieval.hydration import in_time
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, ScoredId, VectorSearch
 
-LOOKED_AT = 1_000
+MAX_EXAMINED = 1_000
 """Chunks of each leg within which ranks are reported."""
 MOST_RESULTS = 100
 
@@ -25,7 +25,7 @@ DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegRank:
-    """The document's best chunk in one leg, without filters. ``rank`` counts from 1 and is None beyond `LOOKED_AT`."""
+    """The document's best chunk in one leg, without filters. ``rank`` counts from 1 and is None beyond `MAX_EXAMINED`."""
 
     leg: str
     rank: int | None
@@ -89,7 +89,7 @@ class Explainer:
 
     async def _legs(self, query: Query, document_id: str) -> tuple[LegRank, ...]:
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)
-        everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=LOOKED_AT)
+        everywhere = VectorSearch(kind=NodeKind.CHUNK, dense=vector, text=query.text, limit=MAX_EXAMINED)
         here = replace(everywhere, limit=1, filter=Comparison("document_id", "eq", document_id))
         all_of, own = await self._stores.vectors.search(query.tenant_id, Collection.CHUNKS, [everywhere, here])
         return tuple(_leg(name, all_of, own) for name in ("dense", "sparse"))

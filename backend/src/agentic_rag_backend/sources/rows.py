@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import InvalidRequest
 MAX_ROW_CHARACTERS = 64 * 1024 * 1024
 """Maximum length of a line (in bytes for JSON Lines) and of a field."""
 DELIMITERS = (",", ";", "\t", "|")
-_LOOKED_AT = 100
+_MAX_EXAMINED = 100
 _SNIFFED = 65_536
 _LISTED = 50
 _MARK = b"\xef\xbb\xbf"
@@ -192,7 +192,7 @@ def _object(line: bytes) -> Mapping[str, Any] | str:
 
 def _line_columns(path: Path) -> list[str]:
     found: dict[str, None] = {}
-    for _, values, _ in islice(_line_values(path), _LOOKED_AT):
+    for _, values, _ in islice(_line_values(path), _MAX_EXAMINED):
         if not isinstance(values, str):
             found.update(dict.fromkeys(values))
     return list(found)

@@ -53,7 +53,7 @@ from agentic_rag_backend.transfer.trees import ExportedTree, read_tree
 
 T = TypeVar("T")
 
-_LOOKS = 30
+_ATTEMPTS = 30
 """Times that changed parts are read again before the export fails because the tenant changes too fast."""
 _UNHURRIED = 2
 """Checks after which the tenant's commits wait."""
@@ -152,7 +152,7 @@ class Exporter:
 
     async def _settled(self, tenant: TenantId, spool: _Spool) -> tuple[TenantSnapshot, _Rest]:
         async with AsyncExitStack() as held:
-            for look in range(_LOOKS):
+            for look in range(_ATTEMPTS):
                 if look == _UNHURRIED:
                     await held.enter_async_context(self._source.queue.turn(Turn.COMMIT, tenant))
                 snapshot = await self._source.transfer.snapshot(tenant)

@@ -108,7 +108,7 @@ async def test_who_asks_to_stop_ends_what_is_under_way() -> None:
 
 async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     record, looks = Record(), 0
-    monkeypatch.setattr("agentic_rag_backend.communities.summaries.recording._LOOK_AGAIN_S", 0.01)
+    monkeypatch.setattr("agentic_rag_backend.communities.summaries.recording._RECHECK_INTERVAL_S", 0.01)
 
     async def after(number: int) -> Written:
         for _ in range(number):

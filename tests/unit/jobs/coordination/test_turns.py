@@ -85,7 +85,7 @@ class Process:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("LOOK_S", "YIELD_S", "RETRY_S"):
+    for name in ("POLL_INTERVAL_S", "YIELD_S", "RETRY_S"):
         monkeypatch.setattr(module, name, 0.001)
 
 

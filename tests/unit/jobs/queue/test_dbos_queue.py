@@ -155,7 +155,7 @@ async def test_an_unexpected_error_is_told(engine: Engine, caplog: pytest.LogCap
 
 
 async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "LOOK_S", 0.05)
+    monkeypatch.setattr(membership, "POLL_INTERVAL_S", 0.05)
     old = _queue(engine, _nothing, name="gone_v1")
     await old.migrate()
     await old.enqueue("gone_v1", TENANT, "lost", 4)
@@ -171,7 +171,7 @@ async def test_a_workflow_of_another_release_is_given_up_and_told(engine: Engine
 
 
 async def test_a_claim_whose_answer_was_lost_is_queued_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(membership, "LOOK_S", 0.3)  # less than what runs takes, more than it takes to begin
+    monkeypatch.setattr(membership, "POLL_INTERVAL_S", 0.3)  # less than what runs takes, more than it takes to begin
     ran: list[str] = []
 
     async def work(tenant: TenantId, job_id: str, attempt: int) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.command import EVERYTHING
-from agentic_rag_backend.cli.following import LOOK_S, follow, succeeded, why
+from agentic_rag_backend.cli.following import POLL_INTERVAL_S, follow, succeeded, why
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, Forbidden
 
@@ -62,7 +62,7 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
     while True:
         if (await container.catalogue.jobs.job(tenant, job_id)).state.ended:
             return
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(POLL_INTERVAL_S)
 
 
 async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[Comparison]:

@@ -27,7 +27,7 @@ LITTLE_AFTER = ASKED_AGAIN_AFTER
 
 It must not exceed the time after which a tenant is polled again without another change.
 """
-_LOOKS = 10
+_CHECKS_PER_DELAY = 10
 """Number of polls in one delay."""
 _SHORTEST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 _PAGE = 100
@@ -59,7 +59,7 @@ class ThemeSchedule(ABC):
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Poll repeatedly, in the process that ``leads``; a failed poll is repeated at the next one."""
-        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._delay.total_seconds() / _LOOKS))
+        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._delay.total_seconds() / _CHECKS_PER_DELAY))
         while True:
             await asyncio.sleep(pause_s)
             try:

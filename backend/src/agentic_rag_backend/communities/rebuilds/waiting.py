@@ -14,7 +14,7 @@ LONGEST_S = 600.0
 """Maximum seconds that a rebuild waits."""
 STALLED_S = 60.0
 """Seconds without the end of any document after which the rebuild stops waiting for the rest."""
-_LOOK_S = 0.25
+_POLL_INTERVAL_S = 0.25
 
 Say = Callable[[int, int], Awaitable[None]]
 """Called with the number of finished documents and of all documents; an exception from it ends the wait."""
@@ -34,7 +34,7 @@ async def wait_for_documents(jobs: JobCatalogue, tenant: TenantId, say: Say) -> 
     async with aside():
         while left and loop.time() - began < LONGEST_S and loop.time() - moved < STALLED_S:
             await say(total - left, total)
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(_POLL_INTERVAL_S)
             before, left = left, await jobs.pending_documents(tenant, queued_before=asked)
             if left < before:
                 moved = loop.time()

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.jobs.backoff import is_transient
 
-_LOOK_AGAIN_S = 0.5
+_RECHECK_INTERVAL_S = 0.5
 
 
 @dataclass(slots=True)
@@ -99,13 +99,13 @@ async def _each_saved(tasks: Sequence[asyncio.Future[Written]], save: Save, look
     try:
         pending = set(tasks)
         while pending:
-            done, pending = await asyncio.wait(pending, timeout=_LOOK_AGAIN_S, return_when=asyncio.FIRST_COMPLETED)
+            done, pending = await asyncio.wait(pending, timeout=_RECHECK_INTERVAL_S, return_when=asyncio.FIRST_COMPLETED)
             # A failed task must not lose the results of tasks that ended in the same wait.
             results = [task.result() for task in done if task.exception() is None]
             written = [result.summary for result in results if not _model_away(result)]
             if written:
                 await save(written)
-            if pending and now() - looked >= _LOOK_AGAIN_S:
+            if pending and now() - looked >= _RECHECK_INTERVAL_S:
                 await look()
                 looked = now()
         return [task.result() for task in tasks]

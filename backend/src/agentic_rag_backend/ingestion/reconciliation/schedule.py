@@ -15,7 +15,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 JITTER = 0.1
 """Maximum share of the interval that is added per tenant, to spread the comparisons."""
-_LOOKS = 24
+_CHECKS_PER_INTERVAL = 24
 """Number of checks for due tenants in one interval."""
 _LONGEST_PAUSE_S = 3600.0
 _SHORTEST_PAUSE_S = 1.0
@@ -47,7 +47,7 @@ class Schedule:
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Check for due tenants repeatedly, in the process that ``leads``. A failed check is repeated at the next one."""
-        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._interval_s / _LOOKS))
+        pause_s = min(_LONGEST_PAUSE_S, max(_SHORTEST_PAUSE_S, self._interval_s / _CHECKS_PER_INTERVAL))
         while True:
             await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # noqa: S311 - not used for secrets
             try:

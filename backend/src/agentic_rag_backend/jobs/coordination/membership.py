@@ -33,7 +33,7 @@ class Others:
     silent_after_s: float = SILENT_AFTER_S
 
 
-LOOK_S = 30.0
+POLL_INTERVAL_S = 30.0
 """Seconds between two checks of a sole process for workflows that it cannot run."""
 
 End = Callable[[ClaimedWorkflow, AgenticRagError], Awaitable[None]]
@@ -72,7 +72,7 @@ class SoleProcess:
 
     def __init__(self, executor_id: str, dbos_client: DbosClient, journal: RunningJournal, end: End, give_back: Return) -> None:
         self.executor_id = executor_id
-        self.interval_s = LOOK_S
+        self.interval_s = POLL_INTERVAL_S
         self.sure_until = math.inf
         self.crash_counter: CrashCounter = FileCrashCounter(journal)
         self._dbos_client = dbos_client

@@ -24,9 +24,9 @@ from agentic_rag_backend.stores.catalogue.ports.leases import Fence, Leases
 
 QUANTUM_S = 1.0
 """Seconds that a process may reuse a lease that another process may be waiting for."""
-LOOK_S = 0.1
+POLL_INTERVAL_S = 0.1
 """Seconds between two attempts to take a lease that another process holds."""
-YIELD_S = 2.5 * LOOK_S
+YIELD_S = 2.5 * POLL_INTERVAL_S
 """Seconds that a process waits after giving up a requested lease, so that the other process can take it."""
 RETRY_S = 1.0
 
@@ -175,7 +175,7 @@ class Turns:
             if await self._give_up(tenant, fence):
                 await asyncio.sleep(YIELD_S)
         while (taken := await self._take(turn, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(POLL_INTERVAL_S)
         place.fence, place.executor_id, place.since = taken, self._lessee.executor_id, time.monotonic()
 
     async def _take(self, turn: Turn, tenant: TenantId) -> Fence | None:

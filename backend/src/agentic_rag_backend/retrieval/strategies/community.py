@@ -10,7 +10,7 @@ from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.backing import PassagesBehind
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
-LOOKED_AT = 50
+MAX_EXAMINED = 50
 """Communities whose texts are read, regardless of the request's limit. Their texts determine the weights of the question's
 words, so a fixed number keeps scores independent of the limit. Relatives and hidden communities are removed from them.
 """
@@ -32,7 +32,7 @@ def theme_search(query: Query, *, budget_tokens: int) -> ThemeSearch:
     return ThemeSearch(
         limit=query.high_limit,
         budget_tokens=int(query.options.get("budget_tokens", budget_tokens)),
-        looked_at=RATED if rated else LOOKED_AT,
+        max_examined=RATED if rated else MAX_EXAMINED,
         rated=rated,
     )
 

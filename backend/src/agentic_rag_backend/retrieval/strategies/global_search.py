@@ -53,7 +53,7 @@ class GlobalRetriever:
             limit=min(query.high_limit, MOST_THEMES),
             budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
             leg_limit=LEG_LIMIT,
-            looked_at=MOST_THEMES,
+            max_examined=MOST_THEMES,
             rated=query.options.get("rate") == "model",
             rating_share=1.0 if of_all else RATING_SHARE,
         )

@@ -37,7 +37,7 @@ SEED_CHUNK_SHARE = 0.35
 """Share of the walk's start mass on the best hybrid passages. The rest is on the entities that the question names."""
 SCORE_BASE = 0.05
 """Added to the hybrid score before the product with the walk's score, so that the walk alone can find a passage."""
-LOOK_AT = 40
+EXAMINED = 40
 """Direct passages whose texts are read, in addition to the beam and the hop's candidates (MuSiQue R@5: .743; .733 with 24)."""
 WALKED = 300
 """Passages with the most walk mass that are scored, in addition to those of the hybrid legs."""
@@ -168,8 +168,8 @@ class GraphRetriever:
         targets = list(dict.fromkeys(link.target for link in links))
         nearest = ranked(evidence.cosine)[:1]
         # A fixed number: these passages determine term weights and scores, which must not depend on the request's limit.
-        look_at = [item.id for item in (*order[:LOOK_AT], *nearest)]
-        ids = list(dict.fromkeys([*look_at, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
+        examined = [item.id for item in (*order[:EXAMINED], *nearest)]
+        ids = list(dict.fromkeys([*examined, *(graph.chunk_ids[n] for n in beam), *(graph.chunk_ids[n] for n in targets)]))
         known = evidence.visible
         read, _ = await asyncio.gather(
             visible_chunks(self._stores.documents, query, [id for id in ids if id not in known]),

@@ -16,7 +16,7 @@ from agentic_rag_backend.retrieval.scoring.fusion import ranked
 from agentic_rag_backend.retrieval.scoring.relevance import relevance
 from agentic_rag_backend.stores.vector.base import Collection
 
-LOOKED_AT = 200
+MAX_EXAMINED = 200
 """Passages whose vectors are compared with the question, starting with those of the best themes."""
 NEAREST = 10
 """Maximum number of passages that support an answer."""
@@ -31,7 +31,7 @@ class PassagesBehind:
     async def find(self, query: Query, themes: Sequence[ThemeHit]) -> Backing | None:
         """Return the nearest visible passages. None if there are none."""
         sources = (source.chunk_id for theme in themes for finding in theme.findings for source in finding.sources)
-        ids = list(dict.fromkeys(sources))[:LOOKED_AT]
+        ids = list(dict.fromkeys(sources))[:MAX_EXAMINED]
         if not ids:
             return None
         vector = await self._stores.encoder.encode(query.tenant_id, query.text)

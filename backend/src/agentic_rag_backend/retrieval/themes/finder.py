@@ -36,7 +36,7 @@ class ThemeSearch:
         limit: maximum number of themes.
         budget_tokens: estimated tokens of all their texts together.
         leg_limit: communities that each leg returns.
-        looked_at: number of these whose texts are read.
+        max_examined: number of these whose texts are read.
         rated: whether a model rates their relevance.
         rating_share: weight in [0, 1] of a theme's own rating in its score. The rest is its nearness to the question.
     """
@@ -44,7 +44,7 @@ class ThemeSearch:
     limit: int
     budget_tokens: int
     leg_limit: int = 50
-    looked_at: int = 20
+    max_examined: int = 20
     rated: bool = False
     rating_share: float = 0.0
 
@@ -122,7 +122,7 @@ class ThemeFinder:
         order = ranked(weighted_min_max({"dense": legs.dense, "sparse": legs.sparse}, WEIGHTS))
         # Read all candidates if many of them may be left out.
         narrowed = "level" in query.options or query.filters is not None or query.as_of is not None
-        best = order if narrowed else order[: search.looked_at]
+        best = order if narrowed else order[: search.max_examined]
         ids = [community_point_id(item.id, generation) for item in best]
         if not ids:
             return _Candidates((), {}, {})

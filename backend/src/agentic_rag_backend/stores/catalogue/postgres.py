@@ -20,7 +20,7 @@ from sqlalchemy import URL, Engine, create_engine, event
 
 IDLE_IN_TRANSACTION_S = 60.0
 """Seconds after which the server ends an idle transaction of a lost client: the transaction may hold locks."""
-_LOOK_S = 0.1
+_POLL_INTERVAL_S = 0.1
 _SHORTEST_CONNECT_S = 2
 """The minimum that the driver supports."""
 _PINGS = 4
@@ -60,7 +60,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
     longest_s = math.inf
 
-    def wait(self, gen: PQGen[Any], interval: float = _LOOK_S, timeout: float | None = None) -> Any:
+    def wait(self, gen: PQGen[Any], interval: float = _POLL_INTERVAL_S, timeout: float | None = None) -> Any:
         """Wait like the driver, within the time limit.
 
         Raises:
