@@ -66,7 +66,7 @@ def _remembering(sums: Callable[..., Vectors]) -> Callable[..., Vectors]:
     """Cache the result of each batch. The same batch gives the same sums, to the last bit."""
     held: dict[Any, Vectors] = {}
 
-    def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.Window], session: Any = None) -> Vectors:
+    def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.TokenWindow], session: Any = None) -> Vectors:
         key = id(session or self._session), tuple(tuple(window.ids) for window in batch)
         if key not in held:
             if len(held) >= _MOST_BATCHES:

@@ -27,7 +27,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Tenant
-from agentic_rag_backend.evaluation.datasets import Passage, QuestionSet, load_question_set
+from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.metrics import percentile
 from agentic_rag_backend.settings import Settings
 
@@ -64,7 +64,7 @@ class Outcome:
 def examples() -> tuple[QuestionSet, list[Asked]]:
     """Return the corpus of ``examples/`` as files, front matter included, and its questions."""
     folder = ROOT / EXAMPLES
-    passages = [Passage(path.stem, "", path.read_text()) for path in sorted((folder / "corpus").iterdir())]
+    passages = [CorpusPassage(path.stem, "", path.read_text()) for path in sorted((folder / "corpus").iterdir())]
     rows = [json.loads(line) for line in (folder / "questions.jsonl").read_text().splitlines()]
     asked = [Asked(row["question"], row["type"], () if row["type"] == THEME else _some(row["answer"])) for row in rows]
     return QuestionSet(EXAMPLES, tuple(passages), ()), asked

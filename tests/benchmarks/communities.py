@@ -32,7 +32,7 @@ from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.datasets import Passage, load_passages
+from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_passages
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.testing.models.process import ModelProcess
@@ -84,7 +84,7 @@ class Corpus:
             **{name: result[name] for name in ("entities", "relationships", "modularity", "summaries_written")},
         }
 
-    async def step(self, kind: str, passage: Passage) -> None:
+    async def step(self, kind: str, passage: CorpusPassage) -> None:
         """Change, delete or add a document. After all three the corpus is as before."""
         if kind == "deleted":
             held = await self.services.catalogue.documents.documents(self.tenant, limit=1, key=passage.id)
@@ -107,7 +107,7 @@ class Corpus:
         return sorted(", ".join(label.text for label in each.names) for each in summaries.values())
 
 
-async def upkeep(folder: Path, passages: Sequence[Passage], server: ModelProcess) -> dict[str, Any]:
+async def upkeep(folder: Path, passages: Sequence[CorpusPassage], server: ModelProcess) -> dict[str, Any]:
     """Build the communities of a folder's documents, and rebuild them after a few changes."""
     settings = Settings(
         _env_file=None,
@@ -178,10 +178,10 @@ def growth(rows: Mapping[str, Mapping[str, Any]]) -> float:
     return per_edge[1] / per_edge[0]
 
 
-def examples() -> list[Passage]:
+def examples() -> list[CorpusPassage]:
     """Return the examples as passages."""
     files = sorted((report.ROOT / "examples" / "corpus").iterdir())
-    return [Passage(id=file.name, title=file.stem, text=file.read_text(encoding="utf-8")) for file in files]
+    return [CorpusPassage(id=file.name, title=file.stem, text=file.read_text(encoding="utf-8")) for file in files]
 
 
 def main() -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.datasets import Passage
+from agentic_rag_backend.evaluation.datasets import CorpusPassage
 from agentic_rag_backend.ingestion.service import Upload
 
 SUBMITTED_AT_ONCE = 16
@@ -17,7 +17,7 @@ LONGEST_S = 3600
 
 
 async def ingest(
-    services: Container, tenant: TenantId, passages: Sequence[Passage], *, media_type: str = "text/plain"
+    services: Container, tenant: TenantId, passages: Sequence[CorpusPassage], *, media_type: str = "text/plain"
 ) -> dict[str, float]:
     """Ingest passages into an empty tenant. Return the figures."""
     before = services.embedder.stats
@@ -25,7 +25,7 @@ async def ingest(
     slots = asyncio.Semaphore(SUBMITTED_AT_ONCE)
     held = (await services.catalogue.documents.counts(tenant))["documents_ready"]
 
-    async def submit(passage: Passage) -> None:
+    async def submit(passage: CorpusPassage) -> None:
         async with slots:
             upload = Upload(content=passage.text.encode(), media_type=media_type, title=passage.title or None, key=passage.id)
             await services.ingestion.submit(tenant, upload)

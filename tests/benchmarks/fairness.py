@@ -24,7 +24,7 @@ from typing import Any
 import httpx
 from report import data, finish
 
-from agentic_rag_backend.evaluation.datasets import Passage, load_question_set
+from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_question_set
 from agentic_rag_backend.testing.models.process import ModelProcess
 
 OPERATOR_KEY = "operator-of-the-benchmarks-0123456789"
@@ -88,7 +88,7 @@ class Client:
         key = _data(httpx.post(f"{address}{BASE}/tenants/{tenant['id']}/keys", json={}, headers=operator))["key"]
         self._http = httpx.Client(base_url=f"{address}{BASE}", headers={"Authorization": f"Bearer {key}"}, timeout=120)
 
-    def upload(self, passage: Passage) -> str:
+    def upload(self, passage: CorpusPassage) -> str:
         """Submit a document and return its job."""
         body = {"text": passage.text, "title": passage.title, "key": passage.id, "media_type": "text/plain"}
         return str(_data(self._http.post("/documents", json=body))["job_id"])
@@ -97,7 +97,7 @@ class Client:
         """Return whether any ingestion is queued or running."""
         return any(_data(self._http.get("/jobs", params={"state": state, "limit": 1})) for state in ("queued", "running"))
 
-    def time_to_ready(self, passage: Passage) -> float:
+    def time_to_ready(self, passage: CorpusPassage) -> float:
         """Submit a document and return the seconds until it can be searched."""
         started = time.perf_counter()
         job = self.upload(passage)
@@ -113,7 +113,7 @@ def _data(response: httpx.Response) -> Any:
     return response.json()["data"]
 
 
-def measure(small_ones: Sequence[Passage], large_ones: Sequence[Passage]) -> dict[str, Any]:
+def measure(small_ones: Sequence[CorpusPassage], large_ones: Sequence[CorpusPassage]) -> dict[str, Any]:
     """Time half of ``small_ones`` alone, and the others while another tenant uploads ``large_ones``."""
     half = len(small_ones) // 2
     over = threading.Event()
@@ -147,14 +147,14 @@ def measure(small_ones: Sequence[Passage], large_ones: Sequence[Passage]) -> dic
     }
 
 
-def _upload(client: Client, passages: Sequence[Passage], over: threading.Event) -> None:
+def _upload(client: Client, passages: Sequence[CorpusPassage], over: threading.Event) -> None:
     for passage in passages:
         if over.is_set():
             return
         client.upload(passage)
 
 
-def _settled(client: Client, passage: Passage) -> float:
+def _settled(client: Client, passage: CorpusPassage) -> float:
     time.sleep(_SETTLED_S)
     return client.time_to_ready(passage)
 

@@ -20,7 +20,7 @@ from typing import Any
 from report import data, finish, quiet
 from single_document import OPERATIONS, Corpus, compare, costs, growing
 
-from agentic_rag_backend.evaluation.datasets import Passage, load_question_set
+from agentic_rag_backend.evaluation.datasets import CorpusPassage, load_question_set
 
 SIZES = (100, 1000, 1890)
 MOST_RATIO = 1.5
@@ -33,7 +33,9 @@ _WARM = 2
 Costs = Mapping[str, Mapping[str, Mapping[str, float]]]
 
 
-def measure(corpus: Sequence[Passage], others: Sequence[Passage], *, runs: int, sizes: Sequence[int]) -> dict[str, Any]:
+def measure(
+    corpus: Sequence[CorpusPassage], others: Sequence[CorpusPassage], *, runs: int, sizes: Sequence[int]
+) -> dict[str, Any]:
     """Fill a corpus step by step and compare it with an empty one."""
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="agentic-rag-bench-") as name:

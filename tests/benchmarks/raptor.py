@@ -25,7 +25,7 @@ from report import data, finish, quiet
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.datasets import Passage, QuestionSet, load_question_set
+from agentic_rag_backend.evaluation.datasets import CorpusPassage, QuestionSet, load_question_set
 from agentic_rag_backend.evaluation.metrics import all_at, percentile, recall_at
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.settings import Settings
@@ -96,7 +96,7 @@ async def measure(questions: QuestionSet) -> dict[str, Any]:
             results: dict[str, Any] = {"ingestion": await ingest(services, tenant, questions.passages[:-1])}
             results["full"] = await build(services, tenant)
             results["unchanged"] = await build(services, tenant)
-            last: Passage = questions.passages[-1]
+            last: CorpusPassage = questions.passages[-1]
             await ingest(services, tenant, [last])
             results["one more"] = await build(services, tenant)
             for name, row in results.items():

@@ -27,11 +27,11 @@ from report import quiet
 from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.evaluation.datasets import Passage
+from agentic_rag_backend.evaluation.datasets import CorpusPassage
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Ending
-from agentic_rag_backend.testing.tracing import Trace
+from agentic_rag_backend.testing.tracing import TraceCounts
 
 OPERATIONS = ("add", "update", "delete")
 TENANT = "bench"
@@ -77,17 +77,17 @@ class Corpus:
         answer: dict[str, Any] = json.loads(line)
         return answer
 
-    def fill(self, passages: Sequence[Passage]) -> dict[str, Any]:
+    def fill(self, passages: Sequence[CorpusPassage]) -> dict[str, Any]:
         """Add passages and return the cost."""
         return self.ask("fill", passages=[asdict(passage) for passage in passages])
 
-    def step(self, operation: str, passage: Passage) -> dict[str, Any]:
+    def step(self, operation: str, passage: CorpusPassage) -> dict[str, Any]:
         """Add, update or delete one document. After all three the corpus is as before."""
         changed = replace(passage, text=f"{passage.text} Since then, {passage.title} has been described anew.")
         return self.ask(operation, passage=asdict(changed if operation == "update" else passage))
 
 
-def compare(large: Corpus, small: Corpus, passages: Sequence[Passage]) -> dict[str, dict[str, float]]:
+def compare(large: Corpus, small: Corpus, passages: Sequence[CorpusPassage]) -> dict[str, dict[str, float]]:
     """Run a round of each passage in both corpora in turn. Return medians in ms, and large ÷ small, by operation."""
     times: dict[str, dict[Corpus, list[float]]] = {name: {large: [], small: []} for name in OPERATIONS}
     for number, passage in enumerate(passages):
@@ -107,7 +107,7 @@ def compare(large: Corpus, small: Corpus, passages: Sequence[Passage]) -> dict[s
     return rows
 
 
-def costs(corpus: Corpus, passages: Sequence[Passage]) -> dict[str, dict[str, dict[str, float]]]:
+def costs(corpus: Corpus, passages: Sequence[CorpusPassage]) -> dict[str, dict[str, dict[str, float]]]:
     """Return, by operation and kind of count, the medians over rounds of some passages in a traced corpus."""
     found: dict[str, dict[str, list[Mapping[str, float]]]] = {name: defaultdict(list) for name in OPERATIONS}
     for passage in passages:
@@ -138,7 +138,7 @@ def growing(small: Counts, large: Counts, *, factor: float, least: Mapping[str, 
 # --- the process of a corpus
 
 
-async def _serve(settings: Settings, trace: Trace | None) -> None:
+async def _serve(settings: Settings, trace: TraceCounts | None) -> None:
     async with open_container(settings) as services:
         if trace is not None:
             _watch(trace, services)
@@ -150,11 +150,11 @@ async def _serve(settings: Settings, trace: Trace | None) -> None:
         while line := await asyncio.to_thread(sys.stdin.readline):
             command = json.loads(line)
             if command["do"] == "fill":
-                answer = await ingest(services, tenant, [Passage(**passage) for passage in command["passages"]])
+                answer = await ingest(services, tenant, [CorpusPassage(**passage) for passage in command["passages"]])
                 if trace is not None:
                     trace.take()
             else:
-                passage = Passage(**command["passage"])
+                passage = CorpusPassage(**command["passage"])
                 await asyncio.sleep(worked_at + SETTLED_S - time.perf_counter())
                 if trace is not None:
                     trace.take()
@@ -202,7 +202,7 @@ class _Ended:
         del self._jobs[job_id]
 
 
-async def _begin(services: Container, tenant: TenantId, do: str, passage: Passage, ids: dict[str, str]) -> Job:
+async def _begin(services: Container, tenant: TenantId, do: str, passage: CorpusPassage, ids: dict[str, str]) -> Job:
     if do == "delete":
         return await services.ingestion.delete(tenant, ids.pop(passage.id))
     upload = Upload(content=passage.text.encode(), media_type="text/plain", title=passage.title, key=passage.id)
@@ -212,7 +212,7 @@ async def _begin(services: Container, tenant: TenantId, do: str, passage: Passag
     return submitted.job
 
 
-def _watch(trace: Trace, services: Container) -> None:
+def _watch(trace: TraceCounts, services: Container) -> None:
     watched: dict[str, Callable[[], object]] = {
         "catalogue.documents": lambda: services.catalogue.documents,
         "catalogue.jobs": lambda: services.catalogue.jobs,
@@ -234,7 +234,7 @@ def main() -> None:
     parser.add_argument("--traced", action="store_true")
     chosen = parser.parse_args()
     quiet()
-    trace = Trace() if chosen.traced else None
+    trace = TraceCounts() if chosen.traced else None
     settings = Settings(
         **{"data_dir": chosen.corpus, "community_auto_rebuild": False, **json.loads(chosen.settings)}, _env_file=None
     )

@@ -15,7 +15,7 @@ from agentic_rag_backend.stores.catalogue import idempotency as module
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.idempotency import SqlIdempotencyKeys
-from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, Claim, Owner
+from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyClaim, Owner, StoredResponse
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
 from agentic_rag_backend.testing.catalogue import idempotency as contract
 
@@ -39,7 +39,7 @@ async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCat
 
     async def begin(keys: SqlIdempotencyKeys, digest: str) -> bool:
         try:
-            return isinstance(await keys.begin(contract.A, digest, fingerprint="same", lease_s=60), Claim)
+            return isinstance(await keys.begin(contract.A, digest, fingerprint="same", lease_s=60), IdempotencyClaim)
         except IdempotencyInProgress:
             return False
 
@@ -52,7 +52,7 @@ async def test_two_processes_begin_one_request(tmp_path: Path, catalogue: SqlCat
 class _LooksFirst(SqlIdempotencyKeys):
     """Reads in one transaction and inserts in another."""
 
-    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> IdempotencyClaim | StoredResponse:
         statement = select(idempotency_keys.c.digest).where(idempotency_keys.c.digest == digest)
         if not await self._database.read(lambda connection: connection.execute(statement).first()):
             await self._database.write(
@@ -68,7 +68,7 @@ class _LooksFirst(SqlIdempotencyKeys):
                     },
                 )
             )
-            return Claim("mine")
+            return IdempotencyClaim("mine")
         raise IdempotencyInProgress("looked", retry_after_s=1)
 
 
@@ -103,15 +103,15 @@ async def test_the_oldest_answers_go_when_there_are_too_many(catalogue: SqlCatal
     monkeypatch.setattr(module, "MAX_KEPT", 3)
     keys = catalogue.idempotency
 
-    async def begin(owner: Owner, digest: str) -> Claim | Answer:
+    async def begin(owner: Owner, digest: str) -> IdempotencyClaim | StoredResponse:
         return await keys.begin(owner, digest, fingerprint="same", lease_s=60)
 
     for owner in (contract.A, contract.B):
         for number in range(3):
             claim = await begin(owner, f"{number}")
-            assert isinstance(claim, Claim)
-            await keys.complete(owner, f"{number}", claim, Answer(200 + number))
-    assert isinstance(await begin(contract.A, "3"), Claim)
-    assert [isinstance(await begin(contract.A, f"{number}"), Answer) for number in (1, 2)] == [True, True]
-    assert isinstance(await begin(contract.A, "0"), Claim)
-    assert all([isinstance(await begin(contract.B, f"{number}"), Answer) for number in range(3)])
+            assert isinstance(claim, IdempotencyClaim)
+            await keys.complete(owner, f"{number}", claim, StoredResponse(200 + number))
+    assert isinstance(await begin(contract.A, "3"), IdempotencyClaim)
+    assert [isinstance(await begin(contract.A, f"{number}"), StoredResponse) for number in (1, 2)] == [True, True]
+    assert isinstance(await begin(contract.A, "0"), IdempotencyClaim)
+    assert all([isinstance(await begin(contract.B, f"{number}"), StoredResponse) for number in range(3)])

@@ -24,7 +24,7 @@ from agentic_rag_backend.ingestion.parsing.registry import PARSERS, title_of
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
-from agentic_rag_backend.transfer.archive import ArchiveReader, Limits
+from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader
 from agentic_rag_backend.transfer.contents import parts
 from agentic_rag_backend.transfer.records import DocumentLine, Manifest, PartOfDocument, decoded
 
@@ -130,7 +130,7 @@ def test_lines_of_archives(kind: Any, line: bytes) -> None:
 @FEW
 @given(content=st.binary(max_size=2_000))
 def test_archives(content: bytes) -> None:
-    limits = Limits(archive=100_000, original=10_000)
+    limits = ArchiveLimits(archive=100_000, original=10_000)
     try:
         for _ in parts(ArchiveReader(io.BytesIO(content), limits), limits):
             pass

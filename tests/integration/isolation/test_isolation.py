@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ResourceLimit, UnreadableDocument
 from agentic_rag_backend.ingestion.isolation import calls
 from agentic_rag_backend.ingestion.isolation.client import Isolation, WorkerFault
-from agentic_rag_backend.ingestion.isolation.limits import Limits
+from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
@@ -29,14 +29,14 @@ SMALL = b"# Ada\n\nAda Lovelace wrote to Charles Babbage in London.\n"
 LONG = b"A sentence about Ada Lovelace in London. " * 120_000
 """Five megabytes: reading them takes seconds, and tens of megabytes of memory."""
 
-Opened = Callable[[Limits], Awaitable[Isolation]]
+Opened = Callable[[CallLimits], Awaitable[Isolation]]
 
 
 @pytest.fixture
 async def opened() -> AsyncIterator[Opened]:
     async with AsyncExitStack() as stack:
 
-        async def open_with(limits: Limits) -> Isolation:
+        async def open_with(limits: CallLimits) -> Isolation:
             isolation = Isolation(limits)
             stack.push_async_callback(isolation.close)
             await isolation.start()
@@ -56,7 +56,7 @@ async def read(isolation: Isolation, content: bytes) -> list[Chunk]:
 
 
 async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     resources = calls.WorkerResources(WordPieceTokenizer())
     parsed, chunks = await isolation.call("read", SMALL, "text/markdown", OWNER, ChunkingOptions(), size_bytes=len(SMALL))
     assert (parsed, chunks) == calls.read(resources, SMALL, "text/markdown", OWNER, ChunkingOptions())
@@ -73,13 +73,13 @@ async def test_a_child_reads_what_this_process_would(opened: Opened) -> None:
 @pytest.mark.parametrize(
     ("limits", "named"),
     [
-        (Limits(cpu_s=0.2, timeout_s=60, memory_mb=1024), "0.2 seconds of processor time (PARSE_CPU_S)"),
-        (Limits(cpu_s=60, timeout_s=0.3, memory_mb=1024), "0.3 seconds (PARSE_TIMEOUT_S)"),
-        (Limits(cpu_s=60, timeout_s=120, memory_mb=16), "16 MiB of memory (PARSE_MEMORY_MB)"),
+        (CallLimits(cpu_s=0.2, timeout_s=60, memory_mb=1024), "0.2 seconds of processor time (PARSE_CPU_S)"),
+        (CallLimits(cpu_s=60, timeout_s=0.3, memory_mb=1024), "0.3 seconds (PARSE_TIMEOUT_S)"),
+        (CallLimits(cpu_s=60, timeout_s=120, memory_mb=16), "16 MiB of memory (PARSE_MEMORY_MB)"),
     ],
     ids=["processor time", "time", "memory"],
 )
-async def test_a_limit_ends_the_call_and_names_its_setting(opened: Opened, limits: Limits, named: str) -> None:
+async def test_a_limit_ends_the_call_and_names_its_setting(opened: Opened, limits: CallLimits, named: str) -> None:
     isolation = await opened(limits)
     for _ in range(2):
         with pytest.raises(ResourceLimit) as ended:
@@ -90,7 +90,7 @@ async def test_a_limit_ends_the_call_and_names_its_setting(opened: Opened, limit
 
 
 async def test_the_loop_goes_on_while_a_child_works(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     reading = asyncio.create_task(read(isolation, LONG))
     answered = 0
     while not reading.done():
@@ -102,7 +102,7 @@ async def test_the_loop_goes_on_while_a_child_works(opened: Opened) -> None:
 
 @pytest.mark.parametrize("by", [signal.SIGSEGV, signal.SIGABRT, signal.SIGKILL])
 async def test_a_child_that_dies_ends_its_document_alone(opened: Opened, by: signal.Signals) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     reading = asyncio.create_task(read(isolation, LONG))
     others = [asyncio.create_task(title(isolation)) for _ in range(4)]
     os.kill(await _busy(isolation), by)
@@ -112,7 +112,7 @@ async def test_a_child_that_dies_ends_its_document_alone(opened: Opened, by: sig
 
 
 async def test_the_server_of_workers_heals(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     assert await title(isolation) == "Ada"
     reading = asyncio.create_task(read(isolation, LONG))
     await _busy(isolation)
@@ -122,7 +122,7 @@ async def test_the_server_of_workers_heals(opened: Opened) -> None:
 
 
 async def test_a_kept_child_that_died_is_no_documents_fault(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     assert await title(isolation) == "Ada"
     for pid in _children(_server(isolation)):
         os.kill(pid, signal.SIGKILL)
@@ -130,7 +130,7 @@ async def test_a_kept_child_that_died_is_no_documents_fault(opened: Opened) -> N
 
 
 async def test_a_call_nobody_waits_for_ends(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     reading = asyncio.create_task(read(isolation, LONG))
     pid = await _busy(isolation)
     reading.cancel()
@@ -145,7 +145,7 @@ async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opene
     held = os.open(__file__, os.O_RDONLY)
     try:
         os.set_inheritable(held, True)
-        isolation = await opened(Limits())
+        isolation = await opened(CallLimits())
         assert await title(isolation) == "Ada"
         server = _server(isolation)
         for pid in (server, *_children(server)):
@@ -162,7 +162,7 @@ async def test_children_hold_no_secret_and_no_socket_of_the_server(opened: Opene
 
 
 async def test_children_go_after_what_serves(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     reading = asyncio.create_task(read(isolation, LONG))
     pid = await _busy(isolation)
     # Linux may compare niceness within one session only.
@@ -209,7 +209,7 @@ async def test_children_have_no_terminal() -> None:
 
 
 async def test_nothing_is_left_when_the_process_ends(opened: Opened) -> None:
-    isolation = await opened(Limits())
+    isolation = await opened(CallLimits())
     reading = asyncio.create_task(read(isolation, LONG))
     pid, server = await _busy(isolation), _server(isolation)
     reading.cancel()

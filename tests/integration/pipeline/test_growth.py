@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentic_rag_backend.domain.job import Job
-from agentic_rag_backend.testing.tracing import Trace
+from agentic_rag_backend.testing.tracing import TraceCounts
 
 FEW, MANY = 3, 60
 MOST_RATIO = 1.3
@@ -33,7 +33,7 @@ async def fill(application: Any, numbers: range) -> None:
         assert (await application.ended(each.job)).state == "succeeded"
 
 
-async def steps_of_one(application: Any, trace: Trace, number: int) -> Steps:
+async def steps_of_one(application: Any, trace: TraceCounts, number: int) -> Steps:
     """Add, update and delete a document. Return the steps of each by statement."""
 
     async def add() -> Job | None:
@@ -67,7 +67,7 @@ async def ended(application: Any, do: Callable[[], Awaitable[Job | None]]) -> Jo
 
 @pytest.mark.slow
 async def test_one_document_costs_the_same_among_many(opens: Callable[..., Any]) -> None:
-    trace = Trace()
+    trace = TraceCounts()
     with trace.watching_sqlite():
         async with opens() as application:
             await fill(application, range(FEW))
@@ -83,7 +83,7 @@ async def test_one_document_costs_the_same_among_many(opens: Callable[..., Any])
 
 
 async def test_a_scan_is_noticed(opens: Callable[..., Any]) -> None:
-    trace = Trace()
+    trace = TraceCounts()
     with trace.watching_sqlite():
         async with opens() as application:
             counts = []

@@ -24,7 +24,7 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.ingestion.commitment import Commitment, Written
+from agentic_rag_backend.ingestion.commitment import Commitment, WrittenVersion
 from agentic_rag_backend.ingestion.deletion import Deletion
 from agentic_rag_backend.jobs.runner import Run
 from agentic_rag_backend.knowledge.visible import summaries as visibility
@@ -80,7 +80,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Return the real embedded application, whose commits and purges pass a gate."""
     gates, publish, run = Gates(), Commitment.publish, Deletion.run
 
-    async def published(self: Commitment, written: Written) -> None:
+    async def published(self: Commitment, written: WrittenVersion) -> None:
         await gates.passed(written.run.tenant)
         await publish(self, written)
 

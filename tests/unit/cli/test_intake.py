@@ -14,7 +14,7 @@ from agentic_rag_backend.cli import following, intake
 from agentic_rag_backend.cli.intake import FAILURES, IN_FLIGHT, LISTED, SENDING, SENDING_BYTES, Intake, Processing
 from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.errors import InvalidRequest, StoreUnavailable
-from agentic_rag_backend.sources.reading import Document, Problem
+from agentic_rag_backend.sources.reading import ReadingProblem, SourceDocument
 
 
 class Jobs(Client):
@@ -68,15 +68,15 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(following, "POLL_INTERVAL_S", 0.005)
 
 
-def _rows(count: int, *, content: bytes = b"text", key: str = "k") -> Iterator[Document]:
+def _rows(count: int, *, content: bytes = b"text", key: str = "k") -> Iterator[SourceDocument]:
     for number in range(count):
-        yield Document(path=Path("a.csv"), key=f"{key}{number}", row=number, content=content)
+        yield SourceDocument(path=Path("a.csv"), key=f"{key}{number}", row=number, content=content)
 
 
 async def test_what_is_under_way_is_bounded_however_many_there_are() -> None:
     jobs, read = Jobs(), 0
 
-    def counted() -> Iterator[Document]:
+    def counted() -> Iterator[SourceDocument]:
         nonlocal read
         for document in _rows(2000):
             read += 1
@@ -126,10 +126,10 @@ async def test_large_documents_are_sent_few_at_a_time() -> None:
 
 
 async def test_failures_are_counted_all_and_kept_few() -> None:
-    problem = Problem(code="bad_row", message="row 1: no")
-    bad = (Document(path=Path("a.csv"), key=f"b{number}", row=number, problem=problem) for number in range(1000))
+    problem = ReadingProblem(code="bad_row", message="row 1: no")
+    bad = (SourceDocument(path=Path("a.csv"), key=f"b{number}", row=number, problem=problem) for number in range(1000))
 
-    def documents() -> Iterator[Document]:
+    def documents() -> Iterator[SourceDocument]:
         yield from _rows(1500)
         yield from bad
         yield from _rows(5, key="refused")
@@ -142,7 +142,7 @@ async def test_failures_are_counted_all_and_kept_few() -> None:
 
 
 async def test_what_ends_the_reading_or_the_server_ends_the_intake() -> None:
-    def broken() -> Iterator[Document]:
+    def broken() -> Iterator[SourceDocument]:
         yield from _rows(3)
         raise InvalidRequest("two files")
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from agentic_rag_backend.cli import app as module
-from agentic_rag_backend.cli.interruption import UNFINISHED, Interrupted, Stopped, job_goes_on, leaving, run_async
+from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped, Interrupted, job_goes_on, leaving, run_async
 from agentic_rag_backend.cli.session.client import Client
 from agentic_rag_backend.container import _shutdown_of
 from agentic_rag_backend.jobs.base import JobQueue
@@ -27,7 +27,7 @@ async def _cancelled(message: str | None) -> None:
 
 
 def test_the_innermost_message_is_what_is_said() -> None:
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(CommandStopped) as stopped:
         run_async(_cancelled("of the job"))
     assert stopped.value.message == "of the job"
 
@@ -36,7 +36,7 @@ def test_an_interruption_without_a_message_has_the_general_one() -> None:
     async def interrupted() -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(Stopped) as stopped:
+    with pytest.raises(CommandStopped) as stopped:
         run_async(interrupted())
     assert stopped.value.message == UNFINISHED
 
@@ -53,7 +53,7 @@ def test_the_exit_code_is_130_and_the_message_is_shown(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], as_json: bool
 ) -> None:
     def main(**_: Any) -> None:
-        raise Stopped("interrupted; the job goes on")
+        raise CommandStopped("interrupted; the job goes on")
 
     monkeypatch.setattr(module.typer.main, "get_command", lambda app: main)  # type: ignore[attr-defined]
     assert module.run(["jobs", "watch", "j", *(["--json"] if as_json else [])]) == 130

@@ -7,8 +7,8 @@ import pytest
 
 from agentic_rag_backend.evaluation.datasets import (
     ENVIRONMENT_VARIABLE,
+    CorpusPassage,
     LabelledQuestion,
-    Passage,
     QuestionSet,
     evaluation_data,
     load_question_set,
@@ -30,7 +30,7 @@ def test_a_question_set_is_read(tmp_path: Path) -> None:
     )
     assert load_question_set(folder) == QuestionSet(
         "tides",
-        (Passage("p1", "Ebb", "Water\u2028falls."), Passage("p2", "p2", "It rises.")),
+        (CorpusPassage("p1", "Ebb", "Water\u2028falls."), CorpusPassage("p2", "p2", "It rises.")),
         (LabelledQuestion("7", "When?", "At noon", ("p1", "p2")), LabelledQuestion("q8", "Why?", "", ())),
     )
 

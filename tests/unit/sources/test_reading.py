@@ -8,7 +8,7 @@ import pytest
 
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.files import Source, Walk
-from agentic_rag_backend.sources.reading import Reader, survey
+from agentic_rag_backend.sources.reading import SourceReader, survey
 from agentic_rag_backend.sources.rows import Columns
 from agentic_rag_backend.sources.similarity import DuplicateFinder
 
@@ -28,7 +28,7 @@ def test_files_and_rows_come_in_order_and_a_key_only_once(folder: Path) -> None:
     walk = Walk([str(folder)], tables=True)
     told = [
         (document.path.name, document.key, document.row, document.problem and document.problem.code)
-        for document in Reader(walk, COLUMNS, finder)
+        for document in SourceReader(walk, COLUMNS, finder)
     ]
     assert told == [
         ("a.md", "a.md", None, None),
@@ -45,7 +45,7 @@ def test_files_and_rows_come_in_order_and_a_key_only_once(folder: Path) -> None:
 def test_only_one_document_is_read_ahead_of_its_reader(tmp_path: Path) -> None:
     for number in range(3):
         (tmp_path / f"{number}.md").write_text("text")
-    documents = iter(Reader(Walk([str(tmp_path)])))
+    documents = iter(SourceReader(Walk([str(tmp_path)])))
     assert next(documents).content == b"text"
     (tmp_path / "1.md").write_text("changed")
     (tmp_path / "2.md").unlink()
@@ -55,7 +55,7 @@ def test_only_one_document_is_read_ahead_of_its_reader(tmp_path: Path) -> None:
 
 def test_a_file_that_cannot_be_read_is_a_problem_of_its_own(folder: Path) -> None:
     sources = [Source(folder / name, name) for name in ("gone.md", "gone.csv", "a.md")]
-    told = [(document.key, document.problem and document.problem.code) for document in Reader(sources, COLUMNS)]
+    told = [(document.key, document.problem and document.problem.code) for document in SourceReader(sources, COLUMNS)]
     assert told == [("gone.md", "unreadable_file"), ("gone.csv", "unreadable_file"), ("a.md", None)]
 
 

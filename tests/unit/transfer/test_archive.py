@@ -23,13 +23,13 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.document import content_hash
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.transfer import archive
-from agentic_rag_backend.transfer.archive import ArchiveWriter, Limits, original_name, reading, record_name
+from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveWriter, original_name, reading, record_name
 from agentic_rag_backend.transfer.contents import parts
 from agentic_rag_backend.transfer.inspection import Inspection
 from agentic_rag_backend.transfer.lines import packed, unpacked
 from agentic_rag_backend.transfer.records import End, Manifest
 
-LIMITS = Limits(archive=50_000_000, original=1_000_000)
+LIMITS = ArchiveLimits(archive=50_000_000, original=1_000_000)
 ENTITY = "00000000-0000-4000-8000-000000000001"
 OTHER = "00000000-0000-4000-8000-000000000002"
 DOCUMENT = "00000000-0000-4000-8000-00000000000d"
@@ -131,7 +131,7 @@ def written(path: Path, members: Sequence[Member]) -> Path:
     return path
 
 
-def read(path: Path, limits: Limits = LIMITS) -> list[Any]:
+def read(path: Path, limits: ArchiveLimits = LIMITS) -> list[Any]:
     """Read every part and check each document."""
     found = []
     inspection = None
@@ -145,7 +145,7 @@ def read(path: Path, limits: Limits = LIMITS) -> list[Any]:
     return found
 
 
-def refused(path: Path, *, limits: Limits = LIMITS) -> AgenticRagError:
+def refused(path: Path, *, limits: ArchiveLimits = LIMITS) -> AgenticRagError:
     with pytest.raises((InvalidRequest, PayloadTooLarge)) as raised:
         read(path, limits)
     return raised.value
@@ -244,21 +244,21 @@ def test_an_archive_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", whole(**{"entities.jsonl": b"\n" * 5_000_000}))
 
     assert path.stat().st_size < 20_000
-    assert "unpacks to more than" in refused(path, limits=Limits(archive=1_000_000, original=1_000_000)).message
+    assert "unpacks to more than" in refused(path, limits=ArchiveLimits(archive=1_000_000, original=1_000_000)).message
 
 
 def test_a_line_without_an_end_is_refused_before_it_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "PART_LINE_BYTES", 1_000_000)
     path = written(tmp_path / "a", whole(**{"entities.jsonl": random.Random(1).randbytes(1_000_000).hex().encode()}))
 
-    refusal = refused(path, limits=Limits(archive=100_000_000, original=100))
+    refusal = refused(path, limits=ArchiveLimits(archive=100_000_000, original=100))
     assert "entities.jsonl, line 1 has more than 1000000 bytes" in refusal.message
 
 
 def test_a_large_original_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", whole(**{original_name(1): b"x" * 2_000}))
 
-    assert "has 2000 bytes; the limit is 1000" in refused(path, limits=Limits(archive=10_000_000, original=1_000)).message
+    assert "has 2000 bytes; the limit is 1000" in refused(path, limits=ArchiveLimits(archive=10_000_000, original=1_000)).message
 
 
 @cache

@@ -26,7 +26,7 @@ from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadT
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.transfer import verification
-from agentic_rag_backend.transfer.archive import Limits, Member, original_name, reading, record_name
+from agentic_rag_backend.transfer.archive import ArchiveLimits, Member, original_name, reading, record_name
 from agentic_rag_backend.transfer.contents import parts
 from agentic_rag_backend.transfer.gunzip import FREE_BYTES, MOST_RATIO
 from agentic_rag_backend.transfer.inspection import inspect
@@ -35,7 +35,7 @@ from agentic_rag_backend.transfer.lines import packed as vector_text
 from agentic_rag_backend.transfer.records import Manifest
 from agentic_rag_backend.transfer.verification import verify
 
-LIMITS = Limits(archive=100_000_000, original=1_000_000)
+LIMITS = ArchiveLimits(archive=100_000_000, original=1_000_000)
 TEXT = "The Halden Institute was founded in Brennmoor by Mira Voss."
 ENTITY, OTHER, CHUNK, DOCUMENT = (f"00000000-0000-4000-8000-00000000000{number}" for number in range(1, 5))
 COMMUNITY, INNER, NODE, ROOT = (f"00000000-0000-4000-8000-00000000001{number}" for number in range(4))
@@ -181,7 +181,7 @@ def _file(tmp_path: Path, content: bytes) -> Path:
     return path
 
 
-def refused(path: Path, limits: Limits = LIMITS) -> AgenticRagError:
+def refused(path: Path, limits: ArchiveLimits = LIMITS) -> AgenticRagError:
     with pytest.raises((InvalidRequest, PayloadTooLarge)) as caught:
         inspect(path, limits)
     return caught.value
@@ -328,7 +328,7 @@ def test_chunks_cover_a_text_a_bounded_number_of_times(tmp_path: Path, overlappi
 def test_what_unpacks_to_far_more_than_its_size_is_refused_early(tmp_path: Path) -> None:
     path = _file(tmp_path, packed({**RICH, "entities.jsonl": b"\0" * (2 * FREE_BYTES)}))
 
-    message = refused(path, Limits(archive=10**9, original=10**8)).message
+    message = refused(path, ArchiveLimits(archive=10**9, original=10**8)).message
 
     assert f"the limit is {FREE_BYTES} and {MOST_RATIO} for each byte" in message
 
@@ -384,7 +384,7 @@ async def test_the_process_says_what_is_wrong(tmp_path: Path) -> None:
 
     assert caught.value.message == refused(path).message
     with pytest.raises(PayloadTooLarge):
-        await verify(path, Limits(archive=1_000, original=1_000))
+        await verify(path, ArchiveLimits(archive=1_000, original=1_000))
 
 
 async def test_the_process_ends_at_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from agentic_rag_backend import __version__
 from agentic_rag_backend.cli.command import debugging
 from agentic_rag_backend.cli.commands import ask, demo, documents, features, ingest, jobs, search, status, tenants, transfer
 from agentic_rag_backend.cli.commands.knowledge import communities, diversity, graph_building, raptor
-from agentic_rag_backend.cli.interruption import UNFINISHED, Stopped
+from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
 from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
@@ -80,7 +80,7 @@ def run(arguments: Sequence[str]) -> int:
         return USAGE if isinstance(error, (InvalidRequest, PayloadTooLarge, ConfigurationError)) else FAILED
     except TyperException as error:
         return _misused(error, output)
-    except Stopped as stopped:
+    except CommandStopped as stopped:
         return _interrupted(stopped.message, output)
     except (KeyboardInterrupt, Abort):
         return _interrupted(UNFINISHED, output)

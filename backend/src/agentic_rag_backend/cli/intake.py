@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.following import Job, JobFollower, succeeded, why
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable, Unauthenticated
-from agentic_rag_backend.sources.reading import Document
+from agentic_rag_backend.sources.reading import SourceDocument
 
 if TYPE_CHECKING:
     from agentic_rag_backend.cli.session.client import Client
@@ -107,7 +107,7 @@ class Intake:
         processing: Processing,
         *,
         wait: bool,
-        on_ended: Callable[[Document, Item], None] = lambda document, item: None,
+        on_ended: Callable[[SourceDocument, Item], None] = lambda document, item: None,
         on_look: Callable[[Job], None] = lambda _: None,
     ) -> None:
         self._client = client
@@ -125,7 +125,7 @@ class Intake:
             Unauthenticated: the key is invalid, so the rest was not tried.
         """
         self._client.wait_for_restarts()
-        results, reading = Results(), _Reading(iter(documents))
+        results, reading = Results(), _ReadAhead(iter(documents))
         async with JobFollower(self._client, self._on_look) as follower:
 
             async def work() -> None:
@@ -174,7 +174,7 @@ class Intake:
         if not succeeded(job):
             item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": why(job)}
 
-    async def _send(self, document: Document) -> Mapping[str, Any]:
+    async def _send(self, document: SourceDocument) -> Mapping[str, Any]:
         if document.row is not None:
             body = {
                 "text": document.content.decode(),
@@ -196,13 +196,13 @@ class Intake:
 class _Reading:
     """Reads a few documents ahead in a thread, so that a slow disk or a large table does not delay requests."""
 
-    def __init__(self, documents: Iterator[Document]) -> None:
+    def __init__(self, documents: Iterator[SourceDocument]) -> None:
         self._documents = documents
-        self._ready: deque[Document] = deque()
+        self._ready: deque[SourceDocument] = deque()
         self._over = False
         self._lock = asyncio.Lock()
 
-    async def next(self) -> Document | None:
+    async def next(self) -> SourceDocument | None:
         """Return the next document, None after the last."""
         async with self._lock:
             if not self._ready and not self._over:

@@ -25,7 +25,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class Stopped(Exception):
-    """End of a command after Ctrl-C. Typer would turn `Interrupted` into an exit code and lose its message."""
+    """End of a command after Ctrl-C. Typer would tenant_lock `Interrupted` into an exit code and lose its message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -36,16 +36,16 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     """Run a command's coroutine to its end and return what it returns.
 
     Raises:
-        Stopped: Ctrl-C.
+        CommandStopped: Ctrl-C.
     """
     import asyncio
 
     try:
         return asyncio.run(work)
     except Interrupted as interrupted:
-        raise Stopped(interrupted.message) from None
+        raise CommandStopped(interrupted.message) from None
     except KeyboardInterrupt:
-        raise Stopped(UNFINISHED) from None
+        raise CommandStopped(UNFINISHED) from None
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.rebuilds.rebuild import Rebuilder, public_details
 from agentic_rag_backend.communities.summaries.writing import Summariser
-from agentic_rag_backend.communities.theme_index import Rebuilds, Report, Section
+from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
@@ -91,7 +91,7 @@ class CommunityService:
     async def rebuild(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a rebuild job: the workflow ``rebuild_v1``. Repeatable: summaries that were written are found again."""
 
-        async def work(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        async def work(asked: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
             return await self._rebuilder.run(tenant, RebuildOptions.from_arguments(asked), report)
 
         await self._rebuilds.run(tenant, job_id, attempt, work)
@@ -104,7 +104,7 @@ class CommunityService:
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is negative, or the cursor is none of this list's.
         """
-        section = Section.of(limit, cursor)
+        section = ListSlice.of(limit, cursor)
         if level is not None and level < 0:
             raise InvalidRequest(f"level must be 0 or more; got {level}")
         pointer, communities = await self._reader.read(tenant, level=level)

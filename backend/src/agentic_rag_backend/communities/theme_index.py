@@ -30,7 +30,7 @@ WAIT = "wait"
 """The stage of a rebuild that waits for earlier uploads."""
 
 
-class Report(Protocol):
+class RebuildProgress(Protocol):
     """Records the progress of a rebuild, and waits for unavailable models."""
 
     async def __call__(self, stage: str, done: int, total: int) -> None:
@@ -40,7 +40,7 @@ class Report(Protocol):
         """Wait before the next attempt to call the model. Return False, without waiting, once the job's patience is over."""
 
 
-Work = Callable[[Mapping[str, Any], Report], Awaitable[dict[str, Any]]]
+Work = Callable[[Mapping[str, Any], RebuildProgress], Awaitable[dict[str, Any]]]
 """A rebuild: takes the job's arguments and a report, returns the job's result."""
 
 MAX_LIMIT = 1_000
@@ -162,14 +162,14 @@ async def of_one_generation(pointer: Callable[[], Awaitable[P]], read: Callable[
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ListSlice:
     """The requested part of a list, by position."""
 
     start: int
     limit: int
 
     @classmethod
-    def of(cls, limit: int, cursor: str | None) -> Section:
+    def of(cls, limit: int, cursor: str | None) -> ListSlice:
         """Return where ``cursor`` leads; None: to the beginning.
 
         Raises:

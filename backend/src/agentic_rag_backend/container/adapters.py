@@ -13,7 +13,7 @@ from agentic_rag_backend.container.places import require_places
 from agentic_rag_backend.container.reindexing import open_readable
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.client import Isolation
-from agentic_rag_backend.ingestion.isolation.limits import Limits
+from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor

@@ -35,8 +35,8 @@ from agentic_rag_backend.generation.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.reading import IsolatedReader
+from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.rounds import Services as ReconciledServices
-from agentic_rag_backend.ingestion.reconciliation.rounds import Stores as ReconciledStores
 from agentic_rag_backend.ingestion.reconciliation.service import WORKFLOW as RECONCILE
 from agentic_rag_backend.ingestion.reconciliation.service import Reconciler
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
@@ -66,7 +66,7 @@ from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.tenancy.authentication import Authenticator
 from agentic_rag_backend.tenancy.features import Features
 from agentic_rag_backend.tenancy.service import TenantService
-from agentic_rag_backend.transfer.exporting import Exporter, Source
+from agentic_rag_backend.transfer.exporting import Exporter, ExportSource
 from agentic_rag_backend.transfer.importing import Destination
 from agentic_rag_backend.transfer.service import WORKFLOW as IMPORT
 from agentic_rag_backend.transfer.service import TransferService
@@ -209,7 +209,7 @@ class Container:
         """Exports and imports tenants."""
         return TransferService(
             Exporter(
-                Source(
+                ExportSource(
                     catalogue=self.catalogue,
                     transfer=self._adapters.catalogue.transfer,
                     graph=self.graph,

@@ -14,7 +14,7 @@ ENVIRONMENT_VARIABLE = "AGENTIC_RAG_EVAL_DATA"
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class CorpusPassage:
     """One passage of a corpus."""
 
     id: str
@@ -37,7 +37,7 @@ class QuestionSet:
     """A corpus and its questions."""
 
     name: str
-    passages: tuple[Passage, ...]
+    passages: tuple[CorpusPassage, ...]
     questions: tuple[LabelledQuestion, ...]
 
 
@@ -60,9 +60,9 @@ def load_question_set(folder: Path) -> QuestionSet:
     return QuestionSet(folder.name, passages, questions)
 
 
-def load_passages(file: Path) -> tuple[Passage, ...]:
+def load_passages(file: Path) -> tuple[CorpusPassage, ...]:
     """Read the passages of a JSON Lines file. A passage without a title has its id as title."""
-    return tuple(Passage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(file))
+    return tuple(CorpusPassage(id=row["id"], title=row.get("title", row["id"]), text=row["text"]) for row in _rows(file))
 
 
 def load_questions(path: Path) -> tuple[str, ...]:

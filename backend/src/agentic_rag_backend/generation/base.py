@@ -9,7 +9,7 @@ from typing import Literal
 from agentic_rag_backend.domain.answer import Answer, Citation, Usage
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.generation.citations import Support
+from agentic_rag_backend.generation.citations import SupportingSpan
 from agentic_rag_backend.generation.claims import Claim
 from agentic_rag_backend.generation.context import Passage
 
@@ -25,7 +25,7 @@ class Judged:
 
     claim: Claim
     kept: bool
-    supports: tuple[Support, ...]
+    supports: tuple[SupportingSpan, ...]
 
 
 Judge = Callable[[Claim], Judged]

@@ -29,7 +29,7 @@ _BRACKETED_NUMBER = re.compile(r"\[\s*\d[\d\s,;–-]*\]")
 
 
 @dataclass(frozen=True, slots=True)
-class Support:
+class SupportingSpan:
     """A verbatim span of a passage that supports a claim: ``passage.text[start:end]``; ``score`` is the share it covers."""
 
     passage: Passage
@@ -100,7 +100,7 @@ class CitationChecker:
         self._rarity = inverse_frequency(windows)
         self._unseen = max(self._rarity.values(), default=1.0)
 
-    def check(self, claim: Claim) -> tuple[Support, ...]:
+    def check(self, claim: Claim) -> tuple[SupportingSpan, ...]:
         """Return the passages that support the claim, in the order of its markers; none if the claim does not hold.
 
         Markers of missing passages, or of passages that do not support the claim, are left out. A claim without markers,
@@ -119,14 +119,16 @@ class CitationChecker:
                 return held
         return ()
 
-    def nearest(self, claim: Claim) -> tuple[Support, ...]:
+    def nearest(self, claim: Claim) -> tuple[SupportingSpan, ...]:
         """Return the best span of every passage the claim cites, whether it supports the claim or not."""
         forms = content_forms(claim.text)
         cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
         supports = (self._align(claim, forms, passage) for passage in cited)
         return tuple(support for support in supports if support.end > support.start)
 
-    def _hold(self, claim: Claim, forms: frozenset[str], cited: Sequence[IndexedPassage], least: float) -> tuple[Support, ...]:
+    def _hold(
+        self, claim: Claim, forms: frozenset[str], cited: Sequence[IndexedPassage], least: float
+    ) -> tuple[SupportingSpan, ...]:
         supports = [self._align(claim, forms, passage) for passage in cited]
         kept = [(passage, support) for passage, support in zip(cited, supports, strict=True) if support.score >= MIN_OWN_SHARE]
         if not kept:
@@ -139,13 +141,13 @@ class CitationChecker:
             return ()
         return tuple(support for _, support in kept)
 
-    def _align(self, claim: Claim, forms: frozenset[str], held: IndexedPassage) -> Support:
+    def _align(self, claim: Claim, forms: frozenset[str], held: IndexedPassage) -> SupportingSpan:
         """Return the window that covers most of the claim; of equals the shorter, then the earlier."""
         exact = _exact_span(words(_BRACKETED_NUMBER.sub("", claim.text)), held)
         if exact is not None:
-            return Support(held.passage, *exact, 1.0, forms)
+            return SupportingSpan(held.passage, *exact, 1.0, forms)
         title = frozenset(word.form for word in words(held.passage.title))
-        best = Support(held.passage, 0, 0, 0.0, frozenset())
+        best = SupportingSpan(held.passage, 0, 0, 0.0, frozenset())
         for window in sorted(held.windows, key=lambda window: (window.end - window.start, window.start)):
             covered = forms & window.forms
             # The title resolves "he": its words count if the window covers the rest.
@@ -153,7 +155,7 @@ class CitationChecker:
             score = self._share(forms, covered)
             # A second sentence must improve the coverage to be included in the quote.
             if score > best.score + (0.05 if best.score else 0.0):
-                best = Support(held.passage, window.start, window.end, score, covered)
+                best = SupportingSpan(held.passage, window.start, window.end, score, covered)
         return best
 
     def _share(self, forms: frozenset[str], covered: frozenset[str]) -> float:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.answer import Citation
 from agentic_rag_backend.generation.base import CitationEvent, CitationStyle, Judge, TokenEvent
-from agentic_rag_backend.generation.citations import Support
+from agentic_rag_backend.generation.citations import SupportingSpan
 from agentic_rag_backend.generation.claims import Claim
 
 
 @dataclass(slots=True)
-class Draft:
+class AnswerDraft:
     """An answer in the making. Markers count 1..n in the order of first use; one quote of one chunk has one marker."""
 
     judge: Judge
@@ -46,7 +46,7 @@ class Draft:
             events.append(TokenEvent(text))
         return events
 
-    def _number(self, support: Support) -> int:
+    def _number(self, support: SupportingSpan) -> int:
         passage = support.passage
         start, end = passage.start_char + support.start, passage.start_char + support.end
         place = (passage.chunk_id, start, end)
@@ -65,7 +65,7 @@ class Draft:
             )
         return number
 
-    def _written(self, supports: Sequence[Support], markers: Sequence[int]) -> str:
+    def _written(self, supports: Sequence[SupportingSpan], markers: Sequence[int]) -> str:
         if not markers or self.style == "none":
             return ""
         if self.style == "title":

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.text.questions import Asked, asked_for
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
@@ -39,7 +39,7 @@ STAND_IN_POINTS = 8
 """Number of points that form the answer if the model fails to write it."""
 
 
-_FACTS = frozenset({Asked.NAME, Asked.TIME, Asked.NUMBER})
+_FACTS = frozenset({AnswerKind.NAME, AnswerKind.TIME, AnswerKind.NUMBER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

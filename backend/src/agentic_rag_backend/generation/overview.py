@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import ThemeHit
-from agentic_rag_backend.domain.text.questions import Asked, related
+from agentic_rag_backend.domain.text.questions import AnswerKind, related
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
@@ -44,7 +44,7 @@ _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _ThemeSentence:
     """A statement of a passage behind a theme; ``said`` is the share of the question's words in it, by weight."""
 
     passage: Passage
@@ -87,9 +87,9 @@ async def overview(
     )
 
 
-def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_Sentence]:
+def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_ThemeSentence]:
     """Return the statements of each theme's passages that cover most of the question's words, some of each theme."""
-    weights = question_weights(question, Asked.THEME)
+    weights = question_weights(question, AnswerKind.THEME)
     found = [
         (number, passage, _asked_words(weights, content_forms(passage.text)))
         for number, chunk in _chunks(themes, visible)
@@ -100,9 +100,9 @@ def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str,
     rarest = max(rarity.values(), default=1.0)
     weighed = {form: weight * rarity.get(form, rarest) for form, weight in weights.items()}
     total = sum(weighed.values()) or 1.0
-    sentences = [_Sentence(passage, number, sum(weighed[form] for form in held) / total) for number, passage, held in found]
+    sentences = [_ThemeSentence(passage, number, sum(weighed[form] for form in held) / total) for number, passage, held in found]
     taken: Counter[int] = Counter()
-    chosen: list[_Sentence] = []
+    chosen: list[_ThemeSentence] = []
     for each in sorted(sentences, key=lambda each: (-each.said, each.theme, each.passage.chunk_id, each.passage.start_char)):
         if len(chosen) < EMBEDDED and taken[each.theme] < SENTENCES_A_THEME:
             taken[each.theme] += 1
@@ -125,16 +125,16 @@ def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> 
     return [(number, visible[id]) for id, number in numbers.items()]
 
 
-def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_Sentence]:
+def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_ThemeSentence]:
     """Return the sentences that state the first findings of the best documented themes."""
-    found: list[_Sentence] = []
+    found: list[_ThemeSentence] = []
     for number, theme in enumerate(themes[:MOST_THEMES]):
         said = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_A_THEME) if is_statement(each.text)]
-        found += [_Sentence(each, number, max(0.0, min(1.0, theme.score))) for each in said]
+        found += [_ThemeSentence(each, number, max(0.0, min(1.0, theme.score))) for each in said]
     return found[:EMBEDDED]
 
 
-def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
+def _merged(found: Sequence[_ThemeSentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
     """Choose by falling value: relevance to the question, difference from the chosen sentences, another document."""
     chosen: list[int] = []
     documents: Counter[str] = Counter()

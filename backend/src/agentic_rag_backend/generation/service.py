@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.answer import Answer, Usage
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.text.questions import Asked, asked_for
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
@@ -23,7 +23,7 @@ from agentic_rag_backend.generation.base import (
 from agentic_rag_backend.generation.brief import Brief, Refusal
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
-from agentic_rag_backend.generation.draft import Draft
+from agentic_rag_backend.generation.draft import AnswerDraft
 from agentic_rag_backend.generation.generators import GENERATORS
 from agentic_rag_backend.generation.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.rendering import render
@@ -65,7 +65,7 @@ class AnswerOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _AnswerPlan:
     """The validated inputs of one answer."""
 
     query: Query
@@ -185,24 +185,24 @@ class AnswerService:
 
     # --- one answer
 
-    def _plan(self, query: Query, generator: str | None, history: Sequence[Message], style: CitationStyle) -> _Plan:
+    def _plan(self, query: Query, generator: str | None, history: Sequence[Message], style: CitationStyle) -> _AnswerPlan:
         name = generator or self._options.generator
         if name not in GENERATORS:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
         if len(history) > MOST_HISTORY:
             raise InvalidRequest(f"history has at most {MOST_HISTORY} turns; this one has {len(history)}")
-        return _Plan(query=query, generator=name, history=tuple(history), style=style)
+        return _AnswerPlan(query=query, generator=name, history=tuple(history), style=style)
 
-    async def _finished(self, plan: _Plan, retrieval: Retrieval) -> Answer:
+    async def _finished(self, plan: _AnswerPlan, retrieval: Retrieval) -> Answer:
         async with aclosing(self._events(plan, retrieval)) as events:
             async for event in events:
                 if isinstance(event, DoneEvent):
                     return event.answer
         raise AssertionError("an answer's events end with the answer")
 
-    async def _events(self, plan: _Plan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
+    async def _events(self, plan: _AnswerPlan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
         brief = await self._brief(plan, retrieval)
-        draft = Draft(GENERATORS[plan.generator](brief.context.passages), plan.style)
+        draft = AnswerDraft(GENERATORS[plan.generator](brief.context.passages), plan.style)
         if brief.refusal is not None:
             _require_whole(brief.retrieval)
             for event in _refused(plan, brief.retrieval, draft, _Ending(brief.refusal, brief.answerable, brief.usage)):
@@ -223,14 +223,14 @@ class AnswerService:
         yield UsageEvent(writing.usage)
         yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
 
-    def _patience_s(self, plan: _Plan) -> float | None:
+    def _patience_s(self, plan: _AnswerPlan) -> float | None:
         """Return the model's time in seconds: most of the request's time, less the time of retrieval."""
         patience_s, timeout_s = self._options.model_patience_s, plan.query.timeout_s
         if timeout_s is not None:
             patience_s = min(patience_s or timeout_s, FALLBACK_SHARE * timeout_s)
         return None if patience_s is None else max(0.0, patience_s - (time.perf_counter() - plan.started))
 
-    async def _brief(self, plan: _Plan, retrieval: Retrieval) -> Brief:
+    async def _brief(self, plan: _AnswerPlan, retrieval: Retrieval) -> Brief:
         """Return the brief of an answer: from the passages found, or from partial answers."""
         if plan.strategy == GLOBAL and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
@@ -251,7 +251,7 @@ class AnswerService:
             visible |= await self._documents.hydrate(query.tenant_id, missing)
         return build_context(retrieval, visible, budget_tokens=self._options.context_tokens)
 
-    def _request(self, plan: _Plan, retrieval: Retrieval, context: Context) -> ModelRequest:
+    def _request(self, plan: _AnswerPlan, retrieval: Retrieval, context: Context) -> ModelRequest:
         options = self._options
         both = plan.both_levels or bool(retrieval.themes)
         prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both else built_in("answer"))
@@ -271,7 +271,7 @@ def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> fl
     """Return the chance that the evidence answers; for an account, the better estimate of one passage and of many."""
     relevance = max(retrieval.relevance, retrieval.backing.relevance if retrieval.backing is not None else 0.0)
     by_passage = answerability(relevance, question_coverage(question, texts))
-    if asked_for(question) is not Asked.THEME:
+    if asked_for(question) is not AnswerKind.THEME:
         return by_passage
     similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
     return max(by_passage, account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)])))
@@ -288,12 +288,12 @@ def _require_whole(retrieval: Retrieval) -> None:
         raise StoreUnavailable(f"the data that could be read does not answer the question, and some could not be read: {reasons}")
 
 
-def _refused(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> list[AnswerEvent]:
+def _refused(plan: _AnswerPlan, retrieval: Retrieval, draft: AnswerDraft, ending: _Ending) -> list[AnswerEvent]:
     answer = _made(plan, retrieval, draft, ending)
     return [TokenEvent(answer.text), UsageEvent(ending.usage), DoneEvent(answer)]
 
 
-def _made(plan: _Plan, retrieval: Retrieval, draft: Draft, ending: _Ending) -> Answer:
+def _made(plan: _AnswerPlan, retrieval: Retrieval, draft: AnswerDraft, ending: _Ending) -> Answer:
     details = {"synthesis_ms": round((time.perf_counter() - plan.started) * 1000, 3)}
     return Answer(
         text=NOT_ANSWERED if ending.refusal else draft.text,

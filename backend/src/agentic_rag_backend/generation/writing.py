@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.base import CitationEvent, TokenEvent
 from agentic_rag_backend.generation.brief import Brief, failed
 from agentic_rag_backend.generation.claims import Claim, ClaimReader
-from agentic_rag_backend.generation.draft import Draft
+from agentic_rag_backend.generation.draft import AnswerDraft
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -58,7 +58,7 @@ class Writing:
         self.refuses = False
         """Whether the reply states that the documents do not answer."""
 
-    async def sentences(self, draft: Draft) -> Sentences:
+    async def sentences(self, draft: AnswerDraft) -> Sentences:
         """Yield citations and sentences as ``draft`` accepts them.
 
         Raises:
@@ -88,11 +88,11 @@ class Writing:
             async for event in self._stand_in(self._brief.request, draft):
                 yield event
 
-    def _replaceable(self, draft: Draft) -> bool:
+    def _replaceable(self, draft: AnswerDraft) -> bool:
         """Return whether a fallback exists; the brief's text counts only while nothing was sent."""
         return self._writers.fallback is not None or bool(self._brief.text and not draft.kept)
 
-    async def _stand_in(self, request: ModelRequest, draft: Draft) -> Sentences:
+    async def _stand_in(self, request: ModelRequest, draft: AnswerDraft) -> Sentences:
         # The failed model's text is not part of this answer.
         draft.dropped.clear()
         self.model = EXTRACTIVE
@@ -118,7 +118,7 @@ class Writing:
             self.usage += request.account.usage
             raise
 
-    async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: Draft) -> Sentences:
+    async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
         reader, spent = ClaimReader(), Usage()
         async with aclosing(deltas):
             async for delta in deltas:

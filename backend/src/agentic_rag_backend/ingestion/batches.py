@@ -15,7 +15,7 @@ from typing import Any
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.ingestion.commitment import Commitment, Order, Written
+from agentic_rag_backend.ingestion.commitment import Commitment, Order, WrittenVersion
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
@@ -84,7 +84,7 @@ class Batches:
         """Publish first versions concurrently, the others one by one, because these also remove superseded versions."""
         flush = _Once(self._flush)
 
-        def published(item: Written) -> Coroutine[Any, Any, bool]:
+        def published(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
             return self.runner.guarded(item.run, partial(self._publish, item, flush), together.failed)
 
         await _all([published(item) for item in together.written if item.run.version == 1])
@@ -92,7 +92,7 @@ class Batches:
             if item.run.version != 1:
                 await published(item)
 
-    async def _publish(self, item: Written, flush: _Once, run: Run) -> None:
+    async def _publish(self, item: WrittenVersion, flush: _Once, run: Run) -> None:
         run.stage = "flush"
         await flush()
         await self.commitment.publish(item)
@@ -143,7 +143,7 @@ class _Together:
 
     runner: Runner
     commitment: Commitment
-    written: list[Written] = field(default_factory=list)
+    written: list[WrittenVersion] = field(default_factory=list)
     _order: Order = field(default_factory=Order)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(WRITTEN_AT_ONCE))
 

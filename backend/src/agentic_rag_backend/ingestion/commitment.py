@@ -19,7 +19,7 @@ from agentic_rag_backend.jobs.coordination.turns import confirm_turn, fence_here
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
-from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, Ready
+from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue, Ending, PreparedChunk, ReadyVersion
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox, Topic
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -31,7 +31,7 @@ _log = get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenVersion:
     """A version whose knowledge and vectors are written, not yet visible."""
 
     run: Run
@@ -79,7 +79,7 @@ class Commitment:
     keep_originals: bool = True
     recorded: Callable[[], None] = lambda: None
 
-    async def write(self, run: Run, order: Order) -> Written:
+    async def write(self, run: Run, order: Order) -> WrittenVersion:
         """Write the prepared version to the graph and the vector store."""
         try:
             # Names may resolve differently than in an earlier try. That is an earlier attempt, or an earlier run of this
@@ -90,7 +90,7 @@ class Commitment:
             if document.latest_version != run.version:
                 raise superseded(run)
             if document.current_version >= run.version:
-                return Written(run, document.failures, {"chunks": document.chunk_count}, published=True)
+                return WrittenVersion(run, document.failures, {"chunks": document.chunk_count}, published=True)
             if again:
                 async with order.graph, order.facts:
                     await self._take_back(run.tenant, document, run.version)
@@ -98,7 +98,7 @@ class Commitment:
         except NotFound:
             raise superseded(run) from None
 
-    async def publish(self, written: Written) -> None:
+    async def publish(self, written: WrittenVersion) -> None:
         """Make a version with flushed vectors visible, remove superseded versions, and finish the job."""
         run = written.run
         chunks = written.result["chunks"]
@@ -174,7 +174,7 @@ class Commitment:
         if shown:  # chunks of both versions may carry the newer version's title and metadata
             await vectors.update_metadata(tenant, document.id, document.metadata, title=document.title, key=document.key)
 
-    async def _write(self, run: Run, ready: Ready, order: Order) -> Written:
+    async def _write(self, run: Run, ready: ReadyVersion, order: Order) -> WrittenVersion:
         document, version, prepared = ready.document, ready.version, ready.prepared
         await run.progress("graph", 0, len(prepared))
         async with order.graph:
@@ -199,7 +199,7 @@ class Commitment:
             "nodes": nodes,
             "failures": len(failures),
         }
-        return Written(run, failures, result)
+        return WrittenVersion(run, failures, result)
 
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""

@@ -22,7 +22,7 @@ from agentic_rag_backend.breaker import Breaker, Outages
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import ModelInputRefused, ModelRateLimited, ModelRefused, ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.health import Health
-from agentic_rag_backend.models.llm.retries import Failure, Verdict, decide, refusal, retry_after_s
+from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decide, refusal, retry_after_s
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
@@ -133,7 +133,7 @@ class Call:
     purpose: str
     deadline: float
     account: UsageAccount = field(default_factory=UsageAccount)
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[FailedAttempt] = field(default_factory=list)
     """Number of failed attempts."""
 
 
@@ -258,22 +258,22 @@ class Endpoint:
         return "ok"
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: Exception) -> FailedAttempt:
     """Return an attempt's failure in the form that `retries.decide` takes."""
     if isinstance(error, openai.APIStatusError):
         exhausted = error.status_code == 429 and error.code == "insufficient_quota"
-        return Failure(error.status_code, retry_after_s(error.response.headers), exhausted)
-    return Failure(None)
+        return FailedAttempt(error.status_code, retry_after_s(error.response.headers), exhausted)
+    return FailedAttempt(None)
 
 
-def outcome_of(failure: Failure) -> Outcome:
+def outcome_of(failure: FailedAttempt) -> Outcome:
     """Return the outcome under which a failed attempt is counted."""
     if failure.status == 429:
         return "rate_limited"
     return "refused" if issubclass(refusal(failure.status), ModelRefused) else "unavailable"
 
 
-def reason_of(failure: Failure) -> str:
+def reason_of(failure: FailedAttempt) -> str:
     """Return a description of a failure."""
     if failure.status is None:
         return "the connection failed"

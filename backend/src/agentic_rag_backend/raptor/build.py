@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.recording import Tally, calls_and_tokens
-from agentic_rag_backend.communities.theme_index import Report
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, calls_and_tokens
+from agentic_rag_backend.communities.theme_index import RebuildProgress
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import ModelUnavailable
@@ -29,7 +29,7 @@ MOST_CHANGED = 0.3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _BuildPlan:
     """The plan of a build.
 
     ``written`` are nodes to write, ``before`` the nodes of the current tree by id; ``removed`` are deleted. If ``whole``, the
@@ -66,7 +66,7 @@ class TreeBuilder:
         self._publisher = publisher
         self._options = options
 
-    async def run(self, tenant: TenantId, asked: BuildOptions, report: Report) -> dict[str, Any]:
+    async def run(self, tenant: TenantId, asked: BuildOptions, report: RebuildProgress) -> dict[str, Any]:
         """Run the build and return the result: nodes per level, summaries written and reused, tokens, times.
 
         An exception of ``report`` ends it; the tree stays unchanged.
@@ -99,7 +99,7 @@ class TreeBuilder:
             "stages_ms": clock.times(),
         }
 
-    async def _plan(self, tenant: TenantId, asked: BuildOptions, options: TreeOptions, report: Report) -> _Plan:
+    async def _plan(self, tenant: TenantId, asked: BuildOptions, options: TreeOptions, report: RebuildProgress) -> _BuildPlan:
         await report("read", 0, 1)
         pointer = await self._catalogue.trees.pointer(tenant)
         if asked.mode == "incremental" and pointer.generation and pointer.details.get("options") == asdict(options):
@@ -112,9 +112,11 @@ class TreeBuilder:
         leaves = await self._passages.leaves(tenant, versions)
         await report("cluster", 0, 1)
         nodes = await asyncio.to_thread(plan_tree, tenant, leaves, options)
-        return _Plan(whole=True, built_from=built_from, written=nodes)
+        return _BuildPlan(whole=True, built_from=built_from, written=nodes)
 
-    async def _grow(self, tenant: TenantId, pointer: GenerationPointer, options: TreeOptions, report: Report) -> _Plan | None:
+    async def _grow(
+        self, tenant: TenantId, pointer: GenerationPointer, options: TreeOptions, report: RebuildProgress
+    ) -> _BuildPlan | None:
         """Return a plan that adds and removes changed passages; None if a full build is better."""
         seen = await self._catalogue.documents.visibility(tenant, since=pointer.built_from)
         nodes = await self._catalogue.trees.nodes(tenant, pointer.generation)
@@ -131,7 +133,7 @@ class TreeBuilder:
         grown = tree.grown()
         if not tree.height:
             return None
-        return _Plan(
+        return _BuildPlan(
             whole=False,
             built_from=seen.state_version,
             written=grown.written,
@@ -141,7 +143,7 @@ class TreeBuilder:
             changed=changed,
         )
 
-    async def _estimate(self, tenant: TenantId, asked: BuildOptions, plan: _Plan, report: Report) -> dict[str, Any]:
+    async def _estimate(self, tenant: TenantId, asked: BuildOptions, plan: _BuildPlan, report: RebuildProgress) -> dict[str, Any]:
         """Return the cost of a build; changes nothing."""
         missing, usage = await self._writer.estimate(tenant, plan.written, by_model=asked.summarize, report=report)
         nodes = [*plan.written, *plan.kept.values()]
@@ -166,7 +168,7 @@ def public_details(details: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in details.items() if name not in _INTERNAL}
 
 
-def _details(options: TreeOptions, plan: _Plan, tally: Tally) -> dict[str, Any]:
+def _details(options: TreeOptions, plan: _BuildPlan, tally: SummaryTally) -> dict[str, Any]:
     nodes = [*plan.written, *plan.kept.values()]
     return {
         "mode": _mode(plan),
@@ -180,7 +182,7 @@ def _details(options: TreeOptions, plan: _Plan, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _mode(plan: _Plan) -> str:
+def _mode(plan: _BuildPlan) -> str:
     return "full" if plan.whole else "incremental"
 
 
@@ -192,7 +194,7 @@ def _levels(nodes: Sequence[TreeNode]) -> dict[str, int]:
 class _Clock:
     """A report that notes how long each stage takes."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: RebuildProgress) -> None:
         self._report = report
         self._began: list[tuple[str, float]] = []
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any
 
 from agentic_rag_backend.communities.generations.publication import searchable_text
-from agentic_rag_backend.communities.theme_index import Report
+from agentic_rag_backend.communities.theme_index import RebuildProgress
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
@@ -92,7 +92,7 @@ class TreePublisher:
     retire_after_s: float = 1.0
 
     async def publish(
-        self, tenant: TenantId, signed: Signed, *, built_from: int, details: Mapping[str, Any], report: Report
+        self, tenant: TenantId, signed: Signed, *, built_from: int, details: Mapping[str, Any], report: RebuildProgress
     ) -> int:
         """Write a new generation and flip the pointer; a failure before the flip leaves the old generation."""
         generation = await self.trees.next_generation(tenant)
@@ -123,7 +123,7 @@ class TreePublisher:
         removed: Sequence[str],
         built_from: int,
         details: Mapping[str, Any],
-        report: Report,
+        report: RebuildProgress,
     ) -> None:
         """Replace nodes of the current generation in one step.
 
@@ -167,7 +167,7 @@ class TreePublisher:
         nodes: Sequence[TreeNode],
         summaries: Mapping[str, CommunitySummary],
         written: list[str],
-        report: Report,
+        report: RebuildProgress,
     ) -> None:
         held = await self.points.held(tenant, [node.point_id(tenant) for node in nodes])
         fresh = [node for node in nodes if node.point_id(tenant) not in held]

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from agentic_rag_backend.communities.summaries.writing import Summariser
-from agentic_rag_backend.communities.theme_index import Rebuilds, Report, Section
+from agentic_rag_backend.communities.theme_index import ListSlice, RebuildProgress, Rebuilds
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
@@ -85,7 +85,7 @@ class RaptorService:
     async def build(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Run a build job: the workflow ``raptor_v1``. Repeatable: summaries that were written are found again."""
 
-        async def work(asked: Mapping[str, Any], report: Report) -> dict[str, Any]:
+        async def work(asked: Mapping[str, Any], report: RebuildProgress) -> dict[str, Any]:
             return await self._builder.run(tenant, BuildOptions.from_arguments(asked), report)
 
         await self._builds.run(tenant, job_id, attempt, work)
@@ -98,7 +98,7 @@ class RaptorService:
         Raises:
             InvalidRequest: ``limit`` is not 1–1,000, ``level`` is below 1, or the cursor is none of this list's.
         """
-        section = Section.of(limit, cursor)
+        section = ListSlice.of(limit, cursor)
         if level is not None and level < 1:
             raise InvalidRequest(f"level must be 1 or more; got {level}")
         pointer, nodes = await self._reader.read(tenant, level=level)

@@ -20,7 +20,7 @@ MOST_MB = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ReadingProblem:
     """The reason why a document could not be read."""
 
     code: str
@@ -28,7 +28,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class SourceDocument:
     """The content of one document, or the problem that prevented reading it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Document:
     title: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     size: int = 0
-    problem: Problem | None = None
+    problem: ReadingProblem | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ def survey(walk: Walk, columns: Columns | None) -> Extent:
     return Extent(files=files, size=size, skipped=walk.skipped, has_tables=has_tables)
 
 
-class Reader:
+class SourceReader:
     """Reads sources in order. A repeated key is reported as a problem, because it would replace the earlier document.
 
     Args:
@@ -90,7 +90,7 @@ class Reader:
         self._columns = columns
         self._finder = finder
 
-    def __iter__(self) -> Iterator[Document]:
+    def __iter__(self) -> Iterator[SourceDocument]:
         """Yield each document once. Only one document is in memory.
 
         Raises:
@@ -107,7 +107,7 @@ class Reader:
                         self._finder.add(document.key, document.content)
                 yield document
 
-    def _documents(self, source: Source) -> Iterator[Document]:
+    def _documents(self, source: Source) -> Iterator[SourceDocument]:
         try:
             if not source.is_table:
                 yield _file(source)
@@ -118,19 +118,19 @@ class Reader:
             yield _problem(source, "unreadable_file", error.strerror or str(error))
 
 
-def _file(source: Source) -> Document:
+def _file(source: Source) -> SourceDocument:
     size = source.path.stat().st_size
     size_mb = size / 1024 / 1024
     if size_mb > MOST_MB:
         told = f"a file may have at most {MOST_MB} MiB; {source.path.name} has {size_mb:.1f}"
         return _problem(source, "payload_too_large", told)
-    return Document(path=source.path, key=source.key, content=source.path.read_bytes(), size=size)
+    return SourceDocument(path=source.path, key=source.key, content=source.path.read_bytes(), size=size)
 
 
-def _row(source: Source, row: Row | BadRow) -> Document:
+def _row(source: Source, row: Row | BadRow) -> SourceDocument:
     if isinstance(row, BadRow):
         return _problem(source, "bad_row", f"row {row.number}: {row.reason}", f"{source.key}#{row.number}", row.number)
-    return Document(
+    return SourceDocument(
         path=source.path,
         key=row.key,
         row=row.number,
@@ -141,10 +141,10 @@ def _row(source: Source, row: Row | BadRow) -> Document:
     )
 
 
-def _problem(source: Source, code: str, message: str, key: str | None = None, row: int | None = None) -> Document:
-    return Document(path=source.path, key=key or source.key, row=row, problem=Problem(code=code, message=message))
+def _problem(source: Source, code: str, message: str, key: str | None = None, row: int | None = None) -> SourceDocument:
+    return SourceDocument(path=source.path, key=key or source.key, row=row, problem=ReadingProblem(code=code, message=message))
 
 
-def _again(source: Source, document: Document) -> Document:
+def _again(source: Source, document: SourceDocument) -> SourceDocument:
     where = "" if document.row is None else f"row {document.row}: "
     return _problem(source, "conflict", f"{where}an earlier document has the same key", document.key, document.row)

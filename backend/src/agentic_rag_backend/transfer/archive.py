@@ -84,7 +84,7 @@ class ArchiveWriter(AbstractContextManager["ArchiveWriter"]):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """Bytes after decompression: of an archive, of one original and of one line."""
 
     archive: int
@@ -164,7 +164,7 @@ class Member:
 class ArchiveReader:
     """Reads an untrusted archive."""
 
-    def __init__(self, file: BinaryIO, limits: Limits) -> None:
+    def __init__(self, file: BinaryIO, limits: ArchiveLimits) -> None:
         self._unpacked = Gunzip(file, limit=limits.archive)
         self._limit = limits.archive
 
@@ -215,7 +215,7 @@ def _known(name: str) -> bool:
 
 
 @contextmanager
-def reading(path: Path, limits: Limits) -> Iterator[ArchiveReader]:
+def reading(path: Path, limits: ArchiveLimits) -> Iterator[ArchiveReader]:
     """Open the archive at ``path``."""
     with path.open("rb") as file:
         yield ArchiveReader(file, limits)

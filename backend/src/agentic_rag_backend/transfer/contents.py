@@ -10,7 +10,7 @@ from typing import TypeVar
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer import archive
-from agentic_rag_backend.transfer.archive import ArchiveReader, Limits, Member
+from agentic_rag_backend.transfer.archive import ArchiveLimits, ArchiveReader, Member
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 from agentic_rag_backend.transfer.records import (
     FORMAT,
@@ -69,7 +69,7 @@ class TreeSummaries:
 Part = Manifest | Entities | ArchivedDocument | Communities | Summaries | TreeNodes | TreeSummaries | End
 
 
-def parts(reader: ArchiveReader, limits: Limits) -> Iterator[Part]:
+def parts(reader: ArchiveReader, limits: ArchiveLimits) -> Iterator[Part]:
     """Yield the manifest, then the parts that it announces, then the end.
 
     Raises:
@@ -141,7 +141,7 @@ def _records(kind: type[R], member: Member) -> Iterator[tuple[R, ...]]:
     return _batches(decoded(kind, line, where=f"{member.name}, line {number}") for number, line in lines)
 
 
-def _document(member: Member, limits: Limits) -> ArchivedDocument:
+def _document(member: Member, limits: ArchiveLimits) -> ArchivedDocument:
     lines = member.lines(limit=archive.PART_LINE_BYTES, first=limits.document_line)
     first = next(lines, None)
     if first is None:

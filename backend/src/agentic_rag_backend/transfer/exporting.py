@@ -63,7 +63,7 @@ _log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ExportSource:
     """The stores to read a tenant from, and the identities of its embedder and extractor."""
 
     catalogue: Catalogue
@@ -132,7 +132,7 @@ class _Rest:
 class Exporter:
     """Writes archives."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ExportSource) -> None:
         self._source = source
 
     async def export(self, tenant: TenantId, folder: Path) -> Path:

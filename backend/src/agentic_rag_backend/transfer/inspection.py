@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.transfer.archive import Limits, reading
+from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
 from agentic_rag_backend.transfer.contents import (
     Communities,
     Entities,
@@ -47,7 +47,7 @@ class Inspection:
     """
 
     manifest: Manifest
-    limits: Limits
+    limits: ArchiveLimits
     _counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MOST, 0))
     _entities: set[str] = field(default_factory=set)
     _documents: set[str] = field(default_factory=set)
@@ -159,7 +159,7 @@ class Inspection:
             unpacked(packed, dimensions=self.manifest.dimensions, where=where)
 
 
-def inspect(path: Path, limits: Limits) -> Manifest:
+def inspect(path: Path, limits: ArchiveLimits) -> Manifest:
     """Read the archive at ``path`` whole and return its manifest.
 
     Raises:

@@ -20,10 +20,10 @@ from agentic_rag_backend.transfer.records import (
     ChunkLine,
     DocumentLine,
     EntityLine,
-    Mention,
+    MentionRecord,
     Record,
     RelationshipLine,
-    Sentence,
+    SentenceRecord,
 )
 
 Vector = NDArray[np.float32]
@@ -100,12 +100,12 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
         for naming in batch:
             if (naming.document_id, naming.version) == own:
                 names.setdefault(naming.entity_id, []).append(naming.name)
-    mentions: dict[str, list[Mention]] = {}
+    mentions: dict[str, list[MentionRecord]] = {}
     async for found in graph.all_mentions(tenant, [record.id]):
         for each in found:
             support = each.support
             if (support.document_id, support.version) == own and support.chunk_id in position:
-                said = Mention(chunk=position[support.chunk_id], count=each.count, about=each.about)
+                said = MentionRecord(chunk=position[support.chunk_id], count=each.count, about=each.about)
                 mentions.setdefault(each.entity_id, []).append(said)
     lines: list[Record] = [
         EntityLine(id=id, names=tuple(called), mentions=tuple(mentions.get(id, ()))) for id, called in names.items()
@@ -136,17 +136,19 @@ def _relationship(relationship: Relationship, sentences: Sequence[Sentence]) -> 
 
 def _sentences(
     relationship: Relationship, said: Sequence[RelationshipSupport], own: tuple[str, int], position: Mapping[str, int]
-) -> Iterator[Sentence]:
+) -> Iterator[SentenceRecord]:
     spoken: set[Support] = set()
     for each in said:
         support = each.support
         if (support.document_id, support.version) == own and support.chunk_id in position:
             spoken.add(support)
-            yield Sentence(chunk=position[support.chunk_id], start_char=each.start_char, end_char=each.end_char, fact=each.fact)
+            yield SentenceRecord(
+                chunk=position[support.chunk_id], start_char=each.start_char, end_char=each.end_char, fact=each.fact
+            )
     for support in relationship.supports:
         silent = (support.document_id, support.version) == own and support.chunk_id in position and support not in spoken
         if silent:
-            yield Sentence(chunk=position[support.chunk_id], start_char=0, end_char=0, fact=relationship.fact)
+            yield SentenceRecord(chunk=position[support.chunk_id], start_char=0, end_char=0, fact=relationship.fact)
 
 
 @dataclass(slots=True)

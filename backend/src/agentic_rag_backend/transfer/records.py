@@ -150,7 +150,7 @@ class ChunkLine(Record):
         return Location(**{name: getattr(self, name) for name in LOCATION_FIELDS})
 
 
-class Mention(Record):
+class MentionRecord(Record):
     """The chunk (by position) that names an entity."""
 
     chunk: Count
@@ -164,10 +164,10 @@ class EntityLine(Record):
     kind: Literal["entity"] = "entity"
     id: Uuid
     names: tuple[Name, ...] = Field(min_length=1, max_length=MAX_ITEMS)
-    mentions: tuple[Mention, ...]
+    mentions: tuple[MentionRecord, ...]
 
 
-class Sentence(Record):
+class SentenceRecord(Record):
     """The place (chunk by position, offsets in it) that states a relationship; 0 to 0 if it has no words of its own."""
 
     chunk: Count
@@ -186,7 +186,7 @@ class RelationshipLine(Record):
     weight: Weight
     valid_at: Validity | None
     invalid_at: Validity | None
-    sentences: tuple[Sentence, ...] = Field(min_length=1)
+    sentences: tuple[SentenceRecord, ...] = Field(min_length=1)
 
 
 class CommunityRecord(Record):

@@ -20,7 +20,7 @@ from agentic_rag_backend.jobs.base import JobQueue
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 from agentic_rag_backend.stores.blob.base import blob_key
 from agentic_rag_backend.tenancy.features import Features
-from agentic_rag_backend.transfer.archive import Limits, reading
+from agentic_rag_backend.transfer.archive import ArchiveLimits, reading
 from agentic_rag_backend.transfer.contents import Communities, Entities, Part, Summaries, TreeNodes, TreeSummaries, parts
 from agentic_rag_backend.transfer.exporting import Exporter
 from agentic_rag_backend.transfer.importing import Destination, TenantImport
@@ -50,9 +50,9 @@ class TransferOptions:
     max_original: int
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> ArchiveLimits:
         """Return the limits for a reader."""
-        return Limits(archive=10 * self.max_archive, original=self.max_original)
+        return ArchiveLimits(archive=10 * self.max_archive, original=self.max_original)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _KINDS: dict[str, type[AgenticRagError]] = {each.code: each for each in (Invalid
 _log = get_logger(__name__)
 
 
-async def verify(path: Path, limits: Limits) -> None:
+async def verify(path: Path, limits: ArchiveLimits) -> None:
     """Return if the archive at ``path`` can be imported.
 
     Raises:
@@ -63,7 +63,7 @@ def main(path: str, archive: str, original: str, cpu_s: str) -> int:
     """Inspect one archive; print its error as JSON. Return the exit status."""
     _restrict(int(cpu_s))
     try:
-        inspect(Path(path), Limits(archive=int(archive), original=int(original)))
+        inspect(Path(path), ArchiveLimits(archive=int(archive), original=int(original)))
     except (InvalidRequest, PayloadTooLarge) as error:
         sys.stdout.write(json.dumps({"code": error.code, "message": error.message}))
         return _REFUSED

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.communities.detection import hierarchy as detection
-from agentic_rag_backend.communities.detection.absorption import Context
+from agentic_rag_backend.communities.detection.absorption import CoOccurrence
 from agentic_rag_backend.communities.detection.continuation import Before
 from agentic_rag_backend.communities.detection.hierarchy import (
     Detection,
@@ -88,7 +88,7 @@ def check_hierarchy(detection: Detection, entities: dict[str, EntityName], optio
 @st.composite
 def graphs(
     draw: st.DrawFn,
-) -> tuple[list[WeightedEdge], dict[str, EntityName], list[Context]]:
+) -> tuple[list[WeightedEdge], dict[str, EntityName], list[CoOccurrence]]:
     count = draw(st.integers(1, 25))
     ids = [f"e{number}" for number in range(count)]
     entities = {
@@ -101,13 +101,13 @@ def graphs(
     pair = st.tuples(st.sampled_from(ids), st.sampled_from(ids), st.floats(0.01, 10))
     edges = [edge(*each) for each in draw(st.lists(pair, max_size=60))]
     contexts = draw(st.lists(st.lists(st.sampled_from(ids), unique=True, max_size=6), max_size=6))
-    return edges, entities, [Context(1, tuple(members)) for members in contexts]
+    return edges, entities, [CoOccurrence(1, tuple(members)) for members in contexts]
 
 
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.randoms(use_true_random=False), st.integers(1, 4), st.integers(3, 8))
 def test_hierarchy_is_whole_and_independent_of_order(
-    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]],
+    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[CoOccurrence]],
     generator: random.Random,
     levels: int,
     largest: int,
@@ -120,7 +120,7 @@ def test_hierarchy_is_whole_and_independent_of_order(
     generator.shuffle(shuffled)
     ids = list(entities)
     generator.shuffle(ids)
-    turned = [Context(each.weight, tuple(reversed(each.members))) for each in reversed(contexts)]
+    turned = [CoOccurrence(each.weight, tuple(reversed(each.members))) for each in reversed(contexts)]
     again = detect(
         shuffled,
         entities={each: entities[each] for each in ids},
@@ -195,9 +195,9 @@ def test_an_entity_without_edges_joins_those_it_occurs_with_most() -> None:
     ]
     entities = names("a", "b", "c", "x", "y", "z", "lone")
     contexts = [
-        Context(1, ("lone", "a")),
-        Context(1, ("lone", "x", "y")),
-        Context(1, ("lone", "z")),
+        CoOccurrence(1, ("lone", "a")),
+        CoOccurrence(1, ("lone", "x", "y")),
+        CoOccurrence(1, ("lone", "z")),
     ]
     found = detect(edges, entities=entities, options=DetectionOptions(), contexts=contexts)
     assert sorted(map(sorted, roots(found))) == [
@@ -207,7 +207,7 @@ def test_an_entity_without_edges_joins_those_it_occurs_with_most() -> None:
 
 
 def test_entities_without_edges_gather_by_context() -> None:
-    contexts = [Context(1, ("a", "b", "c")), Context(1, ("x", "y"))]
+    contexts = [CoOccurrence(1, ("a", "b", "c")), CoOccurrence(1, ("x", "y"))]
     found = detect(
         [],
         entities=names("a", "b", "c", "x", "y", "lone"),
@@ -350,7 +350,7 @@ def members(found: Detection) -> set[frozenset[str]]:
 @settings(max_examples=60, deadline=None)
 @given(graphs(), st.data(), st.integers(2, 6))
 def test_what_did_not_change_is_not_divided(
-    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], data: st.DataObject, largest: int
+    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[CoOccurrence]], data: st.DataObject, largest: int
 ) -> None:
     """After any change, an unchanged community is found again, alone or inside another one."""
     edges, entities, contexts = graph
@@ -425,7 +425,7 @@ def test_starting_from_before_a_change_keeps_most_communities() -> None:
 @sampled(gate=50, deep=500)
 @given(graphs(), st.lists(st.integers(0, 30), min_size=25, max_size=25))
 def test_any_assignment_may_be_started_from(
-    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[Context]], labels: list[int]
+    graph: tuple[list[WeightedEdge], dict[str, EntityName], list[CoOccurrence]], labels: list[int]
 ) -> None:
     """Also an assignment whose clusters are no longer connected. The result is about as good as from nothing."""
     edges, entities, contexts = graph

@@ -9,8 +9,8 @@ from agentic_rag_backend.communities.detection.hierarchy import EntityName
 from agentic_rag_backend.communities.generations.publication import embedded_text, searchable_text
 from agentic_rag_backend.communities.summaries.evidence import (
     CentralEntity,
-    Evidence,
     Fact,
+    SummaryEvidence,
     central_entities,
     merge_facts,
     telling_facts,
@@ -44,9 +44,9 @@ ENTITIES = (
 )
 
 
-def evidence(facts: list[Fact] | None = None) -> Evidence:
+def evidence(facts: list[Fact] | None = None) -> SummaryEvidence:
     chosen = telling_facts(FACTS if facts is None else facts, ENTITIES, limit=8)
-    return Evidence(fingerprint="f", entity_count=9, entities=ENTITIES, facts=chosen, passages=50)
+    return SummaryEvidence(fingerprint="f", entity_count=9, entities=ENTITIES, facts=chosen, passages=50)
 
 
 def test_facts_cover_the_central_entities_without_repeating() -> None:
@@ -100,7 +100,7 @@ def test_without_facts_the_members_are_listed() -> None:
 
 
 def named(entities: tuple[CentralEntity, ...]) -> str:
-    given = Evidence(fingerprint="f", entity_count=len(entities), entities=entities, facts=(), passages=0)
+    given = SummaryEvidence(fingerprint="f", entity_count=len(entities), entities=entities, facts=(), passages=0)
     return extractive_summary(given, {}).name
 
 
@@ -133,7 +133,7 @@ def test_a_file_read_as_words_is_still_said_by_its_passages() -> None:
 
 def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:
     facts = [fact(f"The council praised turbine number {n} near Carrow Bay.", "carrow", chunk=str(n)) for n in range(3)]
-    given = Evidence(fingerprint="f", entity_count=4, entities=ENTITIES[:4], facts=tuple(facts), passages=3)
+    given = SummaryEvidence(fingerprint="f", entity_count=4, entities=ENTITIES[:4], facts=tuple(facts), passages=3)
     labels = keywords(given, central_names(ENTITIES[:1]), {"council": 0.1, "turbin": 5.0, "prais": 0.1, "near": 0.1, "numb": 0.1})
     found = [label.text for label in labels]
     assert found[:3] == ["Mira Voss", "Tidal Array", "Carrow Bay"]
@@ -150,7 +150,7 @@ def test_each_label_has_the_passages_that_say_it() -> None:
         fact("The turbines went to the council.", "carrow", chunk="c3"),
     ]
     entities = (replace(ENTITIES[0], passages=ends), replace(ENTITIES[3], passages=ends[:1], share=0.1))
-    given = Evidence(fingerprint="f", entity_count=4, entities=entities, facts=tuple(facts), passages=3)
+    given = SummaryEvidence(fingerprint="f", entity_count=4, entities=entities, facts=tuple(facts), passages=3)
     summary = extractive_summary(given, {})
     assert summary.names == (Label("Halden Institute", ends), Label("Carrow Bay", ends[:1]))
     held = {label.text: [source.chunk_id for source in label.sources] for label in summary.keywords}
@@ -191,7 +191,7 @@ def test_a_theme_is_called_by_what_a_reader_knows() -> None:
 
 def test_prose_is_shown_without_marks_of_emphasis() -> None:
     said = fact("- **Mira Voss**, of the *Halden Institute*, built snake_case_names for Carrow Bay.", "mira")
-    given = Evidence(fingerprint="f", entity_count=9, entities=ENTITIES, facts=(said,), passages=5)
+    given = SummaryEvidence(fingerprint="f", entity_count=9, entities=ENTITIES, facts=(said,), passages=5)
     assert extractive_summary(given, {}).summary == "Mira Voss, of the Halden Institute, built snake_case_names for Carrow Bay."
 
 

@@ -9,13 +9,13 @@ from functools import partial
 import pytest
 
 from agentic_rag_backend.communities.summaries.recording import write_recorded
-from agentic_rag_backend.communities.summaries.writing import Written
+from agentic_rag_backend.communities.summaries.writing import WrittenSummary
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUnavailable
 
 
-def written(fingerprint: str, failure: ModelUnavailable | None = None) -> Written:
+def written(fingerprint: str, failure: ModelUnavailable | None = None) -> WrittenSummary:
     summary = CommunitySummary(
         fingerprint=fingerprint,
         prompt_version="p",
@@ -29,7 +29,7 @@ def written(fingerprint: str, failure: ModelUnavailable | None = None) -> Writte
         rating=1.0,
         tokens=0,
     )
-    return Written(summary, Usage(10, 1, 1), failure)
+    return WrittenSummary(summary, Usage(10, 1, 1), failure)
 
 
 class Stopped(Exception):
@@ -59,10 +59,10 @@ async def give_up(error: ModelUnavailable) -> bool:
 async def test_the_first_is_on_record_before_the_last_is_written() -> None:
     record = Record()
 
-    async def quick() -> Written:
+    async def quick() -> WrittenSummary:
         return written("quick")
 
-    async def slow() -> Written:
+    async def slow() -> WrittenSummary:
         await record.first.wait()
         assert record.saved == ["quick"]
         return written("slow")
@@ -76,10 +76,10 @@ async def test_the_first_is_on_record_before_the_last_is_written() -> None:
 async def test_one_that_fails_takes_no_other_with_it() -> None:
     record = Record()
 
-    async def failing() -> Written:
+    async def failing() -> WrittenSummary:
         raise ValueError("no")
 
-    async def fine() -> Written:
+    async def fine() -> WrittenSummary:
         return written("fine")
 
     with pytest.raises(ValueError, match="no"):
@@ -90,7 +90,7 @@ async def test_one_that_fails_takes_no_other_with_it() -> None:
 async def test_who_asks_to_stop_ends_what_is_under_way() -> None:
     record, ended = Record(), asyncio.Event()
 
-    async def endless() -> Written:
+    async def endless() -> WrittenSummary:
         try:
             await asyncio.Event().wait()
         finally:
@@ -110,7 +110,7 @@ async def test_who_asks_to_stop_is_heard_though_one_after_the_other_is_done(monk
     record, looks = Record(), 0
     monkeypatch.setattr("agentic_rag_backend.communities.summaries.recording._RECHECK_INTERVAL_S", 0.01)
 
-    async def after(number: int) -> Written:
+    async def after(number: int) -> WrittenSummary:
         for _ in range(number):
             await asyncio.sleep(0.005)
         return written(str(number))
@@ -131,7 +131,7 @@ class Model:
         self.errors = list(errors)
         self.calls = 0
 
-    async def write(self) -> Written:
+    async def write(self) -> WrittenSummary:
         self.calls += 1
         if self.errors:
             return written("extractive", self.errors.pop(0))

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.domain.text.questions import Asked, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, may_answer, measured, related
 
 
 @pytest.mark.parametrize(
     ("question", "asked"),
     [
-        ("Who founded the Halden Institute?", Asked.NAME),
-        ("In which village did the director grow up?", Asked.NAME),
-        ("On what date was the quay opened?", Asked.TIME),
-        ("In which year was the yard founded?", Asked.TIME),
-        ("When did the yard close?", Asked.TIME),
-        ("The rail strike began when?", Asked.TIME),
-        ("Do you know when the quay was opened?", Asked.TIME),
-        ("What do guests recount when discussing the trade?", Asked.OTHER),
-        ("When rebuilding the quay, which stone did they use?", Asked.OTHER),
-        ("Is there a difference when speaking of the past?", Asked.OTHER),
-        ("How many elvers were counted when the river rose?", Asked.NUMBER),
-        ("What is the capacity of the pump?", Asked.NUMBER),
-        ("How far is Sund from Halden?", Asked.NUMBER),
-        ("Why do projects finish late?", Asked.THEME),
-        ("How far do the services rest on volunteers?", Asked.THEME),
-        ("What part does local knowledge play?", Asked.THEME),
-        ("What part of the state is Rochester in?", Asked.OTHER),
-        ("", Asked.OTHER),
+        ("Who founded the Halden Institute?", AnswerKind.NAME),
+        ("In which village did the director grow up?", AnswerKind.NAME),
+        ("On what date was the quay opened?", AnswerKind.TIME),
+        ("In which year was the yard founded?", AnswerKind.TIME),
+        ("When did the yard close?", AnswerKind.TIME),
+        ("The rail strike began when?", AnswerKind.TIME),
+        ("Do you know when the quay was opened?", AnswerKind.TIME),
+        ("What do guests recount when discussing the trade?", AnswerKind.OTHER),
+        ("When rebuilding the quay, which stone did they use?", AnswerKind.OTHER),
+        ("Is there a difference when speaking of the past?", AnswerKind.OTHER),
+        ("How many elvers were counted when the river rose?", AnswerKind.NUMBER),
+        ("What is the capacity of the pump?", AnswerKind.NUMBER),
+        ("How far is Sund from Halden?", AnswerKind.NUMBER),
+        ("Why do projects finish late?", AnswerKind.THEME),
+        ("How far do the services rest on volunteers?", AnswerKind.THEME),
+        ("What part does local knowledge play?", AnswerKind.THEME),
+        ("What part of the state is Rochester in?", AnswerKind.OTHER),
+        ("", AnswerKind.OTHER),
     ],
 )
-def test_the_kind_of_answer(question: str, asked: Asked) -> None:
+def test_the_kind_of_answer(question: str, asked: AnswerKind) -> None:
     assert asked_for(question) is asked
 
 
 def test_an_answer_is_not_what_the_question_says_itself() -> None:
     question = "How many people came to Sund in 2021?"
-    assert may_answer("In 2021 they were 640.", Asked.NUMBER, question)
-    assert not may_answer("In 2021 they came to Sund.", Asked.NUMBER, question)
-    assert may_answer("It was opened by Mira Voss.", Asked.NAME, "Who opened Sund?")
-    assert not may_answer("It was opened in Sund.", Asked.NAME, "Who opened Sund?")
-    assert may_answer("It opened on 3 March.", Asked.TIME, "When did it open?")
-    assert not may_answer("It opened late.", Asked.TIME, "When did it open?")
+    assert may_answer("In 2021 they were 640.", AnswerKind.NUMBER, question)
+    assert not may_answer("In 2021 they came to Sund.", AnswerKind.NUMBER, question)
+    assert may_answer("It was opened by Mira Voss.", AnswerKind.NAME, "Who opened Sund?")
+    assert not may_answer("It was opened in Sund.", AnswerKind.NAME, "Who opened Sund?")
+    assert may_answer("It opened on 3 March.", AnswerKind.TIME, "When did it open?")
+    assert not may_answer("It opened late.", AnswerKind.TIME, "When did it open?")
 
 
 def test_what_is_counted() -> None:

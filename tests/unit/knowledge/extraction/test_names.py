@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.knowledge.extraction.names import Vocabulary, find_spans
+from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, find_spans
 from agentic_rag_backend.knowledge.extraction.tokens import tokenise
 
 
 def names(text: str, kind: str | None = None) -> list[str]:
     tokens = tokenise(text)
-    vocabulary = Vocabulary()
+    vocabulary = DocumentSpellings()
     vocabulary.add(tokens)
     return [tokens.span(span.first, span.last) for span in find_spans(tokens, vocabulary) if kind is None or span.kind == kind]
 

@@ -40,7 +40,7 @@ def answers(graph: TenantGraph) -> dict[str, Any]:
     linked = link_question(graph, QUESTION)
     chunks = sorted(graph.chunk_index)
     hybrid = {id: 1 / (3 + place) for place, id in enumerate(chunks) if place % 2}
-    evidence = Evidence(np.zeros(1), hybrid, hybrid, linked)
+    evidence = GraphEvidence(np.zeros(1), hybrid, hybrid, linked)
     direct = direct_scores(graph, evidence)
     order = sorted(direct, key=lambda id: (-direct[id], id))
     numbered = {graph.chunk_index[id]: direct[id] for id in order if id in graph.chunk_index}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Fact, SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive import extractive_summary
 from agentic_rag_backend.communities.summaries.labels import MAX_PASSAGES, spread
 from agentic_rag_backend.communities.summaries.writing import _label
@@ -152,7 +152,7 @@ def worlds(draw: st.DrawFn) -> tuple[CommunitySummary, dict[str, VisibleChunk], 
         for name, share in zip(NAMES, (0.5, 0.4, 0.3, 0.3, 0.1), strict=True)
         if any(contains_name(fact.statement, name) for fact in facts)
     )
-    evidence = Evidence(fingerprint="f", entity_count=5, entities=entities, facts=facts, passages=len(facts))
+    evidence = SummaryEvidence(fingerprint="f", entity_count=5, entities=entities, facts=facts, passages=len(facts))
     written = extractive_summary(evidence, {})
     if draw(st.booleans()):
         invented = draw(st.sampled_from([*NAMES, *TOPICS, "Mira", "told", "Heritage"]))

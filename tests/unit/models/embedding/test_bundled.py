@@ -21,7 +21,7 @@ from agentic_rag_backend.models.embedding.bundled import (
     BATCH_TOKENS,
     WINDOW,
     BundledEmbedder,
-    Window,
+    TokenWindow,
     batches_of,
     windows_of,
 )
@@ -52,7 +52,7 @@ def test_windows_hold_every_word_piece_once(length: int) -> None:
 @settings(deadline=None)
 @given(st.lists(st.integers(2, 256), max_size=80))
 def test_batches_hold_every_window_once_and_stay_small(lengths: list[int]) -> None:
-    windows = [Window(number, (0,) * length) for number, length in enumerate(lengths)]
+    windows = [TokenWindow(number, (0,) * length) for number, length in enumerate(lengths)]
     batches = batches_of(windows)
     assert sorted(window.owner for batch in batches for window in batch) == list(range(len(lengths)))
     for batch in batches:

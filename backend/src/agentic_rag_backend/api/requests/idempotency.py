@@ -23,7 +23,7 @@ from agentic_rag_backend.api.requests.guard import Handler
 from agentic_rag_backend.api.requests.json_body import JsonRoute, media_type_of
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import AgenticRagError, Conflict, InvalidRequest, StoreUnavailable
-from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, IdempotencyKeys, Owner
+from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys, Owner, StoredResponse
 from agentic_rag_backend.stores.catalogue.ports.idempotency import Operator as OwnerOperator
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -85,7 +85,7 @@ async def _once(request: Request, handle: Handler) -> Response:
     try:
         fingerprint = await _fingerprint(request, form)
         begun = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s + _LEASE_SLACK_S)
-        if isinstance(begun, Answer):
+        if isinstance(begun, StoredResponse):
             return _replayed(begun)
         try:
             response = await handle(request)
@@ -100,7 +100,7 @@ async def _once(request: Request, handle: Handler) -> Response:
             await form.close()
 
 
-async def _record(keys: IdempotencyKeys, owner: Owner, digest: str, claim: Any, answer: Answer | None) -> None:
+async def _record(keys: IdempotencyKeys, owner: Owner, digest: str, claim: Any, answer: StoredResponse | None) -> None:
     try:
         if answer is None:
             await keys.release(owner, digest, claim)
@@ -136,12 +136,12 @@ def _answer(request: Request, response: Response) -> Answer | None:
         return None
     instead = getattr(request.state, "shown_once", None)
     if instead is not None:
-        return Answer(Conflict.status, {}, str(instead).encode())
+        return StoredResponse(Conflict.status, {}, str(instead).encode())
     headers = {name: value for name, value in response.headers.items() if name != "content-length"}
-    return Answer(response.status_code, headers, bytes(response.body))
+    return StoredResponse(response.status_code, headers, bytes(response.body))
 
 
-def _replayed(answer: Answer) -> Response:
+def _replayed(answer: StoredResponse) -> Response:
     if answer.status == Conflict.status:
         raise Conflict(answer.body.decode())
     return Response(answer.body, answer.status, {**answer.headers, REPLAYED: "true"})

@@ -57,7 +57,7 @@ class _Asked(TypedDict):
 async def answer(request: Request, services: Services, caller: Reader, body: AnswerBody) -> Any:
     """Answer the question, or refuse (`grounded: false`) if the documents do not contain the answer."""
     built = accept(request, services, caller, body)
-    asked: _Asked = {
+    asked: _AnswerRequest = {
         "strategy": built.strategy,
         "generator": body.generator,
         "history": [Message(turn.role, turn.content) for turn in body.history],

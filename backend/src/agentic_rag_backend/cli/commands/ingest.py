@@ -19,7 +19,7 @@ from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.cli.output import Output, console, plain, table
 from agentic_rag_backend.errors import AgenticRagError, Forbidden, InvalidRequest
 from agentic_rag_backend.sources.files import Walk
-from agentic_rag_backend.sources.reading import Document, Extent, Reader, survey
+from agentic_rag_backend.sources.reading import Extent, SourceDocument, SourceReader, survey
 from agentic_rag_backend.sources.rows import Columns
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class Report:
 
 async def show_progress(
     client: Client,
-    documents: Iterable[Document],
+    documents: Iterable[SourceDocument],
     processing: Processing,
     *,
     size: int,
@@ -98,7 +98,7 @@ async def show_progress(
             if job["state"] == "running":
                 progress.update(task, description=plain(f"ingest: {count} documents, {job['stage']}"))
 
-        def ended(document: Document, item: Item) -> None:
+        def ended(document: SourceDocument, item: Item) -> None:
             nonlocal count
             count += 1
             progress.update(task, advance=document.size)
@@ -254,14 +254,14 @@ async def _taken(
     wait: bool,
     finder: DuplicateFinder | None,
     on_ended: Callable[[Item], None],
-) -> Report:
-    documents = Reader(named.walk, named.columns, finder)
+) -> IngestReport:
+    documents = SourceReader(named.walk, named.columns, finder)
     size = named.extent.size
     results = await show_progress(client, documents, processing, size=size, wait=wait, on_ended=on_ended)
     rebuilt = None
     if wait and results.counts.keys() & {"ready", "partial"}:
         rebuilt = await rebuild_if_automatic(client)
-    return Report(results=results, extent=named.extent, finder=finder, rebuilt=rebuilt)
+    return IngestReport(results=results, extent=named.extent, finder=finder, rebuilt=rebuilt)
 
 
 def _others(client: Client) -> str:
@@ -291,7 +291,7 @@ def _told(counts: Counter[str]) -> str:
     return f"{counts.total()} documents" + (f": {states}" if states else "")
 
 
-def _show(output: Output, report: Report) -> None:
+def _show(output: Output, report: IngestReport) -> None:
     results, finder, rebuilt = report.results, report.finder, report.rebuilt
     if output.as_json:
         listed = {"documents": results.first, "failures": results.failures}

@@ -38,12 +38,12 @@ async def compare_here(container: Container, *, repair: bool, confirmed: bool = 
     found: list[Comparison] = []
     nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if nobodys.differences:
-        found.append(Comparison(NO_TENANT, nobodys.as_result()))
+        found.append(TenantComparison(NO_TENANT, nobodys.as_result()))
     async for tenant in _tenants(container):
         report = await container.reconciler.run(tenant.id, repair=repair, confirmed=confirmed)
         for job_id in report.jobs:
             await _ended(container, tenant.id, job_id)
-        found.append(Comparison(tenant.name, report.as_result()))
+        found.append(TenantComparison(tenant.name, report.as_result()))
     return found
 
 
@@ -75,11 +75,11 @@ async def compare_on_server(url: str, key: str | None, *, repair: bool, confirme
             tenants = await client.every("/tenants", limit=EVERYTHING)
         except Forbidden:
             tenant = await client.get("/tenants/me")
-            return [Comparison(tenant["name"], await _report(client, asked))]
+            return [TenantComparison(tenant["name"], await _report(client, asked))]
     found = []
     for tenant in tenants:
         async with open_remote(url, key, tenant["id"]) as client:
-            found.append(Comparison(tenant["name"], await _report(client, asked)))
+            found.append(TenantComparison(tenant["name"], await _report(client, asked)))
     return found
 
 

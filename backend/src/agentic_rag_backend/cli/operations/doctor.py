@@ -16,7 +16,7 @@ import typer
 from agentic_rag_backend.cli.command import ApiKey, AsJson, DataDir, Url, quiet_logging
 from agentic_rag_backend.cli.configuration import load_settings
 from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.operations.comparison import Comparison, compare_here, compare_on_server, show_comparisons
+from agentic_rag_backend.cli.operations.comparison import TenantComparison, compare_here, compare_on_server, show_comparisons
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, ModelReplyInvalid, StoreUnavailable
 
@@ -54,7 +54,7 @@ class Health:
     """Results of all checks. ``stores`` is empty if they could not be compared."""
 
     checks: list[Check]
-    stores: list[Comparison] = field(default_factory=list)
+    stores: list[TenantComparison] = field(default_factory=list)
 
 
 def register(app: typer.Typer) -> None:
@@ -78,7 +78,7 @@ def doctor(
     With --url, that server checks and compares its stores: of every tenant with the operator's key, otherwise of the key's
     tenant, which requires the scope admin.
     """
-    asked = Asked(repair=repair, confirm=repair and confirm)
+    asked = RepairMode(repair=repair, confirm=repair and confirm)
     health = run_async(_examine(data_dir, asked) if url is None else _examine_server(url, api_key, asked))
     output = Output(as_json=json)
     if json:
@@ -91,20 +91,20 @@ def doctor(
         raise typer.Exit(1)
 
 
-async def _examine(data_dir: Path | None, asked: Asked) -> Health:
+async def _examine(data_dir: Path | None, asked: RepairMode) -> HealthReport:
     try:
         settings = load_settings(data_dir=data_dir)
     except ConfigurationError as error:
-        return Health([Check("settings", False, error.message)])
+        return HealthReport([Check("settings", False, error.message)])
     quiet_logging(settings)
     checks = [Check("settings", True, "every value is within its limits"), _folder(settings.data_dir)]
     if not checks[-1].ok:
-        return Health(checks)
+        return HealthReport(checks)
     checks.append(_disk(settings.data_dir))
     from agentic_rag_backend.cli.session.remote import operators_key, running_server, tenants_key
 
     url = await running_server(settings)
-    health = Health(checks)
+    health = HealthReport(checks)
     if url is not None:
         await _look_at_server(health, url, operators_key(settings) or tenants_key(settings), asked)
     else:
@@ -117,8 +117,8 @@ async def _examine_server(url: str, key: str | None, asked: Asked) -> Health:
     try:
         quiet_logging(load_settings())
     except ConfigurationError as error:
-        return Health([Check("settings", False, error.message)])
-    health = Health([])
+        return HealthReport([Check("settings", False, error.message)])
+    health = HealthReport([])
     await _look_at_server(health, url, key, asked)
     return health
 
@@ -141,7 +141,7 @@ def _disk(path: Path) -> Check:
     return Check("disk", free_mb >= LEAST_FREE_MB, f"{free_mb:,} MiB free; at least {LEAST_FREE_MB} are required")
 
 
-async def _look_at_server(health: Health, url: str, key: str | None, asked: Asked) -> None:
+async def _look_at_server(health: HealthReport, url: str, key: str | None, asked: RepairMode) -> None:
     from agentic_rag_backend.cli.session.remote import open_remote
 
     async with open_remote(url, None, None) as client:
@@ -157,7 +157,7 @@ async def _look_at_server(health: Health, url: str, key: str | None, asked: Aske
         await _compare(health, lambda: compare_on_server(url, key, repair=asked.repair, confirmed=asked.confirm))
 
 
-async def _look_at_stores(health: Health, settings: Settings, asked: Asked) -> None:
+async def _look_at_stores(health: HealthReport, settings: Settings, asked: RepairMode) -> None:
     from agentic_rag_backend.cli.session.local import open_stores
     from agentic_rag_backend.container.sharing import of_one_process
 
@@ -173,7 +173,7 @@ async def _look_at_stores(health: Health, settings: Settings, asked: Asked) -> N
         health.checks.append(Check("stores", False, error.message))
 
 
-async def _compare(health: Health, comparing: Callable[[], Awaitable[list[Comparison]]]) -> None:
+async def _compare(health: HealthReport, comparing: Callable[[], Awaitable[list[TenantComparison]]]) -> None:
     try:
         health.stores += await comparing()
     except AgenticRagError as error:

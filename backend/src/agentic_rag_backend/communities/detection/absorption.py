@@ -13,7 +13,7 @@ Links = defaultdict[int, defaultdict[int, float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class CoOccurrence:
     """Entities that occur together, such as in one chunk.
 
     ``weight`` is the strength of this tie relative to other contexts. It is a whole number, so that sums are exact.

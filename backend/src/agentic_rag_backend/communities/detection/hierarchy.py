@@ -19,7 +19,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.detection.absorption import Context, Links, absorb, gather
+from agentic_rag_backend.communities.detection.absorption import CoOccurrence, Links, absorb, gather
 from agentic_rag_backend.communities.detection.continuation import Before, held
 from agentic_rag_backend.communities.detection.leiden import MAX_ROUNDS, Members, hung, leiden, leiden_of_groups, modularity
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
@@ -94,7 +94,7 @@ def detect(
     *,
     entities: Mapping[str, EntityName],
     options: DetectionOptions,
-    contexts: Sequence[Context] = (),
+    contexts: Sequence[CoOccurrence] = (),
     before: Before | None = None,
 ) -> Detection:
     """Return the communities of a graph; every entity is in exactly one root. CPU-bound: run it in a thread.
@@ -138,7 +138,7 @@ class _Graph:
     contexts_of: dict[int, list[int]]
 
     @classmethod
-    def build(cls, edges: Iterable[WeightedEdge], entities: Mapping[str, EntityName], contexts: Sequence[Context]) -> _Graph:
+    def build(cls, edges: Iterable[WeightedEdge], entities: Mapping[str, EntityName], contexts: Sequence[CoOccurrence]) -> _Graph:
         weights: dict[tuple[str, str], list[float]] = defaultdict(list)
         for edge in edges:
             if not (math.isfinite(edge.weight) and edge.weight > 0):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.communities.detection.absorption import Context
+from agentic_rag_backend.communities.detection.absorption import CoOccurrence
 from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions, EntityName
 from agentic_rag_backend.domain.graph import Support, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
@@ -115,7 +115,7 @@ def weighted_edges(knowledge: VisibleKnowledge) -> list[WeightedEdge]:
     ]
 
 
-def contexts(knowledge: VisibleKnowledge) -> list[Context]:
+def contexts(knowledge: VisibleKnowledge) -> list[CoOccurrence]:
     """Return which entities share a passage and, weaker, a document."""
     by_chunk: dict[str, list[str]] = defaultdict(list)
     by_document: dict[str, set[str]] = defaultdict(set)
@@ -123,8 +123,8 @@ def contexts(knowledge: VisibleKnowledge) -> list[Context]:
         for support in supports:
             by_chunk[support.chunk_id].append(entity)
             by_document[support.document_id].add(entity)
-    return [Context(_CHUNK_WEIGHT, tuple(members)) for members in by_chunk.values() if len(members) > 1] + [
-        Context(_DOCUMENT_WEIGHT, tuple(members)) for members in by_document.values() if len(members) > 1
+    return [CoOccurrence(_CHUNK_WEIGHT, tuple(members)) for members in by_chunk.values() if len(members) > 1] + [
+        CoOccurrence(_DOCUMENT_WEIGHT, tuple(members)) for members in by_document.values() if len(members) > 1
     ]
 
 

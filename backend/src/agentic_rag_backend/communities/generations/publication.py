@@ -29,7 +29,7 @@ _EMBEDDED_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class GenerationDraft:
     """A generation before it is written.
 
     ``summaries`` are by fingerprint; ``rewritten`` are the ids of communities with new summaries; ``built_from`` is the
@@ -68,7 +68,7 @@ class Publisher:
     async def publish(
         self,
         tenant: TenantId,
-        draft: Draft,
+        draft: GenerationDraft,
         *,
         previous: GenerationPointer,
         report: Callable[[str, int, int], Awaitable[None]],
@@ -96,7 +96,7 @@ class Publisher:
         await self._retire(tenant, generation, [each.fingerprint for each in planned])
         return generation
 
-    async def _kept_vectors(self, tenant: TenantId, draft: Draft, previous: GenerationPointer) -> dict[str, Vector]:
+    async def _kept_vectors(self, tenant: TenantId, draft: GenerationDraft, previous: GenerationPointer) -> dict[str, Vector]:
         """Return the vectors of communities with the same embedded text as in the current generation."""
         if previous.generation == 0 or previous.details.get("written_under") != draft.details.get("written_under"):
             return {}

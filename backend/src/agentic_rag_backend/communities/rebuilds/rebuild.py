@@ -24,14 +24,14 @@ from agentic_rag_backend.communities.detection.plan import (
     previous_detection,
     previous_division,
 )
-from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, Draft, Publisher
+from agentic_rag_backend.communities.generations.publication import MIN_SEARCHABLE, GenerationDraft, Publisher
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, basis, divided_under
 from agentic_rag_backend.communities.rebuilds.changes import COUNTED
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
 from agentic_rag_backend.communities.summaries.gathering import EvidenceGatherer
-from agentic_rag_backend.communities.summaries.recording import Tally, calls_and_tokens, write_recorded
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, calls_and_tokens, write_recorded
 from agentic_rag_backend.communities.summaries.writing import Summariser
-from agentic_rag_backend.communities.theme_index import SUMMARISE, Report
+from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
 from agentic_rag_backend.communities.views import CommunityReader
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import Community, CommunitySummary, WeightedEdge
@@ -44,14 +44,14 @@ _BATCH = 32
 
 
 @dataclass(slots=True)
-class _TimedTally(Tally):
+class _TimedTally(SummaryTally):
     """The results of a rebuild, and the duration of each stage."""
 
     stages_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Reading:
+class _GraphReading:
     """The graph as it was read, and the result of the detection."""
 
     state_version: int
@@ -89,7 +89,7 @@ class Rebuilder:
         self._up_to_date = up_to_date
         self._detection = detection
 
-    async def run(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any]:
+    async def run(self, tenant: TenantId, options: RebuildOptions, report: RebuildProgress) -> dict[str, Any]:
         """Run the rebuild and return the result: counts per level, summaries written and reused, tokens, modularity.
 
         If nothing has changed since the current generation was built, an incremental rebuild keeps that generation.
@@ -110,7 +110,7 @@ class Rebuilder:
         if details["written_under"] != reading.pointer.details.get("written_under"):
             # readers show the summary written last: save reused summaries again
             await self._catalogue.communities.save_summaries(tenant, list(summaries.values()))
-        draft = Draft(
+        draft = GenerationDraft(
             planned=reading.planned,
             summaries=summaries,
             rewritten=frozenset(tally.rewritten),
@@ -122,7 +122,7 @@ class Rebuilder:
         tally.stages_ms["publish"] = _since(started)
         return {"generation": generation, **public_details(draft.details), "stages_ms": tally.stages_ms}
 
-    async def _unchanged(self, tenant: TenantId, options: RebuildOptions, report: Report) -> dict[str, Any] | None:
+    async def _unchanged(self, tenant: TenantId, options: RebuildOptions, report: RebuildProgress) -> dict[str, Any] | None:
         """Return the result of a rebuild with no work, or None if there may be work."""
         await report("compare", 0, 1)
         started = time.perf_counter()
@@ -145,7 +145,9 @@ class Rebuilder:
         revision = await self._graph.revision(tenant)
         return basis(revision, options, options.detection(self._detection), self._summariser.keys)
 
-    async def _read(self, tenant: TenantId, options: RebuildOptions, report: Report, tally: _TimedTally) -> _Reading:
+    async def _read(
+        self, tenant: TenantId, options: RebuildOptions, report: RebuildProgress, tally: _TimedTally
+    ) -> _GraphReading:
         await report("read", 0, 1)
         started = time.perf_counter()
         # read first: a later change makes the new generation stale, never silently complete
@@ -168,7 +170,7 @@ class Rebuilder:
         )
         planned = await asyncio.to_thread(plan_communities, tenant, found.detection, knowledge, previous)
         tally.stages_ms["detect"] = _since(started)
-        return _Reading(
+        return _GraphReading(
             state_version=state_version,
             pointer=pointer,
             versions=versions,
@@ -183,7 +185,7 @@ class Rebuilder:
         )
 
     async def _summarise(
-        self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report, tally: _TimedTally
+        self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading, report: RebuildProgress, tally: _TimedTally
     ) -> dict[str, CommunitySummary]:
         """Return every community's summary by fingerprint, children before their parents."""
         started = time.perf_counter()
@@ -210,7 +212,7 @@ class Rebuilder:
         tally.stages_ms[SUMMARISE] = _since(started)
         return summaries
 
-    async def _cached(self, tenant: TenantId, options: RebuildOptions, reading: _Reading) -> dict[str, CommunitySummary]:
+    async def _cached(self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading) -> dict[str, CommunitySummary]:
         """Return the existing summaries: the best writer's, or the extractive one if no model would write."""
         best, plain = self._summariser.keys[0], self._summariser.keys[-1]
         found = await self._under(tenant, [each.fingerprint for each in reading.planned], best)
@@ -227,7 +229,7 @@ class Rebuilder:
         least = options.detection(self._detection).min_size
         return options.summarize and self._summariser.generative and len(community.members) >= least
 
-    def _gatherer(self, tenant: TenantId, reading: _Reading) -> EvidenceGatherer:
+    def _gatherer(self, tenant: TenantId, reading: _GraphReading) -> EvidenceGatherer:
         return EvidenceGatherer(
             tenant,
             graph=self._graph,
@@ -237,7 +239,9 @@ class Rebuilder:
             weights={(edge.source_id, edge.target_id): edge.weight for edge in reading.edges},
         )
 
-    async def _estimate(self, tenant: TenantId, options: RebuildOptions, reading: _Reading, report: Report) -> dict[str, Any]:
+    async def _estimate(
+        self, tenant: TenantId, options: RebuildOptions, reading: _GraphReading, report: RebuildProgress
+    ) -> dict[str, Any]:
         """Return the cost of a rebuild; changes nothing."""
         summaries = await self._cached(tenant, options, reading)
         missing = [each for each in reading.planned if each.fingerprint not in summaries]
@@ -260,7 +264,7 @@ class Rebuilder:
         }
 
     def _details(
-        self, options: RebuildOptions, reading: _Reading, tally: _TimedTally, summaries: dict[str, CommunitySummary]
+        self, options: RebuildOptions, reading: _GraphReading, tally: _TimedTally, summaries: dict[str, CommunitySummary]
     ) -> dict[str, Any]:
         under = {(each.prompt_version, each.model) for each in summaries.values()}
         order = [key for key in self._summariser.keys if key in under] + sorted(under - set(self._summariser.keys))

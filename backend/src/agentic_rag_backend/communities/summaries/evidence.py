@@ -40,7 +40,7 @@ class CentralEntity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class SummaryEvidence:
     """The input of a summary.
 
     ``entities`` are the most central members with names that occur in a passage, ``facts`` the sentences, both best first;

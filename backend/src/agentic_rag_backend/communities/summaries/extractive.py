@@ -7,7 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Fact, SummaryEvidence
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, normalise_name
 from agentic_rag_backend.domain.text.words import words
@@ -38,7 +38,7 @@ _MIN_SHARE = 0.5
 """Share of the most central entity's weight that another entity needs to join it in the name."""
 
 
-def extractive_summary(evidence: Evidence, term_weights: Mapping[str, float]) -> CommunitySummary:
+def extractive_summary(evidence: SummaryEvidence, term_weights: Mapping[str, float]) -> CommunitySummary:
     """Return a summary made of verbatim sentences; the same evidence gives the same summary.
 
     Args:
@@ -79,7 +79,7 @@ def central_names(entities: Sequence[CentralEntity]) -> tuple[Label, ...]:
     return tuple(chosen)
 
 
-def keywords(evidence: Evidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
+def keywords(evidence: SummaryEvidence, names: Sequence[Label], term_weights: Mapping[str, float]) -> tuple[Label, ...]:
     """Return up to eight: central names not in ``names``, and the words that distinguish these facts from all others.
 
     A word rests on the passages of the sentences that contain its displayed spelling.
@@ -166,11 +166,11 @@ def _sentence(statement: str) -> str:
     return text if text.endswith((".", "!", "?", "…", '"', "”", "。")) else f"{text}."
 
 
-def _listing(evidence: Evidence) -> str:
+def _listing(evidence: SummaryEvidence) -> str:
     shown = [" ".join(entity.name.split()) for entity in evidence.entities[:_LISTED]]
     more = evidence.entity_count - len(shown)
     return f"{', '.join(shown)}{f' and {more} more' if more > 0 else ''}."
 
 
-def _listed(evidence: Evidence) -> tuple[Support, ...]:
+def _listed(evidence: SummaryEvidence) -> tuple[Support, ...]:
     return tuple(dict.fromkeys(support for entity in evidence.entities[:_LISTED] for support in entity.passages[:1]))

@@ -10,8 +10,8 @@ from agentic_rag_backend.communities.detection.knowledge import VisibleKnowledge
 from agentic_rag_backend.communities.detection.plan import PlannedCommunity
 from agentic_rag_backend.communities.summaries.evidence import (
     CentralEntity,
-    Evidence,
     Fact,
+    SummaryEvidence,
     central_entities,
     merge_facts,
     telling_facts,
@@ -36,7 +36,7 @@ _PASSAGES = 3
 
 
 class EvidenceGatherer:
-    """Builds `Evidence` for communities of one reading of the graph."""
+    """Builds `SummaryEvidence` for communities of one reading of the graph."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class EvidenceGatherer:
 
     async def gather(
         self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
-    ) -> list[Evidence]:
+    ) -> list[SummaryEvidence]:
         """Return the evidence of each community; ``children`` are the summaries of its parts, by its id."""
         central = [self._central(each) for each in communities]
         wanted = [self._relationships(each, entities) for each, entities in zip(communities, central, strict=True)]
@@ -71,7 +71,7 @@ class EvidenceGatherer:
         first = {id: [*chosen, *sorted(set(merged[id]) - set(chosen), key=_wording)] for id, chosen in telling.items()}
         named = await self._named(communities, central, first)
         return [
-            Evidence(
+            SummaryEvidence(
                 fingerprint=each.fingerprint,
                 entity_count=len(each.members),
                 entities=named[each.id],

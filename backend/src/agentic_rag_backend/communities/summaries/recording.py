@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.writing import Written
+from agentic_rag_backend.communities.summaries.writing import WrittenSummary
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
@@ -17,7 +17,7 @@ _RECHECK_INTERVAL_S = 0.5
 
 
 @dataclass(slots=True)
-class Tally:
+class SummaryTally:
     """The totals of writing summaries, for a job's result; ``failed`` and ``rewritten`` name the new summaries."""
 
     written: int = 0
@@ -26,7 +26,7 @@ class Tally:
     rewritten: list[str] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
 
-    def count(self, id: str, written: Written) -> None:
+    def count(self, id: str, written: WrittenSummary) -> None:
         """Count a summary that was written, or replaced by an extractive one."""
         self.usage += written.usage
         self.rewritten.append(id)
@@ -59,18 +59,18 @@ Save = Callable[[list[CommunitySummary]], Awaitable[None]]
 
 
 async def write_recorded(
-    writers: Sequence[Callable[[], Awaitable[Written]]],
+    writers: Sequence[Callable[[], Awaitable[WrittenSummary]]],
     save: Save,
     look: Callable[[], Awaitable[None]],
     wait_for_model: Callable[[ModelUnavailable], Awaitable[bool]],
-) -> list[Written]:
+) -> list[WrittenSummary]:
     """Return every writer's result; each summary is saved as soon as it is written. An unavailable model is asked again.
 
     Args:
         look: called twice a second; an exception from it ends the writers.
         wait_for_model: pauses before the next attempt; returns False once extractive summaries have to do.
     """
-    found: dict[int, Written] = {}
+    found: dict[int, WrittenSummary] = {}
     left = list(range(len(writers)))
     while left:
         written = await _each_saved([asyncio.ensure_future(writers[number]()) for number in left], save, look)
@@ -86,13 +86,15 @@ async def write_recorded(
     return [found[number] for number in range(len(writers))]
 
 
-def _model_away(written: Written) -> bool:
+def _model_away(written: WrittenSummary) -> bool:
     """Return whether the model may write the summary later. An invalid reply is not repeated: each one costs."""
     failure = written.failure
     return failure is not None and is_transient(failure) and not isinstance(failure, ModelReplyInvalid)
 
 
-async def _each_saved(tasks: Sequence[asyncio.Future[Written]], save: Save, look: Callable[[], Awaitable[None]]) -> list[Written]:
+async def _each_saved(
+    tasks: Sequence[asyncio.Future[WrittenSummary]], save: Save, look: Callable[[], Awaitable[None]]
+) -> list[WrittenSummary]:
     """Return every task's result. Any exception during the wait cancels the tasks."""
     now = asyncio.get_running_loop().time
     looked = now()

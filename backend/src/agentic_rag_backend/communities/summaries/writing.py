@@ -53,7 +53,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSummary:
     """A summary and its cost. ``failure`` is the reason if the extractive summary replaced the model's."""
 
     summary: CommunitySummary
@@ -95,34 +95,34 @@ class Summariser:
         extractive = (EXTRACTIVE_VERSION, EXTRACTIVE_MODEL)
         return ((self._prompt.id, self._asked or self._model.name), extractive) if self.generative else (extractive,)
 
-    async def write(self, evidence: Evidence, term_weights: Mapping[str, float], *, by_model: bool) -> Written:
+    async def write(self, evidence: SummaryEvidence, term_weights: Mapping[str, float], *, by_model: bool) -> WrittenSummary:
         """Return the summary; a model's failure is logged, named in the result and answered by the extractive summary."""
         return await self.instead_of(extractive_summary(evidence, term_weights), evidence, by_model=by_model)
 
-    async def instead_of(self, plain: CommunitySummary, evidence: Evidence, *, by_model: bool) -> Written:
+    async def instead_of(self, plain: CommunitySummary, evidence: SummaryEvidence, *, by_model: bool) -> WrittenSummary:
         """As `write`, with an existing extractive summary."""
         if not (by_model and self.generative):
-            return Written(plain)
+            return WrittenSummary(plain)
         facts = self._within_budget(evidence)
         request = self._request(evidence, facts)
         try:
             reply = await self._model.complete(request)
         except ModelUnavailable as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
-            return Written(plain, request.account.usage, failure=error)
+            return WrittenSummary(plain, request.account.usage, failure=error)
         try:
-            return Written(self._parse(evidence, facts, reply, plain), reply.usage)
+            return WrittenSummary(self._parse(evidence, facts, reply, plain), reply.usage)
         except ModelReplyInvalid as error:
             _log.warning("community_summary_failed", fingerprint=evidence.fingerprint, code=error.code, reason=error.message)
-            return Written(plain, reply.usage, failure=error)
+            return WrittenSummary(plain, reply.usage, failure=error)
 
-    def estimate(self, evidence: Evidence) -> Usage:
+    def estimate(self, evidence: SummaryEvidence) -> Usage:
         """Return the cost of writing this summary by the model, without calling it."""
         messages = self._request(evidence, self._within_budget(evidence)).messages
         characters = sum(len(message.content) for message in messages)
         return Usage(characters // _CHARACTERS_PER_TOKEN, _REPLY_TOKENS // 2, 1)
 
-    def _within_budget(self, evidence: Evidence) -> tuple[Fact, ...]:
+    def _within_budget(self, evidence: SummaryEvidence) -> tuple[Fact, ...]:
         room = self._budget_tokens * _CHARACTERS_PER_TOKEN // 2
         chosen = []
         for fact in evidence.facts:
@@ -132,7 +132,7 @@ class Summariser:
             chosen.append(fact)
         return tuple(chosen)
 
-    def _request(self, evidence: Evidence, facts: Sequence[Fact]) -> ModelRequest:
+    def _request(self, evidence: SummaryEvidence, facts: Sequence[Fact]) -> ModelRequest:
         entities = "\n".join(f"{entity.name} ({entity.type})" for entity in evidence.entities)
         system, user = self._prompt.render(
             {
@@ -149,7 +149,7 @@ class Summariser:
             max_tokens=_REPLY_TOKENS,
         )
 
-    def _parts(self, evidence: Evidence) -> str:
+    def _parts(self, evidence: SummaryEvidence) -> str:
         room = self._budget_tokens * _CHARACTERS_PER_TOKEN // 2
         lines = []
         for child in sorted(evidence.children, key=lambda child: (-child.rating, child.name)):
@@ -160,7 +160,9 @@ class Summariser:
             lines.append(line)
         return "\n".join(lines)
 
-    def _parse(self, evidence: Evidence, facts: Sequence[Fact], reply: ModelReply, plain: CommunitySummary) -> CommunitySummary:
+    def _parse(
+        self, evidence: SummaryEvidence, facts: Sequence[Fact], reply: ModelReply, plain: CommunitySummary
+    ) -> CommunitySummary:
         """Check the reply: findings must rest on facts that were given, and there must be a summary.
 
         Raises:
@@ -187,7 +189,7 @@ class Summariser:
         )
 
 
-def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ...]:
+def _all_sources(evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Support, ...]:
     """Return every source shown to the model, since its prose may rest on any of them; one passage for each name is enough."""
     children = evidence.children
     shown = [source for fact in facts for source in fact.sources]
@@ -197,14 +199,14 @@ def _all_sources(evidence: Evidence, facts: Sequence[Fact]) -> tuple[Support, ..
     return tuple(dict.fromkeys([*shown, *(passages[0] for passages in names if passages)]))
 
 
-def _label(text: str, evidence: Evidence, facts: Sequence[Fact]) -> Label:
+def _label(text: str, evidence: SummaryEvidence, facts: Sequence[Fact]) -> Label:
     """Return a title or keyword with the evidence that contains it; without any, the text is the model's own, like the prose."""
     said = [source for fact in facts if contains_name(fact.statement, text) for source in fact.sources]
     named = [source for entity in evidence.entities if contains_name(entity.name, text) for source in entity.passages]
     return Label(text, spread([*said, *named]))
 
 
-def _findings(items: Sequence[object], evidence: Evidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
+def _findings(items: Sequence[object], evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:
     """Return the findings that cite facts. A finding about an entity that none of its facts names also depends on its name."""
     found = []
     for item in items:

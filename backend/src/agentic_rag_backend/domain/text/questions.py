@@ -9,7 +9,7 @@ from enum import Enum
 from agentic_rag_backend.domain.text.words import comparable, names_and_numbers, words
 
 
-class Asked(Enum):
+class AnswerKind(Enum):
     """The kind of answer."""
 
     NAME = "name"
@@ -88,26 +88,26 @@ _LEAST_COMMON = 5
 _MOST_DIFFERENT = 4
 
 
-def asked_for(question: str) -> Asked:
+def asked_for(question: str) -> AnswerKind:
     """Return the kind of answer that ``question`` asks for."""
     if _THEME.match(question) and not _FAR_AWAY.match(question) and not _NUMBER.match(question.strip()):
-        return Asked.THEME
+        return AnswerKind.THEME
     # The first question word determines the kind. A second one belongs to a clause that describes it.
     found = [(match.start(), kind) for pattern, kind in _KINDS if (match := pattern.search(question))]
-    return min(found, key=lambda item: item[0])[1] if found else Asked.OTHER
+    return min(found, key=lambda item: item[0])[1] if found else AnswerKind.OTHER
 
 
-_KINDS = ((_TIME, Asked.TIME), (_NUMBER, Asked.NUMBER), (_NAME, Asked.NAME))
+_KINDS = ((_TIME, AnswerKind.TIME), (_NUMBER, AnswerKind.NUMBER), (_NAME, AnswerKind.NAME))
 
 
-def may_answer(text: str, asked: Asked, question: str) -> bool:
+def may_answer(text: str, asked: AnswerKind, question: str) -> bool:
     """Return whether ``text`` contains an item of the asked kind that is not in the question."""
-    if asked is Asked.TIME:
+    if asked is AnswerKind.TIME:
         return bool({match[0].casefold() for match in _DATES.finditer(text)} - _dates(question))
-    if asked is Asked.NUMBER:
+    if asked is AnswerKind.NUMBER:
         known = {match[0] for match in _NUMBERS.finditer(question)}
         return any(match[0] not in known for match in _NUMBERS.finditer(text))
-    if asked is Asked.NAME:
+    if asked is AnswerKind.NAME:
         return bool(names_and_numbers(text) - names_and_numbers(question, first_word=True))
     return False
 

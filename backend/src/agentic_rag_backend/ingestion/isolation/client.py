@@ -62,12 +62,12 @@ class Isolation:
     The server of workers is started by the first call, and again by the next one if it is gone.
     """
 
-    def __init__(self, limits: Limits | None = None, *, tokenizer_file: Path | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, limits: CallLimits | None = None, *, tokenizer_file: Path | None = None) -> None:
+        self.limits = limits or CallLimits()
         self._tokenizer_file = tokenizer_file
         self._server: WorkerServer | None = None
         self._starting = asyncio.Lock()
-        self._idle: list[Worker] = []
+        self._idle: list[ForkedWorker] = []
         self._jobs = FairSlots(MOST_AT_ONCE, of_tenant=MOST_AT_ONCE)
         self._requests = FairSlots(MOST_AT_ONCE, of_tenant=MOST_OF_A_TENANT)
         self._closed = False
@@ -109,7 +109,7 @@ class Isolation:
             if self._server is not None:
                 await self._server.close()
 
-    async def _tried(self, request: bytes, limits: Limits, size_bytes: int) -> Any:
+    async def _tried(self, request: bytes, limits: CallLimits, size_bytes: int) -> Any:
         for remaining in reversed(range(_TRIES)):
             worker = await self._worker()
             used, worker.calls = worker.calls > 0, worker.calls + 1
@@ -128,7 +128,7 @@ class Isolation:
                 break
         raise limits.out_of_memory()
 
-    async def _asked(self, worker: Worker, request: bytes, limits: Limits) -> tuple[Reply, bytearray]:
+    async def _asked(self, worker: ForkedWorker, request: bytes, limits: CallLimits) -> tuple[Reply, bytearray]:
         loop = asyncio.get_running_loop()
         slow = loop.call_later(SLOW_S, worker.demote)
         try:
@@ -150,7 +150,7 @@ class Isolation:
         finally:
             slow.cancel()
 
-    async def _cause(self, worker: Worker, limits: Limits) -> ResourceLimit:
+    async def _cause(self, worker: ForkedWorker, limits: CallLimits) -> ResourceLimit:
         worker.connection.close()
         try:
             async with asyncio.timeout(SLOW_S):
@@ -165,7 +165,7 @@ class Isolation:
             return limits.out_of_cpu()
         return limits.ended_by(signal.Signals(-status).name if status < 0 else f"exit status {status}")
 
-    async def _worker(self) -> Worker:
+    async def _worker(self) -> ForkedWorker:
         while self._idle:
             worker = self._idle.pop()
             if worker.retiring is not None:
@@ -189,7 +189,7 @@ class Isolation:
                 self._server = await WorkerServer.start(self._tokenizer_file)
             return self._server
 
-    def _keep(self, worker: Worker, size_bytes: int) -> None:
+    def _keep(self, worker: ForkedWorker, size_bytes: int) -> None:
         worn = worker.demoted or worker.calls >= CALLS_A_WORKER or size_bytes > LARGE_BYTES
         if self._closed or worn or len(self._idle) >= min(KEPT_WORKERS, os.cpu_count() or 1) + 1:
             worker.hang_up()
@@ -197,13 +197,13 @@ class Isolation:
         worker.retiring = asyncio.get_running_loop().call_later(KEPT_S, self._retire, worker)
         self._idle.append(worker)
 
-    def _retire(self, worker: Worker) -> None:
+    def _retire(self, worker: ForkedWorker) -> None:
         if worker in self._idle:
             self._idle.remove(worker)
             worker.hang_up()
 
 
-async def _exactly(worker: Worker, count: int) -> bytearray:
+async def _exactly(worker: ForkedWorker, count: int) -> bytearray:
     loop = asyncio.get_running_loop()
     buffer = bytearray(count)
     view = memoryview(buffer)

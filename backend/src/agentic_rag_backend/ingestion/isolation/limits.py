@@ -11,17 +11,17 @@ STEP_BYTES = 10 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CallLimits:
     """Resource limits of one call in a child process; see the settings of the same names."""
 
     cpu_s: float = 20.0
     timeout_s: float = 60.0
     memory_mb: int = 1024
 
-    def of(self, size_bytes: int) -> Limits:
+    def of(self, size_bytes: int) -> CallLimits:
         """Return the limits for a document of this size."""
         steps = max(1, -(-size_bytes // STEP_BYTES))
-        return Limits(cpu_s=self.cpu_s * steps, timeout_s=self.timeout_s * steps, memory_mb=self.memory_mb)
+        return CallLimits(cpu_s=self.cpu_s * steps, timeout_s=self.timeout_s * steps, memory_mb=self.memory_mb)
 
     def out_of_cpu(self) -> ResourceLimit:
         """Return the error of a call that exceeded its processor time."""

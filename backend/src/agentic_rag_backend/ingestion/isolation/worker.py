@@ -16,7 +16,7 @@ from typing import Any
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.ingestion.isolation.calls import CALLS, WorkerResources
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed
-from agentic_rag_backend.ingestion.isolation.limits import Limits
+from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 
 OPEN_FILES = 64
 _MIB = 1024 * 1024
@@ -57,7 +57,7 @@ def serve(connection: socket.socket, resources: WorkerResources) -> None:
             return
 
 
-def _answer(name: str, limits: Limits, arguments: tuple[Any, ...], resources: WorkerResources) -> tuple[Reply, bytes]:
+def _answer(name: str, limits: CallLimits, arguments: tuple[Any, ...], resources: WorkerResources) -> tuple[Reply, bytes]:
     try:
         with _within(limits):
             return Reply.RESULT, packed(CALLS[name](resources, *arguments))
@@ -71,7 +71,7 @@ def _answer(name: str, limits: Limits, arguments: tuple[Any, ...], resources: Wo
 
 
 @contextlib.contextmanager
-def _within(limits: Limits) -> Any:
+def _within(limits: CallLimits) -> Any:
     used = resource.getrusage(resource.RUSAGE_SELF)
     _limit(resource.RLIMIT_CPU, int(used.ru_utime + used.ru_stime + limits.cpu_s) + 1, soft_only=True)
     size = _address_space_bytes()

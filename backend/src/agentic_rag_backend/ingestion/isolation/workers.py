@@ -33,7 +33,7 @@ class ServerGone(Exception):
 
 
 @dataclass(slots=True, eq=False)
-class Worker:
+class ForkedWorker:
     """A forked process that takes calls over ``connection``. ``ended`` becomes its exit code, or minus a signal's number."""
 
     pid: int
@@ -75,8 +75,8 @@ class WorkerServer:
         self._control = control
         self._loop = asyncio.get_running_loop()
         self._ready: asyncio.Future[None] = self._loop.create_future()
-        self._starting: deque[tuple[asyncio.Future[Worker], socket.socket]] = deque()
-        self._workers: dict[int, Worker] = {}
+        self._starting: deque[tuple[asyncio.Future[ForkedWorker], socket.socket]] = deque()
+        self._workers: dict[int, ForkedWorker] = {}
         self._buffer = bytearray()
         self.alive = True
         self.pid = process.pid
@@ -118,7 +118,7 @@ class WorkerServer:
             raise
         return server
 
-    async def fork(self) -> Worker:
+    async def fork(self) -> ForkedWorker:
         """Return a fresh worker.
 
         Raises:
@@ -126,7 +126,7 @@ class WorkerServer:
         """
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        future: asyncio.Future[Worker] = self._loop.create_future()
+        future: asyncio.Future[ForkedWorker] = self._loop.create_future()
         self._starting.append((future, ours))
         with theirs:
             try:
@@ -182,7 +182,7 @@ class WorkerServer:
                 connection.close()
                 _fail(future)
                 return
-            worker = Worker(pid, connection, self._loop.create_future(), self)
+            worker = ForkedWorker(pid, connection, self._loop.create_future(), self)
             self._workers[pid] = worker
             future.set_result(worker)
         elif event == ENDED and (ended := self._workers.pop(pid, None)) is not None:
@@ -212,12 +212,12 @@ def _environment() -> dict[str, str]:
     return {**passed_on, **_ONE_THREAD, "TOKENIZERS_PARALLELISM": "false", "PYTHONPATH": path}
 
 
-def _fail(future: asyncio.Future[Worker] | asyncio.Future[None]) -> None:
+def _fail(future: asyncio.Future[ForkedWorker] | asyncio.Future[None]) -> None:
     if not future.done():
         future.set_exception(ServerGone())
         future.exception()  # a waiting caller still gets it, but none is required
 
 
-def _abandon(future: asyncio.Future[Worker]) -> None:
+def _abandon(future: asyncio.Future[ForkedWorker]) -> None:
     if not future.cancelled() and future.exception() is None:
         future.result().kill()

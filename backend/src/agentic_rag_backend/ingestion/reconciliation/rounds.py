@@ -31,7 +31,7 @@ Progress = Callable[[str, int, int], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stores:
+class ReconciledStores:
     """The stores to compare, and the models that compute missing results."""
 
     catalogue: Catalogue
@@ -77,7 +77,7 @@ class Round:
     """
 
     tenant: TenantId
-    stores: Stores
+    stores: ReconciledStores
     services: Services
     report: Report
     progress: Progress

@@ -13,7 +13,7 @@ from agentic_rag_backend.ingestion.reconciliation.jobs import JobsRound
 from agentic_rag_backend.ingestion.reconciliation.originals import OriginalsRound
 from agentic_rag_backend.ingestion.reconciliation.orphans import FactsRound, OrphansRound
 from agentic_rag_backend.ingestion.reconciliation.report import Report
-from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, Round, Services, Stores
+from agentic_rag_backend.ingestion.reconciliation.rounds import Progress, ReconciledStores, Round, Services
 from agentic_rag_backend.ingestion.reconciliation.tenants import TenantsRound
 from agentic_rag_backend.ingestion.reconciliation.trees import TreesRound
 from agentic_rag_backend.jobs.runner import Run, Runner
@@ -36,7 +36,7 @@ class Reconciler:
     """
 
     def __init__(
-        self, stores: Stores, services: Services, tenants: TenantsRound, *, runner: Runner, started_at: datetime
+        self, stores: ReconciledStores, services: Services, tenants: TenantsRound, *, runner: Runner, started_at: datetime
     ) -> None:
         self._stores = stores
         self._services = services

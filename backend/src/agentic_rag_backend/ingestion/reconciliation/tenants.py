@@ -30,7 +30,7 @@ class TenantsRound:
         delete: deletes a tenant completely; idempotent.
     """
 
-    stores: Stores
+    stores: ReconciledStores
     erase: Removal
     delete: Removal
 

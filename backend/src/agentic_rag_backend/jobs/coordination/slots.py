@@ -16,7 +16,7 @@ from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
 _CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
 
 
-class _Place:
+class _SlotPlace:
     """One place of a semaphore. At the end it is given back if it is still held."""
 
     def __init__(self, places: asyncio.Semaphore) -> None:
@@ -41,7 +41,7 @@ class _Place:
         self.leave()
 
 
-_PLACES: ContextVar[tuple[_Place, ...]] = ContextVar("places", default=())
+_PLACES: ContextVar[tuple[_SlotPlace, ...]] = ContextVar("places", default=())
 
 
 @contextlib.asynccontextmanager
@@ -63,7 +63,7 @@ async def aside() -> AsyncIterator[None]:
     await _take(places)
 
 
-async def _take(places: tuple[_Place, ...]) -> None:
+async def _take(places: tuple[_SlotPlace, ...]) -> None:
     for place in places:
         await place.take()
 
@@ -99,11 +99,11 @@ class Slots:
         async with contextlib.AsyncExitStack() as held:
             if caution is not Caution.NONE:
                 await held.enter_async_context(self._suspect)
-            places: tuple[_Place, ...] = (_Place(self._of_process[queue]),)
+            places: tuple[_SlotPlace, ...] = (_SlotPlace(self._of_process[queue]),)
             if queue is QueueName.COMMIT:
                 await held.enter_async_context(self._turns.held(Turn.COMMIT, tenant))
             else:
-                places = (_Place(self._of(tenant)), *places)
+                places = (_SlotPlace(self._of(tenant)), *places)
             for place in places:
                 await held.enter_async_context(place)
             await self._admitted(caution)

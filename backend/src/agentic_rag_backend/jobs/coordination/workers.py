@@ -65,7 +65,7 @@ class Unknown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class RecoveryActions:
     """Actions that follow from one check of the workers and their claims."""
 
     handed_back: list[ClaimedWorkflow]
@@ -93,7 +93,7 @@ class Watch:
             if await self._directory.bury(worker):
                 _log.warning("silent_worker_removed", worker=worker.executor_id)
 
-    async def judge(self, claimed: Iterable[ClaimedWorkflow], executor_id: str, now_s: float) -> Verdict:
+    async def judge(self, claimed: Iterable[ClaimedWorkflow], executor_id: str, now_s: float) -> RecoveryActions:
         """Decide about ``claimed``, which must be read before this call.
 
         A worker joins before its first claim. A claimant that is not among the workers is therefore dead.
@@ -109,7 +109,7 @@ class Watch:
         known = self._own.union(*(worker.workflows for worker in workers.values()))
         unknown = self._unknown.for_ever(own, known, now_s)
         elsewhere = [workflow for workflow in own if workflow.name in known]
-        return Verdict(
+        return RecoveryActions(
             handed_back=[workflow for workflow in left if not _kills_too_often(workflow, kills)] + elsewhere,
             killers=[workflow for workflow in left if _kills_too_often(workflow, kills)],
             unknown=unknown,

@@ -40,7 +40,7 @@ class Span:
 
 
 @dataclass(slots=True)
-class Vocabulary:
+class DocumentSpellings:
     """How words are spelled across a document: which occur in lower case, which capitalised inside a sentence."""
 
     lower: set[str] = field(default_factory=set)
@@ -67,7 +67,7 @@ def _gap_follows(tokens: Tokens, index: int) -> bool:
     return index + 1 < len(tokens.starts) and tokens.starts[index + 1] > tokens.ends[index]
 
 
-def find_spans(tokens: Tokens, vocabulary: Vocabulary) -> list[Span]:
+def find_spans(tokens: Tokens, vocabulary: DocumentSpellings) -> list[Span]:
     """Return the names and dates of one chunk, in order, without overlaps."""
     spans: list[Span] = []
     for begin, end in tokens.sentences:
@@ -78,7 +78,7 @@ def find_spans(tokens: Tokens, vocabulary: Vocabulary) -> list[Span]:
 class _Sentence:
     """One walk over one sentence."""
 
-    def __init__(self, tokens: Tokens, vocabulary: Vocabulary, begin: int, end: int) -> None:
+    def __init__(self, tokens: Tokens, vocabulary: DocumentSpellings, begin: int, end: int) -> None:
         self._tokens = tokens
         self._words = tokens.words
         self._shapes = tokens.shapes

@@ -21,10 +21,10 @@ from agentic_rag_backend.knowledge.extraction.entity_types import (
     type_from_context,
 )
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS
-from agentic_rag_backend.knowledge.extraction.names import Span, Vocabulary, find_spans
+from agentic_rag_backend.knowledge.extraction.names import DocumentSpellings, Span, find_spans
 from agentic_rag_backend.knowledge.extraction.relations import MAX_FACT_CHARACTERS, Node, Pair, relate
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens, tokenise
-from agentic_rag_backend.knowledge.extraction.topics import Topic, find_form, topic
+from agentic_rag_backend.knowledge.extraction.topics import TopicName, find_form, topic
 
 _IN_LOOP_CHARACTERS = 20_000
 _MAX_NAME_CHARACTERS = 160
@@ -50,7 +50,7 @@ class _Passage:
 
     chunk: Chunk
     tokens: Tokens
-    topics: list[Topic]
+    topics: list[TopicName]
     by_sentence: list[list[_Name]] = field(default_factory=list)
 
     @property
@@ -82,7 +82,7 @@ class _Document:
 
     def __init__(self, title: str, chunks: Sequence[Chunk]) -> None:
         self._title = topic(title, from_title=True)
-        vocabulary = Vocabulary()
+        vocabulary = DocumentSpellings()
         self._passages: list[_Passage] = []
         for chunk in chunks:
             tokens = tokenise(chunk.text)
@@ -101,7 +101,7 @@ class _Document:
     def extractions(self) -> list[Extraction]:
         return [self._extraction(passage, pairs) for passage, pairs in zip(self._passages, self._pairs, strict=True)]
 
-    def _topics_of(self, chunk: Chunk) -> list[Topic]:
+    def _topics_of(self, chunk: Chunk) -> list[TopicName]:
         found = [self._title] if self._title is not None else []
         for heading in chunk.location.headings:
             one = topic(heading, from_title=False)
@@ -210,7 +210,7 @@ class _Document:
         return Node(begin, begin + 1 + described, self._title.name, normalise_name(self._title.name), type_)
 
 
-def _is_plain_heading(one: Topic, vocabulary: Vocabulary) -> bool:
+def _is_plain_heading(one: TopicName, vocabulary: DocumentSpellings) -> bool:
     """Return whether a heading of one or two words ("Consequences", "The boat") names nothing outside its own document.
 
     Two words are plain if the text also writes both in lower case; a single word also if no sentence capitalises it.
@@ -243,7 +243,7 @@ def _relationship(pair: Pair, text: str, start: int, end: int) -> ExtractedRelat
     )
 
 
-def _find_names(passage: _Passage, vocabulary: Vocabulary) -> None:
+def _find_names(passage: _Passage, vocabulary: DocumentSpellings) -> None:
     tokens = passage.tokens
     spans = _with_topics(tokens, find_spans(tokens, vocabulary), passage.topics)
     position = 0
@@ -260,7 +260,7 @@ def _find_names(passage: _Passage, vocabulary: Vocabulary) -> None:
         passage.by_sentence.append(names)
 
 
-def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[Topic]) -> list[Span]:
+def _with_topics(tokens: Tokens, spans: list[Span], topics: Sequence[TopicName]) -> list[Span]:
     """Add the places of titles and headings in the text; of two overlapping spans, the longer one is kept."""
     extra: list[Span] = []
     for one in topics:

@@ -22,7 +22,7 @@ _FILE_ENDING = re.compile(r"\.(?:md|txt|rst|html?|pdf|docx?)$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicName:
     """A title or heading as a name.
 
     ``bare`` is the name without a disambiguator, ``head`` the name before a region or a subtitle
@@ -68,7 +68,7 @@ def _plain_letter(letter: str) -> str:
     return base if base.isascii() else letter
 
 
-def topic(text: str, *, from_title: bool) -> Topic | None:
+def topic(text: str, *, from_title: bool) -> TopicName | None:
     """Return the name that a title or heading gives, or ``None`` if it is empty, generic or longer than a name."""
     name = " ".join(_FILE_ENDING.sub("", text.strip().strip("#*_`").strip()).split())
     if not from_title:
@@ -83,7 +83,7 @@ def topic(text: str, *, from_title: bool) -> Topic | None:
         opening = name.rfind(" (")
         if opening > 0:
             bare, type_ = name[:opening].rstrip(), type_from_disambiguator(name[opening + 2 : -1])
-    return Topic(name, bare, type_, _head_of(bare))
+    return TopicName(name, bare, type_, _head_of(bare))
 
 
 def find_form(text: str, form: str) -> list[tuple[int, int]]:

@@ -48,23 +48,23 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TokenWindow:
     """A part of text number ``owner`` that fits the model: word pieces with the special tokens around them."""
 
     owner: int
     ids: tuple[int, ...]
 
 
-def windows_of(owner: int, ids: Sequence[int], *, begin: int, end: int) -> list[Window]:
+def windows_of(owner: int, ids: Sequence[int], *, begin: int, end: int) -> list[TokenWindow]:
     """Return ``ids`` in as few windows of equal length as possible. Without ids, return one window of special tokens."""
     count = max(1, -(-len(ids) // WINDOW))
     bounds = [len(ids) * number // count for number in range(count + 1)]
-    return [Window(owner, (begin, *ids[start:stop], end)) for start, stop in pairwise(bounds)]
+    return [TokenWindow(owner, (begin, *ids[start:stop], end)) for start, stop in pairwise(bounds)]
 
 
-def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
+def batches_of(windows: Sequence[TokenWindow]) -> list[list[TokenWindow]]:
     """Return the windows by length, in batches of ≤ `BATCH_TOKENS` padded word pieces, or of one window."""
-    batches: list[list[Window]] = []
+    batches: list[list[TokenWindow]] = []
     for window in sorted(windows, key=lambda each: len(each.ids)):
         last = batches[-1] if batches else []
         if last and len(last) < BATCH_TEXTS and (len(last) + 1) * len(window.ids) <= BATCH_TOKENS:
@@ -102,7 +102,7 @@ class BundledEmbedder:
         self._passages = FairThreadPool(cores, "embed", of_tenant=cores, initializer=lower_thread)
         self._questions = FairThreadPool(cores, "embed-question", of_tenant=cores)
         self._clock = BusyClock()
-        self._dimensions = int(self._sums([Window(0, (self._begin, self._end))]).shape[1])
+        self._dimensions = int(self._sums([TokenWindow(0, (self._begin, self._end))]).shape[1])
         self._fingerprint = f"onnx-{model.sha256[:16]}-{vocabulary.sha256[:8]}-mean-{MAX_WORD_PIECES}-{self._dimensions}"
 
     @property
@@ -170,8 +170,8 @@ class BundledEmbedder:
             raise ConfigurationError(f"the tokenizer must put two special tokens around a text; it puts {len(ids)}")
         return ids[0], ids[1]
 
-    def _windows(self, texts: Sequence[str]) -> list[Window]:
-        found: list[Window] = []
+    def _windows(self, texts: Sequence[str]) -> list[TokenWindow]:
+        found: list[TokenWindow] = []
         for owner, text in enumerate(texts):
             ids: list[int] = []
             for _, piece in pieces(text):
@@ -179,11 +179,11 @@ class BundledEmbedder:
             found.extend(windows_of(owner, ids, begin=self._begin, end=self._end))
         return found
 
-    def _timed(self, batch: Sequence[Window]) -> Vectors:
+    def _timed(self, batch: Sequence[TokenWindow]) -> Vectors:
         with self._clock:
             return self._sums(batch)
 
-    def _sums(self, batch: Sequence[Window], session: onnxruntime.InferenceSession | None = None) -> Vectors:
+    def _sums(self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None) -> Vectors:
         """Run the model and return the sum of each window's word piece vectors, shape (len(batch), dimensions)."""
         width = max(len(window.ids) for window in batch)
         ids = np.zeros((len(batch), width), dtype=np.int64)
@@ -233,7 +233,7 @@ def _session(model: str | bytes, threads: int) -> onnxruntime.InferenceSession:
     return session
 
 
-def _pooled(count: int, batches: Sequence[Sequence[Window]], sums: Sequence[Vectors]) -> Vectors:
+def _pooled(count: int, batches: Sequence[Sequence[TokenWindow]], sums: Sequence[Vectors]) -> Vectors:
     """Return each text's mean over the word pieces of all its windows, at length 1 (so a window weighs by its length)."""
     totals = np.zeros((count, sums[0].shape[1]), dtype=np.float32)
     for batch, part in zip(batches, sums, strict=True):

@@ -36,7 +36,7 @@ class _Field(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class _Node:
+class _OnnxNode:
     operator: str
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -83,7 +83,7 @@ def _rearranged(graph: Sequence[_Field]) -> bytes | None:
     made = {name: place for place, node in nodes.items() for name in node.outputs}
     used = Counter(name for node in nodes.values() for name in node.inputs)
     used.update(_text(field.value, _VALUE_NAME) for field in graph if field.number == _OUTPUT)
-    instead: dict[int, Sequence[_Node]] = {}
+    instead: dict[int, Sequence[_OnnxNode]] = {}
     for place, node in nodes.items():
         scaling = made.get(node.inputs[0]) if node.operator == "Gather" else None
         casting = made.get(nodes[scaling].inputs[0]) if scaling is not None and nodes[scaling].operator == "Mul" else None
@@ -101,12 +101,12 @@ def _rearranged(graph: Sequence[_Field]) -> bytes | None:
     return b"".join(pieces)
 
 
-def _scaled_by_row(cast: _Node, scaled: _Node, tables: Mapping[str, tuple[int, ...] | None]) -> bool:
+def _scaled_by_row(cast: _OnnxNode, scaled: _OnnxNode, tables: Mapping[str, tuple[int, ...] | None]) -> bool:
     table, scale = tables.get(cast.inputs[0]), tables.get(scaled.inputs[1])
     return table is not None and len(table) == 2 and scale == (table[0], 1)
 
 
-def _steps(cast: _Node, scaled: _Node, gather: _Node) -> Sequence[_Node]:
+def _steps(cast: _OnnxNode, scaled: _OnnxNode, gather: _OnnxNode) -> Sequence[_OnnxNode]:
     """Return the nodes that take the rows of the table and their scales, and then cast and multiply them."""
     index, (result,) = gather.inputs[1], gather.outputs
     rows, numbers, scales = (f"{result}/{each}" for each in ("rows", "numbers", "scales"))
@@ -118,14 +118,14 @@ def _steps(cast: _Node, scaled: _Node, gather: _Node) -> Sequence[_Node]:
     )
 
 
-def _node(message: memoryview) -> _Node:
+def _node(message: memoryview) -> _OnnxNode:
     fields = list(_fields(message))
 
     def texts(number: int) -> tuple[str, ...]:
         return tuple(str(field.value, "utf-8") for field in fields if field.number == number)
 
     named = (_NODE_INPUT, _NODE_OUTPUT, _NODE_NAME, _NODE_OPERATOR)
-    return _Node(
+    return _OnnxNode(
         operator="".join(texts(_NODE_OPERATOR)),
         inputs=texts(_NODE_INPUT),
         outputs=texts(_NODE_OUTPUT),

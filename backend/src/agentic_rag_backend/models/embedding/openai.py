@@ -35,7 +35,7 @@ _SHORTENED = frozenset({"text-embedding-3-small", "text-embedding-3-large"})
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ByteWindow:
     """A part of text number ``owner``, at most `WINDOW_BYTES` long."""
 
     owner: int
@@ -43,23 +43,23 @@ class Window:
     size_bytes: int
 
 
-def windows_of(owner: int, text: str) -> list[Window]:
+def windows_of(owner: int, text: str) -> list[ByteWindow]:
     """Return ``text`` in windows of ≤ `WINDOW_BYTES`, cut at white space if possible. One window for an empty text."""
     rest, found = text, []
     while len(rest.encode()) > WINDOW_BYTES:
         head = rest.encode()[:WINDOW_BYTES].decode(errors="ignore")
         cut = max(head.rfind(" "), head.rfind("\n")) + 1 or len(head)
-        found.append(Window(owner, rest[:cut], len(rest[:cut].encode())))
+        found.append(ByteWindow(owner, rest[:cut], len(rest[:cut].encode())))
         rest = rest[cut:]
     if rest or not found:
         # Services refuse an empty input.
-        found.append(Window(owner, rest if rest.strip() else ".", max(1, len(rest.encode()))))
+        found.append(ByteWindow(owner, rest if rest.strip() else ".", max(1, len(rest.encode()))))
     return found
 
 
-def batches_of(windows: Sequence[Window]) -> list[list[Window]]:
+def batches_of(windows: Sequence[ByteWindow]) -> list[list[ByteWindow]]:
     """Return the windows in order, in batches of ≤ `BATCH_TEXTS` and ≤ `BATCH_BYTES`."""
-    batches: list[list[Window]] = []
+    batches: list[list[ByteWindow]] = []
     size = 0
     for window in windows:
         if not batches or len(batches[-1]) == BATCH_TEXTS or size + window.size_bytes > BATCH_BYTES:
@@ -168,7 +168,7 @@ class OpenAIEmbedder:
     def _call(self) -> Call:
         return self._endpoint.call(self._model, "embedding")
 
-    async def _passages(self, batch: Sequence[Window]) -> Vectors:
+    async def _passages(self, batch: Sequence[ByteWindow]) -> Vectors:
         call = self._call()
         slots = (self._job_slots, self._slots) if actor().job else (self._slots,)
         async with self._endpoint.admitted(call, *(each.taken() for each in slots)):
@@ -176,7 +176,7 @@ class OpenAIEmbedder:
                 async with self._endpoint.watching(call):
                     return await self._send(call, batch)
 
-    def _pooled(self, count: int, batches: Sequence[Sequence[Window]], parts: Sequence[Vectors]) -> Vectors:
+    def _pooled(self, count: int, batches: Sequence[Sequence[ByteWindow]], parts: Sequence[Vectors]) -> Vectors:
         """Return each text's mean over its windows, weighted by their length, at length 1."""
         totals = np.zeros((count, self._dimensions), dtype=np.float32)
         for batch, vectors in zip(batches, parts, strict=True):
@@ -185,7 +185,7 @@ class OpenAIEmbedder:
         result: Vectors = totals / np.maximum(np.linalg.norm(totals, axis=1, keepdims=True), np.float32(1e-12))
         return result
 
-    async def _send(self, call: Call, batch: Sequence[Window]) -> Vectors:
+    async def _send(self, call: Call, batch: Sequence[ByteWindow]) -> Vectors:
         """Return the unit vectors of one batch."""
         arguments: dict[str, Any] = {"model": self._model, "input": [window.text for window in batch], "encoding_format": "float"}
         if self._shortened:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import numpy as np
 
 from agentic_rag_backend.domain.answer import Usage
-from agentic_rag_backend.domain.text.questions import Asked
+from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
@@ -73,7 +73,7 @@ class ExtractiveModel:
         vectors = await self._embedder.embed([candidate.in_context for candidate in reading.candidates])
         similarity = vectors @ asked
         chosen = select(reading, similarity, vectors @ vectors.T)
-        least = MIN_THEME_SUPPORT if reading.asked is Asked.THEME else MIN_SUPPORT
+        least = MIN_THEME_SUPPORT if reading.asked is AnswerKind.THEME else MIN_SUPPORT
         return chosen if support(reading, chosen, float(np.max(similarity))) >= least else []
 
 

@@ -30,7 +30,7 @@ class Verdict(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class FailedAttempt:
     """One failed attempt. ``status`` is None without a response (connection, time). ``retry_after_s`` is the requested wait.
 
     ``exhausted`` marks a 429 that waiting does not solve: the account's budget is used up.
@@ -50,7 +50,7 @@ class RetryDecision:
     retry_after_s: float | None = None
 
 
-def decide(failure: Failure, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
+def decide(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float) -> RetryDecision:
     """Decide after the ``attempt``-th attempt (from 1) failed.
 
     Args:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.questions import Asked, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, may_answer, measured, related
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
@@ -86,13 +86,13 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class QuestionAnalysis:
     """A question with the sentences that may answer it. ``weights`` of its words sum to 1, ``rarity`` is of names.
 
     ``named`` are the names among the words. ``measured`` is the word for the counted or measured thing, if there is one.
     """
 
-    asked: Asked
+    asked: AnswerKind
     weights: Mapping[str, float]
     rarity: Mapping[str, float]
     named: frozenset[str]
@@ -100,14 +100,14 @@ class Reading:
     candidates: tuple[Candidate, ...]
 
 
-def question_weights(question: str, asked: Asked) -> dict[str, float]:
+def question_weights(question: str, asked: AnswerKind) -> dict[str, float]:
     """Return the words of a question that carry meaning, with their weights."""
     names = names_and_numbers(question)
-    name_weight = THEME_NAME_WEIGHT if asked is Asked.THEME else NAME_WEIGHT
+    name_weight = THEME_NAME_WEIGHT if asked is AnswerKind.THEME else NAME_WEIGHT
     return {form: name_weight if form in names else 1.0 for form in content_forms(question)}
 
 
-def read(question: str, evidence: Sequence[Evidence]) -> Reading:
+def read(question: str, evidence: Sequence[Evidence]) -> QuestionAnalysis:
     """Return the sentences of ``evidence`` worth embedding, best first.
 
     At most `MOST_CANDIDATES`: the best by words, and the best that these lead to over a name in another document; for an
@@ -120,23 +120,23 @@ def read(question: str, evidence: Sequence[Evidence]) -> Reading:
     rarest = max(rarity.values(), default=1.0)
     raw = {form: weight * rarity.get(form, rarest) for form, weight in base.items()}
     total = sum(raw.values()) or 1.0
-    reading = Reading(
+    reading = QuestionAnalysis(
         asked=asked,
         weights={form: weight / total for form, weight in raw.items()},
         rarity=inverse_frequency(candidate.names for candidate in found),
         named=frozenset(name for name in names_and_numbers(question) if not name[0].isdigit()) & frozenset(raw),
-        measured=measured(question) & frozenset(raw) if asked is Asked.NUMBER else frozenset(),
+        measured=measured(question) & frozenset(raw) if asked is AnswerKind.NUMBER else frozenset(),
         candidates=tuple(found),
     )
     ranked = sorted(found, key=lambda candidate: (-_by_words(reading, candidate), candidate.marker, candidate.start))
-    if asked is Asked.THEME:
+    if asked is AnswerKind.THEME:
         return replace(reading, candidates=tuple(_spread(ranked)))
     chosen = ranked[:DIRECT_CANDIDATES]
     chosen += _led_to(reading, ranked[:LEADERS], ranked[len(chosen) :])[: MOST_CANDIDATES - len(chosen)]
     return replace(reading, candidates=tuple(chosen))
 
 
-def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> float:
+def support(reading: QuestionAnalysis, chosen: Sequence[Candidate], nearest: float) -> float:
     """Return how well ``chosen`` answers the question, in [0, 1]; 0 if it wants a number and no sentence names its unit.
 
     Args:
@@ -145,7 +145,7 @@ def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> fl
     The score is the cosine times the square root of a share: the question's words, by rarity, in the chosen sentences, their
     titles and the sentences before them. An account rests on many passages and paraphrases: its score is the cosine alone.
     """
-    if reading.asked is Asked.THEME or not reading.weights:
+    if reading.asked is AnswerKind.THEME or not reading.weights:
         return max(0.0, nearest)
     said = frozenset().union(*(candidate.held | candidate.near for candidate in chosen))
     if reading.measured and not _counted(reading, chosen):
@@ -154,7 +154,7 @@ def support(reading: Reading, chosen: Sequence[Candidate], nearest: float) -> fl
     return float(max(0.0, nearest) * share**0.5)
 
 
-def _counted(reading: Reading, chosen: Sequence[Candidate]) -> bool:
+def _counted(reading: QuestionAnalysis, chosen: Sequence[Candidate]) -> bool:
     """Return whether a chosen sentence with a number names the counted thing.
 
     With the requested year in the sentence, a chosen sentence of the same document may name it.
@@ -169,7 +169,7 @@ def _counted(reading: Reading, chosen: Sequence[Candidate]) -> bool:
     return False
 
 
-def select(reading: Reading, similarity: NDArray[np.float32], between: NDArray[np.float32]) -> list[Candidate]:
+def select(reading: QuestionAnalysis, similarity: NDArray[np.float32], between: NDArray[np.float32]) -> list[Candidate]:
     """Choose and order the sentences that answer the question.
 
     Args:
@@ -180,7 +180,7 @@ def select(reading: Reading, similarity: NDArray[np.float32], between: NDArray[n
     if not found:
         return []
     scores = np.array([_score(reading, each, float(cosine)) for each, cosine in zip(found, similarity, strict=True)], np.float32)
-    theme = reading.asked is Asked.THEME
+    theme = reading.asked is AnswerKind.THEME
     chosen = [int(np.argmax(scores))]
     while len(chosen) < min(MOST_FOR_A_THEME if theme else MOST_FOR_A_FACT, len(found)):
         bridges = np.array([_bridge(reading, found, chosen, number) for number in range(len(found))], np.float32)
@@ -198,7 +198,7 @@ def select(reading: Reading, similarity: NDArray[np.float32], between: NDArray[n
     return _ordered([found[index] for index in chosen])
 
 
-def _sentences(question: str, asked: Asked, base: Mapping[str, float], passage: Evidence) -> list[Candidate]:
+def _sentences(question: str, asked: AnswerKind, base: Mapping[str, float], passage: Evidence) -> list[Candidate]:
     title_forms = content_forms(passage.title)
     near = titled = frozenset(form for form in base if related(form, title_forms))
     known = content_forms(question)
@@ -235,7 +235,7 @@ def _whole(sentence: Sentence) -> bool:
     return sentence.complete or sentence.text[:1] in "*_"
 
 
-def _by_words(reading: Reading, candidate: Candidate) -> float:
+def _by_words(reading: QuestionAnalysis, candidate: Candidate) -> float:
     said = sum(
         weight * (1.0 if form in candidate.held else CONTEXT_SHARE)
         for form, weight in reading.weights.items()
@@ -245,10 +245,10 @@ def _by_words(reading: Reading, candidate: Candidate) -> float:
     return score if candidate.statement else FRAGMENT * score
 
 
-def _score(reading: Reading, candidate: Candidate, cosine: float) -> float:
+def _score(reading: QuestionAnalysis, candidate: Candidate, cosine: float) -> float:
     near = cosine if candidate.statement else FRAGMENT * cosine
     score = SIMILARITY_SHARE * near + _by_words(reading, candidate)
-    return LEANING * score if reading.asked is Asked.THEME and leans_on_context(candidate.text) else score
+    return LEANING * score if reading.asked is AnswerKind.THEME and leans_on_context(candidate.text) else score
 
 
 def _spread(ranked: Sequence[Candidate]) -> list[Candidate]:
@@ -262,7 +262,7 @@ def _spread(ranked: Sequence[Candidate]) -> list[Candidate]:
     return chosen
 
 
-def _led_to(reading: Reading, leaders: Sequence[Candidate], others: Sequence[Candidate]) -> list[Candidate]:
+def _led_to(reading: QuestionAnalysis, leaders: Sequence[Candidate], others: Sequence[Candidate]) -> list[Candidate]:
     """Return the candidates that share a name with a leader of another document, best first."""
     value: dict[int, float] = {}
     for number, candidate in enumerate(others):
@@ -275,7 +275,7 @@ def _led_to(reading: Reading, leaders: Sequence[Candidate], others: Sequence[Can
     return [others[number] for number in sorted(value, key=lambda number: (-value[number], number))]
 
 
-def _shared(reading: Reading, first: Candidate, second: Candidate) -> float:
+def _shared(reading: QuestionAnalysis, first: Candidate, second: Candidate) -> float:
     """Return the rarity of the names that two sentences of different documents share, in [0, 1)."""
     if first.title == second.title:
         return 0.0
@@ -283,16 +283,16 @@ def _shared(reading: Reading, first: Candidate, second: Candidate) -> float:
     return mass / (mass + 2.0)
 
 
-def _bridge(reading: Reading, found: Sequence[Candidate], chosen: Sequence[int], number: int) -> float:
+def _bridge(reading: QuestionAnalysis, found: Sequence[Candidate], chosen: Sequence[int], number: int) -> float:
     return max(_shared(reading, found[held], found[number]) for held in chosen)
 
 
-def _connected(reading: Reading, candidate: Candidate, bridge: float) -> bool:
+def _connected(reading: QuestionAnalysis, candidate: Candidate, bridge: float) -> bool:
     """Return whether a sentence names a name of the question or of a chosen sentence. "He was born" may be about anyone."""
     return bridge > 0 or not reading.named or not reading.named.isdisjoint(candidate.held | candidate.near)
 
 
-def _fresh(reading: Reading, chosen: Sequence[int]) -> NDArray[np.float32]:
+def _fresh(reading: QuestionAnalysis, chosen: Sequence[int]) -> NDArray[np.float32]:
     """Return, for each candidate, the weight of the question's words that it contains and no chosen sentence contains."""
     said = frozenset().union(*(reading.candidates[number].held for number in chosen))
     return np.array([sum(reading.weights[form] for form in each.held - said) for each in reading.candidates], np.float32)

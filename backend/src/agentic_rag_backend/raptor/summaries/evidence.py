@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 
-from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Evidence, Fact, merge_facts, telling_facts
+from agentic_rag_backend.communities.summaries.evidence import CentralEntity, Fact, SummaryEvidence, merge_facts, telling_facts
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
@@ -22,12 +22,12 @@ _LONGEST = 300
 """Characters of a passage that is one sentence or none, such as code."""
 
 
-def leaf_evidence(node: TreeNode, passages: Sequence[VisibleChunk], weights: Mapping[str, float]) -> Evidence:
+def leaf_evidence(node: TreeNode, passages: Sequence[VisibleChunk], weights: Mapping[str, float]) -> SummaryEvidence:
     """Return the sentences of the passages: first the most telling ones, then the others in the order of reading."""
     return _evidence(node, [fact for passage in passages for fact in _facts(passage)], weights)
 
 
-def inner_evidence(node: TreeNode, children: Sequence[CommunitySummary], weights: Mapping[str, float]) -> Evidence:
+def inner_evidence(node: TreeNode, children: Sequence[CommunitySummary], weights: Mapping[str, float]) -> SummaryEvidence:
     """Return the findings of the children, and their summaries."""
     found = [_fact(finding.statement, finding.sources) for child in children for finding in child.findings]
     return replace(_evidence(node, found, weights), children=tuple(children))
@@ -51,11 +51,11 @@ def inner_names(children: Sequence[CommunitySummary]) -> tuple[Label, ...]:
     return _most({text: tuple(dict.fromkeys(supports)) for text, supports in held.items()})
 
 
-def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> Evidence:
+def _evidence(node: TreeNode, facts: Sequence[Fact], weights: Mapping[str, float]) -> SummaryEvidence:
     merged = merge_facts(facts)
     telling = telling_facts(merged, _terms(merged, weights), limit=_TELLING, forms_of=attrgetter("entity_ids"))
     first = {fact.statement for fact in telling}
-    return Evidence(
+    return SummaryEvidence(
         fingerprint=node.fingerprint,
         entity_count=0,
         entities=(),

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agentic_rag_backend.communities.summaries.evidence import Evidence
+from agentic_rag_backend.communities.summaries.evidence import SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive import extractive_summary
-from agentic_rag_backend.communities.summaries.recording import Tally, write_recorded
-from agentic_rag_backend.communities.summaries.writing import Summariser, Written
-from agentic_rag_backend.communities.theme_index import SUMMARISE, Report
+from agentic_rag_backend.communities.summaries.recording import SummaryTally, write_recorded
+from agentic_rag_backend.communities.summaries.writing import Summariser, WrittenSummary
+from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label
 from agentic_rag_backend.domain.tenant import TenantId
@@ -49,15 +49,21 @@ class NodeWriter:
     summariser: Summariser
 
     async def write(
-        self, tenant: TenantId, nodes: Sequence[TreeNode], known: Mapping[str, TreeNode], *, by_model: bool, report: Report
-    ) -> tuple[Signed, Tally]:
+        self,
+        tenant: TenantId,
+        nodes: Sequence[TreeNode],
+        known: Mapping[str, TreeNode],
+        *,
+        by_model: bool,
+        report: RebuildProgress,
+    ) -> tuple[Signed, SummaryTally]:
         """Return ``nodes`` with their summaries, which are all recorded.
 
         Args:
             known: the other nodes of the tree by id, whose summaries are recorded.
             by_model: whether a model may be called.
         """
-        tally = Tally()
+        tally = SummaryTally()
         found = await self._on_record(tenant, nodes, by_model=by_model)
         signed = {node.id: _sign(node, found[node.id]) for node in nodes if node.id in found}
         tally.reused = len(found)
@@ -79,7 +85,9 @@ class NodeWriter:
         await report(SUMMARISE, done, len(missing))
         return Signed([signed[node.id] for node in nodes], found), tally
 
-    async def estimate(self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: Report) -> tuple[int, Usage]:
+    async def estimate(
+        self, tenant: TenantId, nodes: Sequence[TreeNode], *, by_model: bool, report: RebuildProgress
+    ) -> tuple[int, Usage]:
         """Return the number of summaries to write, and the model usage for them, without calling the model.
 
         The estimate for a higher node uses the expected size of its children's summaries.
@@ -121,7 +129,7 @@ class NodeWriter:
         ids = {id for node in (*missing, *known.values()) if node.level == 1 for id in node.children}
         return await self.passages.term_weights(tenant, sorted(ids))
 
-    async def _one(self, node: TreeNode, given: _Given, *, by_model: bool) -> Written:
+    async def _one(self, node: TreeNode, given: _Given, *, by_model: bool) -> WrittenSummary:
         written = await self.summariser.instead_of(given.plain, given.evidence, by_model=self._by_model(node, by_model))
         return replace(written, summary=replace(written.summary, names=given.names))
 
@@ -150,7 +158,7 @@ class NodeWriter:
 class _Given:
     """The evidence of a summary, the names of the node, and the extractive summary."""
 
-    evidence: Evidence
+    evidence: SummaryEvidence
     names: tuple[Label, ...]
     plain: CommunitySummary
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from agentic_rag_backend.domain.query import BALANCED, LegWeights, LevelWeights
-from agentic_rag_backend.domain.text.questions import Asked, asked_for
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.telemetry.logs import get_logger
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, LOW_WEIGHT, Features
@@ -29,8 +29,8 @@ PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
 )
 AUTO = "auto"
 """Pseudo-preset that selects a preset by the form of the question."""
-_BY_FORM: Mapping[Asked, str] = MappingProxyType(
-    {Asked.THEME: "conceptual", Asked.NAME: "factoid", Asked.TIME: "factoid", Asked.NUMBER: "factoid"}
+_BY_FORM: Mapping[AnswerKind, str] = MappingProxyType(
+    {AnswerKind.THEME: "conceptual", AnswerKind.NAME: "factoid", AnswerKind.TIME: "factoid", AnswerKind.NUMBER: "factoid"}
 )
 _SUM_TOLERANCE = 1e-9
 

@@ -44,7 +44,7 @@ WALKED = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class GraphEvidence:
     """Input of the second stage: the question's vector and entities, and hybrid score and cosine of chunks by id.
 
     ``unknown`` holds entity names from the request that are not in the graph, ``visible`` the chunks that are already read.
@@ -64,7 +64,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class GraphRanking:
     """Output of the second stage: final scores, hops and visible chunks by chunk id.
 
     ``coverage`` is the best coverage of the question by one read passage. ``nearest`` is the best cosine of a visible passage.
@@ -78,7 +78,7 @@ class Reading:
     nearest: float
 
 
-def direct_scores(graph: TenantGraph, evidence: Evidence) -> dict[str, float]:
+def direct_scores(graph: TenantGraph, evidence: GraphEvidence) -> dict[str, float]:
     """Return the product of hybrid and walk for every chunk that either found. The best is 1.0, or 0.0 if no chunk has mass."""
     seeds = ranked(evidence.hybrid)[:SEED_CHUNKS]
     squared = {item.id: item.score**2 for item in seeds}
@@ -159,7 +159,9 @@ class GraphRetriever:
             trace=_trace(query, evidence, answer, left_out),
         )
 
-    async def _second_hop(self, query: Query, graph: TenantGraph, evidence: Evidence, direct: Mapping[str, float]) -> Reading:
+    async def _second_hop(
+        self, query: Query, graph: TenantGraph, evidence: GraphEvidence, direct: Mapping[str, float]
+    ) -> GraphRanking:
         order = ranked(direct)
         by_number = {graph.chunk_index[item.id]: item.score for item in order if item.id in graph.chunk_index}
         beam = list(by_number)[:BEAM]
@@ -188,7 +190,7 @@ class GraphRetriever:
             for id in {*direct, *hops}
         }
         best = max(map(coverage.of, coverage.held.values()), default=0.0)
-        return Reading(scores, hops, visible, coverage=best, nearest=closest)
+        return GraphRanking(scores, hops, visible, coverage=best, nearest=closest)
 
     async def _exact_cosines(
         self, query: Query, graph: TenantGraph, question: Vector, numbers: Sequence[int], cosine: dict[int, float]
@@ -200,7 +202,7 @@ class GraphRetriever:
             cosine.update((ids[id], float(vector @ question)) for id, vector in vectors.items())
 
 
-def _trace(query: Query, evidence: Evidence, answer: LegAnswer, left_out: str | None) -> Trace:
+def _trace(query: Query, evidence: GraphEvidence, answer: LegAnswer, left_out: str | None) -> Trace:
     failures = tuple(failure for failure in (answer.failure, left_out) if failure is not None)
     return Trace(
         strategy="graph",
@@ -214,7 +216,7 @@ def _trace(query: Query, evidence: Evidence, answer: LegAnswer, left_out: str | 
     )
 
 
-def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Evidence:
+def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> GraphEvidence:
     """Link the entities that the question names, and combine them with the results of both legs."""
     linked = dict(link_question(graph, query.text))
     unknown: list[str] = []
@@ -225,10 +227,10 @@ def gather_evidence(graph: TenantGraph, query: Query, found: Candidates) -> Evid
         if not named:
             unknown.append(str(name))
     cosine = {item.id: item.score for item in found.legs.dense}
-    return Evidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible)
+    return GraphEvidence(found.question, found.scores, cosine, linked, tuple(unknown), found.visible)
 
 
-def _hit(graph: TenantGraph, reading: Reading, evidence: Evidence, *, id: str, score: float, direct: float) -> Hit:
+def _hit(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, *, id: str, score: float, direct: float) -> Hit:
     scores = {"graph": direct}
     if id in evidence.cosine:
         scores["dense"] = evidence.cosine[id]
@@ -245,7 +247,7 @@ def _hit(graph: TenantGraph, reading: Reading, evidence: Evidence, *, id: str, s
     )
 
 
-def _path(graph: TenantGraph, reading: Reading, evidence: Evidence, id: str) -> tuple[GraphStep, ...]:
+def _path(graph: TenantGraph, reading: GraphRanking, evidence: GraphEvidence, id: str) -> tuple[GraphStep, ...]:
     """Return how the walk reached a chunk: from a name in the question, or through a passage that names the chunk's subject."""
     title = reading.visible[id].document_title
     number = graph.chunk_index.get(id)

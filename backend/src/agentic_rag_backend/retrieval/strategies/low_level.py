@@ -23,7 +23,7 @@ from agentic_rag_backend.retrieval.strategies.hybrid import Hybrid
 LowStrategy = Literal["auto", "graph", "hybrid"]
 BY_FORM: LowStrategy = "auto"
 """Pseudo-strategy that selects a strategy by the form of the question."""
-_OF_FORM: Mapping[Asked, LowStrategy] = MappingProxyType({Asked.THEME: "hybrid"})
+_OF_FORM: Mapping[AnswerKind, LowStrategy] = MappingProxyType({AnswerKind.THEME: "hybrid"})
 
 
 def low_strategy_for(question: str) -> LowStrategy:

@@ -80,7 +80,7 @@ def _pragmas(connection: Any, isolation_level: str | None) -> None:
         connection.execute(f"PRAGMA {pragma}").close()
 
 
-class _Reading(CatalogueDialect):
+class _ReadingDialect(CatalogueDialect):
     """Dialect that begins a transaction with the first statement, of any kind.
 
     The dialect replaces a listener to "begin": with a listener, each statement checks for listeners eight times, which took
@@ -94,15 +94,15 @@ class _Reading(CatalogueDialect):
         dbapi_connection.execute(self._begin).close()
 
 
-class _Writing(_Reading):
+class _WritingDialect(_ReadingDialect):
     """Dialect that begins a transaction as the database's only writer."""
 
     supports_statement_cache = True
     _begin = "BEGIN IMMEDIATE"
 
 
-registry.register("sqlite.catalogue_reading", __name__, _Reading.__name__)
-registry.register("sqlite.catalogue_writing", __name__, _Writing.__name__)
+registry.register("sqlite.catalogue_reading", __name__, _ReadingDialect.__name__)
+registry.register("sqlite.catalogue_writing", __name__, _WritingDialect.__name__)
 
 
 def _sqlite_engine(url: URL, drivername: str, threads: int) -> Engine:

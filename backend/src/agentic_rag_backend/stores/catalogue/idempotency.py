@@ -14,7 +14,14 @@ from agentic_rag_backend.domain.tenant import require_tenant
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused
 from agentic_rag_backend.stores.catalogue.columns import utc_now
 from agentic_rag_backend.stores.catalogue.operations import SqlPort, write
-from agentic_rag_backend.stores.catalogue.ports.idempotency import KEPT, MAX_KEPT, Answer, Claim, Operator, Owner
+from agentic_rag_backend.stores.catalogue.ports.idempotency import (
+    KEPT,
+    MAX_KEPT,
+    IdempotencyClaim,
+    Operator,
+    Owner,
+    StoredResponse,
+)
 from agentic_rag_backend.stores.catalogue.tables import idempotency_keys
 
 _RETRY_AFTER_S = 1.0
@@ -33,7 +40,9 @@ def _insert(dialect: str) -> Executable:
     return statement.on_conflict_do_nothing(index_elements=["tenant_id", "digest"]).returning(_keys.claim)
 
 
-def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+def begin(
+    connection: Connection, owner: Owner, digest: str, *, fingerprint: str, lease_s: float
+) -> IdempotencyClaim | StoredResponse:
     """See `IdempotencyKeys.begin`."""
     now = utc_now()
     row = {
@@ -49,7 +58,7 @@ def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str
     # The insertion decides between concurrent requests: the later one waits for the earlier one and finds its row.
     if connection.execute(_insert(connection.dialect.name), row).first() is not None:
         _drop_oldest(connection, row["tenant_id"])
-        return Claim(str(row["claim"]))
+        return IdempotencyClaim(str(row["claim"]))
     held = connection.execute(select(idempotency_keys).where(*its)).mappings().first()
     if held is not None and held["fingerprint"] != row["fingerprint"]:
         raise IdempotencyKeyReused(
@@ -59,7 +68,7 @@ def begin(connection: Connection, owner: Owner, digest: str, *, fingerprint: str
         raise IdempotencyInProgress(
             "the request of this Idempotency-Key is in progress; retry in a moment", retry_after_s=_RETRY_AFTER_S
         )
-    return Answer(held["status"], held["headers"], held["body"])
+    return StoredResponse(held["status"], held["headers"], held["body"])
 
 
 def _drop_oldest(connection: Connection, owner: object) -> None:
@@ -70,19 +79,19 @@ def _drop_oldest(connection: Connection, owner: object) -> None:
     )
 
 
-def complete(connection: Connection, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
+def complete(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim, answer: StoredResponse) -> bool:
     """See `IdempotencyKeys.complete`."""
     values = {"status": answer.status, "headers": dict(answer.headers), "body": answer.body}
     statement = update(idempotency_keys).where(*_claimed(owner, digest, claim))
     return connection.execute(statement.values(claim=None, expires_at=utc_now() + KEPT, **values)).rowcount == 1
 
 
-def release(connection: Connection, owner: Owner, digest: str, claim: Claim) -> None:
+def release(connection: Connection, owner: Owner, digest: str, claim: IdempotencyClaim) -> None:
     """See `IdempotencyKeys.release`."""
     connection.execute(delete(idempotency_keys).where(*_claimed(owner, digest, claim)))
 
 
-def _claimed(owner: Owner, digest: str, claim: Claim) -> tuple[ColumnElement[bool], ...]:
+def _claimed(owner: Owner, digest: str, claim: IdempotencyClaim) -> tuple[ColumnElement[bool], ...]:
     return _keys.tenant_id == _owner(owner), _keys.digest == digest, _keys.claim == claim.token
 
 

@@ -31,7 +31,7 @@ class Ranked(Protocol):
     def limit(self) -> int: ...
 
 
-class Hit(Protocol):
+class EngineHit(Protocol):
     """A point as an engine returns it; its payload holds ``id``, unless the query requested only scores."""
 
     @property
@@ -63,13 +63,13 @@ class Ask(Generic[LegT]):
         return self.leg.query if self.term is None else TermWeights([self.term[0]], [self.term[1]])
 
 
-Settling = Generator[list[Ask[LegT]], Sequence[Sequence[Hit]], list[tuple[ScoredId, ...]]]
+Settling = Generator[list[Ask[LegT]], Sequence[Sequence[EngineHit]], list[tuple[ScoredId, ...]]]
 """Yields the queries of one batch, receives the lists of hits in order, returns the best points of every leg."""
 
 
 def settle(legs: Sequence[LegT]) -> Settling[LegT]:
     """Return the best points of every leg, best first, ties by id."""
-    settled: dict[int, Sequence[Hit]] = {}
+    settled: dict[int, Sequence[EngineHit]] = {}
     pending = {number: leg.limit + _OVER_FETCH for number, leg in enumerate(legs)}
     while pending:
         answers = yield [Ask(legs[number], fetch) for number, fetch in pending.items()]
@@ -93,7 +93,7 @@ def _error(leg: Ranked, score: float) -> float:
     return len(leg.query.indices) * _UNIT_ROUNDOFF * score if isinstance(leg.query, TermWeights) else 0.0
 
 
-def _is_settled(leg: Ranked, hits: Sequence[Hit]) -> bool:
+def _is_settled(leg: Ranked, hits: Sequence[EngineHit]) -> bool:
     """Return whether the worst fetched hit, and so every hit not fetched, is certainly worse than the last hit wanted."""
     last, wanted = hits[-1].score, hits[leg.limit - 1].score
     return _rounded(leg, last + _error(leg, last)) < _rounded(leg, wanted - _error(leg, wanted))
@@ -112,8 +112,8 @@ def _is_ambiguous(leg: Ranked, score: float) -> bool:
 
 
 def _summed(
-    settled: Mapping[int, tuple[LegT, Sequence[Hit]]],
-) -> Generator[list[Ask[LegT]], Sequence[Sequence[Hit]], dict[int, dict[Any, float]]]:
+    settled: Mapping[int, tuple[LegT, Sequence[EngineHit]]],
+) -> Generator[list[Ask[LegT]], Sequence[Sequence[EngineHit]], dict[int, dict[Any, float]]]:
     """Return the exact sums of the scores of single terms for the hits, by number of leg, whose rounding is in doubt."""
     asked: list[tuple[int, Ask[LegT]]] = []
     for number, (leg, hits) in settled.items():
@@ -131,7 +131,7 @@ def _summed(
     return {number: {id: math.fsum(scores) for id, scores in sums.items()} for number, sums in parts.items()}
 
 
-def _ranked(leg: Ranked, hits: Sequence[Hit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
+def _ranked(leg: Ranked, hits: Sequence[EngineHit], sums: Mapping[Any, float]) -> tuple[ScoredId, ...]:
     found = [ScoredId(str((hit.payload or {})["id"]), _rounded(leg, sums.get(hit.id, hit.score))) for hit in hits]
     found.sort(key=lambda scored: (-scored.score, scored.id))
     return tuple(found[: leg.limit])

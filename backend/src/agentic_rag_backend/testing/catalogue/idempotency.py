@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import IdempotencyInProgress, IdempotencyKeyReused, InvalidScope
-from agentic_rag_backend.stores.catalogue.ports.idempotency import Answer, Claim, IdempotencyKeys, Operator
+from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyClaim, IdempotencyKeys, Operator, StoredResponse
 from agentic_rag_backend.testing.catalogue.samples import equal, raises, true
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)
 AT_ONCE = 12
 LEASE_S = 60.0
-FIRST = Answer(202, {"etag": '"1"', "content-type": "application/json"}, b'{"data": "\xc3\xa9"}')
+FIRST = StoredResponse(202, {"etag": '"1"', "content-type": "application/json"}, b'{"data": "\xc3\xa9"}')
 
 Check = Callable[[IdempotencyKeys], Awaitable[None]]
 
@@ -43,7 +43,7 @@ async def one_of_many_at_once_begins(keys: IdempotencyKeys) -> None:
             return "in progress"
 
     told = await asyncio.gather(*(begin() for _ in range(AT_ONCE)))
-    equal(Counter(told), {"Claim": 1, "in progress": AT_ONCE - 1})
+    equal(Counter(told), {"IdempotencyClaim": 1, "in progress": AT_ONCE - 1})
 
 
 async def another_request_is_refused(keys: IdempotencyKeys) -> None:
@@ -64,7 +64,7 @@ async def a_lease_ends(keys: IdempotencyKeys) -> None:
     """Another process can claim the key of a dead process. A late end of the first claim then changes nothing."""
     late = await _claim(keys, A, "digest", lease_s=0)
     claim = await _claim(keys, A, "digest")
-    equal(await keys.complete(A, "digest", late, Answer(500)), False, "a lost claim's answer")
+    equal(await keys.complete(A, "digest", late, StoredResponse(500)), False, "a lost claim's answer")
     await keys.release(A, "digest", late)
     await raises(IdempotencyInProgress, keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), "the second claim")
     true(await keys.complete(A, "digest", claim, FIRST), "the second claim's answer")
@@ -79,12 +79,12 @@ async def owners_are_apart(keys: IdempotencyKeys) -> None:
     await keys.release(B, "digest", claims[A])
     await raises(IdempotencyInProgress, keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), "A's")
     for number, owner in enumerate(claims):
-        await keys.complete(owner, "digest", claims[owner], Answer(200 + number))
+        await keys.complete(owner, "digest", claims[owner], StoredResponse(200 + number))
     for number, owner in enumerate(claims):
-        equal(await keys.begin(owner, "digest", fingerprint="same", lease_s=LEASE_S), Answer(200 + number))
-    await keys.complete(A, "another", await _claim(keys, A, "another"), Answer(299))
+        equal(await keys.begin(owner, "digest", fingerprint="same", lease_s=LEASE_S), StoredResponse(200 + number))
+    await keys.complete(A, "another", await _claim(keys, A, "another"), StoredResponse(299))
     answers = [await keys.begin(A, digest, fingerprint="same", lease_s=LEASE_S) for digest in ("digest", "another")]
-    equal(answers, [Answer(200), Answer(299)], "two keys of one owner")
+    equal(answers, [StoredResponse(200), StoredResponse(299)], "two keys of one owner")
 
 
 async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
@@ -113,8 +113,8 @@ async def keys_want_an_owner(keys: IdempotencyKeys) -> None:
     """Any value but a `TenantId` or the operator is an error."""
     for scope in (None, "", A.value, "operator"):
         await raises(InvalidScope, keys.begin(scope, "d", fingerprint="same", lease_s=1), "begin")  # type: ignore[arg-type]
-        await raises(InvalidScope, keys.complete(scope, "d", Claim("x"), FIRST), "complete")  # type: ignore[arg-type]
-        await raises(InvalidScope, keys.release(scope, "d", Claim("x")), "release")  # type: ignore[arg-type]
+        await raises(InvalidScope, keys.complete(scope, "d", IdempotencyClaim("x"), FIRST), "complete")  # type: ignore[arg-type]
+        await raises(InvalidScope, keys.release(scope, "d", IdempotencyClaim("x")), "release")  # type: ignore[arg-type]
 
 
 CHECKS: tuple[Check, ...] = (
@@ -132,8 +132,8 @@ CHECKS: tuple[Check, ...] = (
 
 async def _claim(
     keys: IdempotencyKeys, owner: TenantId | Operator, digest: str, *, fingerprint: str = "same", lease_s: float = LEASE_S
-) -> Claim:
+) -> IdempotencyClaim:
     begun = await keys.begin(owner, digest, fingerprint=fingerprint, lease_s=lease_s)
-    if not isinstance(begun, Claim):
+    if not isinstance(begun, IdempotencyClaim):
         raise AssertionError(f"answered with {begun}")
     return begun

@@ -112,10 +112,10 @@ class Ledger:
 
     def _begin(self, *, in_flight: int) -> None:
         self._plain = Stats(in_flight=in_flight)
-        self._models = _Bounded(Counts, MOST_MODELS)
-        self._prompts = _Bounded(PromptCounts, self._most)
-        self._texts = _Bounded(lambda: [0], self._most)
-        self._passages = _Bounded(lambda: [0], self._most)
+        self._models = _BoundedMapping(Counts, MOST_MODELS)
+        self._prompts = _BoundedMapping(PromptCounts, self._most)
+        self._texts = _BoundedMapping(lambda: [0], self._most)
+        self._passages = _BoundedMapping(lambda: [0], self._most)
 
     def reset(self) -> None:
         """Reset all counts except the requests in progress."""

@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.document import Document, DocumentState
 from agentic_rag_backend.domain.filters import And, Comparison, Filter, filterable, matches
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import NotFound
-from agentic_rag_backend.stores.catalogue.base import Page, Ready
+from agentic_rag_backend.stores.catalogue.base import Page, ReadyVersion
 from agentic_rag_backend.stores.catalogue.documents import (
     chunk_rows,
     document_status,
@@ -42,9 +42,9 @@ def read_document(connection: Connection, tenant: TenantId, document_id: str) ->
     return document_from(row)
 
 
-def ready(connection: Connection, tenant: TenantId, document_id: str, version: int) -> Ready:
+def ready(connection: Connection, tenant: TenantId, document_id: str, version: int) -> ReadyVersion:
     """See `DocumentCatalogue.ready`."""
-    return Ready(
+    return ReadyVersion(
         read_document(connection, tenant, document_id),
         versions.whole_version(connection, tenant, document_id, version),
         results.prepared(connection, tenant, document_id, version),

@@ -121,7 +121,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class ReadyVersion:
     """A version at commit time, with its document and all its prepared chunks."""
 
     document: Document
@@ -236,7 +236,7 @@ class DocumentCatalogue(Protocol):
     async def prepared(self, tenant: TenantId, document_id: str, version: int) -> list[PreparedChunk]:
         """Return the prepared chunks in chunk order. Works for the visible version and for newer versions that have ended."""
 
-    async def ready(self, tenant: TenantId, document_id: str, version: int) -> Ready:
+    async def ready(self, tenant: TenantId, document_id: str, version: int) -> ReadyVersion:
         """Return a version with its document and prepared chunks, from one snapshot. Raises `NotFound` as `version` does."""
 
     async def publish(

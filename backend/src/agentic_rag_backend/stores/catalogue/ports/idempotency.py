@@ -29,7 +29,7 @@ Owner = TenantId | Operator
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class StoredResponse:
     """A stored response."""
 
     status: int
@@ -38,7 +38,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class IdempotencyClaim:
     """The right to carry a request out. It ends by `complete`, by `release`, or when its lease expires."""
 
     token: str
@@ -47,7 +47,7 @@ class Claim:
 class IdempotencyKeys(Protocol):
     """``digest`` identifies a caller's key on one route, ``fingerprint`` the rest of the request."""
 
-    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> Claim | Answer:
+    async def begin(self, owner: Owner, digest: str, *, fingerprint: str, lease_s: float) -> IdempotencyClaim | StoredResponse:
         """Claim a request, or return its stored response. Of several concurrent requests, one gets the claim.
 
         Args:
@@ -58,10 +58,10 @@ class IdempotencyKeys(Protocol):
             IdempotencyInProgress: the request is being carried out now.
         """
 
-    async def complete(self, owner: Owner, digest: str, claim: Claim, answer: Answer) -> bool:
+    async def complete(self, owner: Owner, digest: str, claim: IdempotencyClaim, answer: StoredResponse) -> bool:
         """Store the answer for `KEPT`. Return False if the claim was lost."""
 
-    async def release(self, owner: Owner, digest: str, claim: Claim) -> None:
+    async def release(self, owner: Owner, digest: str, claim: IdempotencyClaim) -> None:
         """Free the key of a request that changed nothing. No effect if the claim was lost."""
 
     async def release_all(self) -> int:

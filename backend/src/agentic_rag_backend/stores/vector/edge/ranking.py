@@ -14,7 +14,7 @@ from agentic_rag_backend.stores.vector.points import DENSE, SPARSE
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class EdgeLeg:
     """A ranked list to find. ``query`` is a dense vector, or the distinct terms of a question."""
 
     query: Vector | TermWeights
@@ -23,7 +23,7 @@ class Leg:
     params: SearchParams
 
 
-def run_legs(shard: EdgeShard, legs: Sequence[Leg]) -> list[tuple[ScoredId, ...]]:
+def run_legs(shard: EdgeShard, legs: Sequence[EdgeLeg]) -> list[tuple[ScoredId, ...]]:
     """Return the best points of every leg, best first, ties by id."""
     settling = settle(legs)
     try:
@@ -35,7 +35,7 @@ def run_legs(shard: EdgeShard, legs: Sequence[Leg]) -> list[tuple[ScoredId, ...]
         return found
 
 
-def _request(ask: Ask[Leg]) -> QueryRequest:
+def _request(ask: Ask[EdgeLeg]) -> QueryRequest:
     leg, query = ask.leg, ask.query
     if isinstance(query, TermWeights):
         nearest = Query.Nearest(SparseVector(list(query.indices), list(query.values)), using=SPARSE)

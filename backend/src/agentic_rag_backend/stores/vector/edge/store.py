@@ -60,7 +60,7 @@ from agentic_rag_backend.stores.vector.conditions import TAGS
 from agentic_rag_backend.stores.vector.edge.engine import Layout, engine_errors
 from agentic_rag_backend.stores.vector.edge.filters import match, translate, within
 from agentic_rag_backend.stores.vector.edge.folder import close_shards, lock, open_shards
-from agentic_rag_backend.stores.vector.edge.ranking import Leg, run_legs
+from agentic_rag_backend.stores.vector.edge.ranking import EdgeLeg, run_legs
 from agentic_rag_backend.stores.vector.edge.shard import Shard
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep, UpkeepOptions
 from agentic_rag_backend.stores.vector.points import (
@@ -171,7 +171,7 @@ class EdgeVectorStore:
 
     async def search(self, tenant: TenantId, collection: Collection, searches: Sequence[VectorSearch]) -> list[Legs]:
         tenant = require_tenant(tenant)
-        legs: dict[tuple[int, str], Leg] = {}
+        legs: dict[tuple[int, str], EdgeLeg] = {}
         for number, search in enumerate(searches):
             legs.update(((number, name), leg) for name, leg in self._legs(tenant, collection, search))
         with engine_errors("searching"):
@@ -317,7 +317,7 @@ class EdgeVectorStore:
             vectors[SPARSE] = SparseVector(list(sparse.indices), list(sparse.values))
         return Point(point_id(tenant, collection, point.id), vectors, payload_of(tenant, point, tags))
 
-    def _legs(self, tenant: TenantId, collection: Collection, search: VectorSearch) -> Iterator[tuple[str, Leg]]:
+    def _legs(self, tenant: TenantId, collection: Collection, search: VectorSearch) -> Iterator[tuple[str, EdgeLeg]]:
         check_limit(search.limit)
         (dense,) = checked_vectors([search.dense], self._dimensions)
         sparse = self._encoder.query(search.text)
@@ -330,9 +330,9 @@ class EdgeVectorStore:
             if isinstance(condition, EngineFilter):
                 scope = EngineFilter(must=[corpus, condition])
         if dense is not None:
-            yield DENSE, Leg(dense, search.limit, scope, SearchParams())
+            yield DENSE, EdgeLeg(dense, search.limit, scope, SearchParams())
         if sparse is not None:
-            yield SPARSE, Leg(sparse, search.limit, scope, SearchParams(idf=IdfParams(corpus=corpus)))
+            yield SPARSE, EdgeLeg(sparse, search.limit, scope, SearchParams(idf=IdfParams(corpus=corpus)))
 
     def _values(self, tenant: TenantId, collection: Collection) -> Mapping[str, Mapping[str, Any]]:
         return self._vocabularies[collection].values(tenant, lambda: self._stored_tags(tenant, collection))

@@ -60,7 +60,7 @@ def condition_filter(condition: Condition) -> models.Filter:
 
 
 @dataclass(frozen=True, slots=True)
-class Leg:
+class QdrantLeg:
     """A ranked list to find within ``filter``.
 
     ``corpus`` is the scope of document frequencies. Without it, one tenant's words would change another tenant's ranking.
@@ -72,7 +72,7 @@ class Leg:
     corpus: models.Filter
 
 
-def query_request(ask: Ask[Leg]) -> models.QueryRequest:
+def query_request(ask: Ask[QdrantLeg]) -> models.QueryRequest:
     """Return the request for ``ask``. It has no outer stage, because the server ignores the corpus of an outer stage."""
     leg, query = ask.leg, ask.query
     only = [models.HasIdCondition(has_id=list(ask.among))] if ask.among else []

@@ -104,33 +104,33 @@ def _trusting(scheme: str, ca_file: Path | None, *, prefer_grpc: bool) -> dict[s
         raise ConfigurationError(f"QDRANT_CA_FILE={ca_file} cannot be read: {error.strerror or error}") from error
 
 
-class Unfinished(Exception):
+class UnconfirmedWrite(Exception):
     """The server accepted a write but did not confirm that it is applied."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class QdrantFailure:
     """Outcome of a failed attempt. If ``transient``, another attempt may succeed."""
 
     reason: str
     transient: bool
 
 
-def failure_of(error: Exception) -> Failure:
+def failure_of(error: Exception) -> QdrantFailure:
     """Classify ``error``, one of `_OF_THE_SERVER`."""
     if isinstance(error, ResponseHandlingException):
         if isinstance(error.source, httpx.TransportError):
-            return Failure(f"no answer ({type(error.source).__name__})", transient=True)
-        return Failure("an answer that the client cannot read", transient=False)
+            return QdrantFailure(f"no answer ({type(error.source).__name__})", transient=True)
+        return QdrantFailure("an answer that the client cannot read", transient=False)
     if isinstance(error, UnexpectedResponse):
-        return Failure(f"HTTP status {error.status_code}", error.status_code in _TRANSIENT_STATUS)
+        return QdrantFailure(f"HTTP status {error.status_code}", error.status_code in _TRANSIENT_STATUS)
     if isinstance(error, grpc.aio.AioRpcError):
-        return Failure(f"gRPC status {error.code().name}", error.code() in _TRANSIENT_CODES)
+        return QdrantFailure(f"gRPC status {error.code().name}", error.code() in _TRANSIENT_CODES)
     if isinstance(error, ResourceExhaustedResponse):
-        return Failure("too many requests", transient=True)
+        return QdrantFailure("too many requests", transient=True)
     if isinstance(error, ValidationError):
-        return Failure("an answer that the client cannot read", transient=False)
-    return Failure("the write was not finished in time", transient=True)
+        return QdrantFailure("an answer that the client cannot read", transient=False)
+    return QdrantFailure("the write was not finished in time", transient=True)
 
 
 _OF_THE_SERVER = (
@@ -139,7 +139,7 @@ _OF_THE_SERVER = (
     ResourceExhaustedResponse,
     grpc.aio.AioRpcError,
     ValidationError,
-    Unfinished,
+    UnconfirmedWrite,
 )
 
 
@@ -181,7 +181,7 @@ class QdrantServer:
 
         async def applied() -> None:
             if (await method(*args, **named)).status is not models.UpdateStatus.COMPLETED:
-                raise Unfinished
+                raise UnconfirmedWrite
 
         await self._timed(doing, applied, _ATTEMPTS)
 

@@ -50,8 +50,8 @@ from agentic_rag_backend.stores.vector.points import (
 )
 from agentic_rag_backend.stores.vector.qdrant.ownership import claim, require_owned
 from agentic_rag_backend.stores.vector.qdrant.requests import (
-    Leg,
     Prepared,
+    QdrantLeg,
     batches,
     condition_filter,
     having_ids,
@@ -177,7 +177,7 @@ class QdrantVectorStore:
         values: FieldValues = {}
         if any(search.filter is not None and reads_values(search.filter) for search in searches):
             values = await self._values(tenant, collection)
-        legs: dict[tuple[int, str], Leg] = {}
+        legs: dict[tuple[int, str], QdrantLeg] = {}
         for number, search in enumerate(searches):
             legs.update(((number, name), leg) for name, leg in self._legs(tenant, search, values))
         found = dict(zip(legs, await self._ranked(collection, list(legs.values())), strict=True))
@@ -281,7 +281,7 @@ class QdrantVectorStore:
 
     # --- internals
 
-    def _legs(self, tenant: TenantId, search: VectorSearch, values: FieldValues) -> Iterator[tuple[str, Leg]]:
+    def _legs(self, tenant: TenantId, search: VectorSearch, values: FieldValues) -> Iterator[tuple[str, QdrantLeg]]:
         check_limit(search.limit)
         (dense,) = checked_vectors([search.dense], self._dimensions)
         sparse = self._encoder.query(search.text)
@@ -294,11 +294,11 @@ class QdrantVectorStore:
             if not isinstance(selection, bool):
                 scope = models.Filter(must=[corpus, condition_filter(selection)])
         if dense is not None:
-            yield DENSE, Leg(dense, search.limit, scope, corpus)
+            yield DENSE, QdrantLeg(dense, search.limit, scope, corpus)
         if sparse is not None:
-            yield SPARSE, Leg(sparse, search.limit, scope, corpus)
+            yield SPARSE, QdrantLeg(sparse, search.limit, scope, corpus)
 
-    async def _ranked(self, collection: Collection, legs: Sequence[Leg]) -> list[tuple[ScoredId, ...]]:
+    async def _ranked(self, collection: Collection, legs: Sequence[QdrantLeg]) -> list[tuple[ScoredId, ...]]:
         name = self._names[Collection(collection)]
         settling = settle(legs)
         try:
