@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine
 
 from agentic_rag_backend.jobs.coordination.slots import Slots
-from agentic_rag_backend.jobs.coordination.turns import Turns
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 from agentic_rag_backend.jobs.queue import dbos_queue as module
 from agentic_rag_backend.jobs.queue.dbos_client import options_of
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
@@ -80,8 +80,8 @@ class _OwnTransaction(DbosQueue):
         return enqueue
 
 
-class _Everybodys(Turns):
-    def held(self, turn, tenant):  # type: ignore[no-untyped-def]
+class _Everybodys(TenantLocks):
+    def held(self, tenant_lock, tenant):  # type: ignore[no-untyped-def]
         return contextlib.nullcontext()
 
 
@@ -97,7 +97,7 @@ class _OneForAll(DbosQueue):
     """Has one slot for all tenants."""
 
     async def launch(self) -> None:
-        self._execution._slots = Slots(1, 1, Turns())
+        self._execution._slots = Slots(1, 1, TenantLocks())
         await super().launch()
 
 
@@ -136,7 +136,7 @@ class _KnowsAll(DbosQueue):
 class _TurnForAll(DbosQueue):
     """Grants a turn to every caller."""
 
-    def turn(self, queue, tenant):  # type: ignore[no-untyped-def]
+    def tenant_lock(self, queue, tenant):  # type: ignore[no-untyped-def]
         return contextlib.nullcontext()
 
 
@@ -149,7 +149,7 @@ class _TurnForAll(DbosQueue):
         (_Forgets, contract.what_was_running_begins_anew),
         (_NewNames, contract.a_job_runs_once),
         (_KnowsAll, contract.jobs_without_a_workflow_are_told),
-        (_TurnForAll, contract.a_turn_keeps_commits_out),
+        (_TurnForAll, contract.a_lock_keeps_commits_out),
     ],
 )
 async def test_faulty_queues_fail(

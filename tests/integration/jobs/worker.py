@@ -16,7 +16,7 @@ from pathlib import Path
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.membership import Others
-from agentic_rag_backend.jobs.coordination.turns import confirm_turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 
@@ -34,7 +34,7 @@ async def work(tenant: TenantId, job_id: str, attempt: int) -> None:
     try:
         while job_id.startswith("hold") and not (FOLDER / f"go-{NAME}").exists():
             await asyncio.sleep(0.05)
-        await confirm_turn()
+        await confirm_lock()
     except asyncio.CancelledError:
         note(job_id, "cancelled")
         raise

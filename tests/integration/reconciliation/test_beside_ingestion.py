@@ -158,7 +158,7 @@ async def test_a_repair_that_does_not_look_whether_anything_is_in_flight_fails(
         yield
 
     monkeypatch.setattr(SqlDocuments, "statuses", all_settled)
-    monkeypatch.setattr(Round, "turn", at_once)
+    monkeypatch.setattr(Round, "tenant_lock", at_once)
     with pytest.raises(AssertionError):
         await leaves_alone_what_is_in_flight(application, monkeypatch)
 
@@ -172,11 +172,11 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
     vectors, tenant = application.container.vectors, application.tenant
     whole = await application.held()
     chunks = await vectors.delete_document(tenant, document, up_to_version=1)
-    turn = Round.turn
+    tenant_lock = Round.tenant_lock
 
     @asynccontextmanager
     async def late(self: Round) -> AsyncIterator[None]:
-        async with turn(self):
+        async with tenant_lock(self):
             await restored(kept)
             yield
 
@@ -187,7 +187,7 @@ async def test_a_suspicion_that_came_true_in_the_meantime_is_none(
         version = await application.container.catalogue.documents.version(tenant, document, 1)
         await vectors.upsert(tenant, Collection.CHUNKS, _points(held, version, items))
 
-    monkeypatch.setattr(Round, "turn", late)
+    monkeypatch.setattr(Round, "tenant_lock", late)
     report = await application.reconciled()
     assert {kind.value: (tally.found, tally.skipped) for kind, tally in report.tallies.items()} == {
         "chunk_vector_missing": (0, chunks)

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import LanguageModel
@@ -60,7 +60,7 @@ class CommunityService:
             catalogue=catalogue,
             queue=queue,
             kind=JobKind.REBUILD,
-            turn=Turn.REBUILD,
+            tenant_lock=TenantLock.REBUILD,
             workflow=WORKFLOW,
             runner=Runner(catalogue.jobs, patience_s),
         )

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.jobs.backoff import Backoff
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.runner import Run, Runner
 from agentic_rag_backend.stores.catalogue.base import Catalogue, Page
 
@@ -58,7 +58,7 @@ class Rebuilds:
     catalogue: Catalogue
     queue: JobQueue
     kind: JobKind
-    turn: Turn
+    tenant_lock: TenantLock
     workflow: str
     runner: Runner
 
@@ -71,8 +71,8 @@ class Rebuilds:
         return job
 
     async def run(self, tenant: TenantId, job_id: str, attempt: int, work: Work) -> None:
-        """Run a job when its turn comes, unless it has ended or a newer attempt has taken it."""
-        async with self.queue.turn(self.turn, tenant):
+        """Run a job when it holds its lock, unless it has ended or a newer attempt has taken it."""
+        async with self.queue.tenant_lock(self.tenant_lock, tenant):
             run = await self.runner.begin(tenant, job_id, attempt)
             if run is None:
                 return

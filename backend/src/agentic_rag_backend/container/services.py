@@ -123,7 +123,7 @@ class Container:
         # Without the tenant's turn for commits: a model that writes summaries must not delay documents.
         self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
         self.queue.register(RAPTOR, QueueName.PREPARE, self.raptor.build)
-        # Without it as well: a comparison takes the turn only for each repair.
+        # Without it as well: a comparison takes the tenant_lock only for each repair.
         self.queue.register(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
         self.queue.register(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
 

@@ -163,7 +163,7 @@ class _Together:
 
 
 async def _all(work: Sequence[Awaitable[Any]]) -> None:
-    """Wait until all work has ended, even if one part finds that its turn was lost: the turn must not end before."""
+    """Wait until all work has ended, even if one part finds that its lock was lost: the lock must not end before."""
     for ended in await asyncio.gather(*work, return_exceptions=True):
         if isinstance(ended, BaseException):
             raise ended

@@ -15,7 +15,7 @@ from agentic_rag_backend.errors import AgenticRagError, NotFound
 from agentic_rag_backend.ingestion.chunking.passages import passage_text
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.preparation import fail_version, superseded
-from agentic_rag_backend.jobs.coordination.turns import confirm_turn, fence_here
+from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.jobs.runner import START, Run, Stopped
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -64,7 +64,7 @@ class Order:
 class Commitment:
     """The steps of ``commit_v1``. A tenant has one commit at a time; the documents in it follow an `Order`.
 
-    Before each write, a step confirms that it still has the tenant's turn. A process that was paused for a while may have
+    Before each write, a step confirms that it still has the tenant's lock. A process that was paused for a while may have
     lost it. Another process then writes instead.
 
     Args:
@@ -108,7 +108,7 @@ class Commitment:
             run.stage = "publish"
         else:
             await run.progress("publish", chunks, chunks, at_once=True)
-        await confirm_turn()
+        await confirm_lock()
         ending = Ending(
             job_id=run.job.id,
             state=JobState.PARTIAL if written.failures else JobState.SUCCEEDED,
@@ -120,7 +120,7 @@ class Commitment:
             run.document_id,
             run.version,
             failures=written.failures,
-            fence=fence_here(),
+            fence=current_fence(),
             ending=ending if first else None,
             keep_original=self.keep_originals,
         ):
@@ -166,7 +166,7 @@ class Commitment:
             return  # its deletion removes everything
 
     async def _take_back(self, tenant: TenantId, document: Document, version: int) -> None:
-        await confirm_turn()
+        await confirm_lock()
         shown = await self._chunk_ids(tenant, document.id) if document.current_version else []
         vectors = self.nodes.vectors
         await vectors.delete_document(tenant, document.id, up_to_version=version, keep=shown)
@@ -181,13 +181,13 @@ class Commitment:
             knowledge = await self.resolver.resolve(
                 run.tenant, run.document_id, run.version, version.title, [item.extraction for item in prepared]
             )
-            await confirm_turn()
+            await confirm_lock()
             await self.nodes.graph.write_document(run.tenant, knowledge)
         await run.progress("vectors", 0, len(prepared))
-        await confirm_turn()
+        await confirm_lock()
         await self.nodes.vectors.upsert(run.tenant, Collection.CHUNKS, _points(document, version, prepared))
         async with order.facts:
-            await confirm_turn()
+            await confirm_lock()
             nodes = await self.nodes.write(run.tenant, knowledge)
         failures = tuple(failure for item in prepared for failure in item.failures)
         result = {
@@ -203,7 +203,7 @@ class Commitment:
 
     async def _forget_older(self, tenant: TenantId, document_id: str, current: int) -> None:
         """Remove from every store the data that belongs only to versions before ``current``, the visible one."""
-        await confirm_turn()
+        await confirm_lock()
         shown = await self._chunk_ids(tenant, document_id)
         await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=current - 1, keep=shown)
         await self.nodes.remove(tenant, document_id, up_to_version=current - 1)

@@ -9,7 +9,7 @@ from typing import Any
 from agentic_rag_backend.communities.generations.scrubbing import CommunityScrubber
 from agentic_rag_backend.domain.job import JobState
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
-from agentic_rag_backend.jobs.coordination.turns import confirm_turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock
 from agentic_rag_backend.jobs.runner import Run, Unfinished
 from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.blob.base import BlobStore
@@ -31,19 +31,19 @@ class Deletion:
         """Remove vectors, knowledge, originals and rows, check that no data is left, and finish with the receipt."""
         tenant, document_id, last = run.tenant, run.document_id, run.version
         run.stage = "inventory"
-        await confirm_turn()
+        await confirm_lock()
         # Counted before any removal: the receipt then also includes the removals of a process that was killed.
         removed = await run.jobs.remember(tenant, run.job.id, "removed", await self._inventory(run))
         run.stage = "vectors"
         await self.nodes.vectors.delete_document(tenant, document_id, up_to_version=last)
         run.stage = "graph"
-        await confirm_turn()
+        await confirm_lock()
         await self.nodes.remove(tenant, document_id, up_to_version=last)
         run.stage = "tree"
-        await confirm_turn()
+        await confirm_lock()
         await self.tree.scrub(tenant, document_id)
         run.stage = "communities"
-        await confirm_turn()
+        await confirm_lock()
         await self.communities.scrub(tenant, document_id)
         await self.nodes.vectors.flush()
         # Originals are removed before the rows that name them. Otherwise an interruption would leave them for ever.

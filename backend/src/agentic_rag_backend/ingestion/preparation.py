@@ -96,7 +96,7 @@ class Preparation:
         )
         await run.progress("chunk", 0, 0)
         for start in range(0, len(chunks), self.group_size * _PAGE_GROUPS):
-            # Waiting for the turn lets this version reuse the results that another version of the document is computing.
+            # Waiting for the lock lets this version reuse the results that another version of the document is computing.
             async with self._turn(run):
                 await self._prepare_page(run, version.title, chunks, start, known=known)
         if not chunks:

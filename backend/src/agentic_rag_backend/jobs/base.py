@@ -14,7 +14,7 @@ from typing import Protocol
 
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
 Workflow = Callable[[TenantId, str, int], Awaitable[None]]
@@ -48,8 +48,8 @@ class JobQueue(Protocol):
     async def oldest_enqueued_s(self) -> Mapping[QueueName, float]:
         """Return, by queue, the seconds that the oldest unclaimed workflow has waited; 0 if none waits."""
 
-    def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
-        """Wait for a tenant's turn and hold it. During ``commit``, none of its commits runs, in any process.
+    def tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+        """Wait for a tenant's lock and hold it. During ``commit``, none of its commits runs, in any process.
 
         For work outside of a workflow, or in a workflow of another queue. Do not hold ``commit`` longer than a commit takes.
         """

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.stores.catalogue.ports.outbox import Entry, Outbox, Topic
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -143,7 +143,7 @@ class Relay:
         try:
             async with contextlib.AsyncExitStack() as held:
                 if entry.topic in _IN_TURN:
-                    await held.enter_async_context(self._queue.turn(Turn.COMMIT, tenant))
+                    await held.enter_async_context(self._queue.tenant_lock(TenantLock.COMMIT, tenant))
                 counts = await handler(tenant, entry.subject)
         except AgenticRagError as error:
             about = {"topic": entry.topic.value, "subject": entry.subject, "tenant": str(tenant)}

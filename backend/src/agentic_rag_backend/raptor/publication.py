@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.graph import CommunitySummary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.jobs.coordination.turns import confirm_turn, fence_here
+from agentic_rag_backend.jobs.coordination.tenant_locks import confirm_lock, current_fence
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.summaries.writing import Signed
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
@@ -100,12 +100,12 @@ class TreePublisher:
         nodes = signed.nodes
         try:
             for start in range(0, len(nodes), _PAGE):
-                await confirm_turn()
+                await confirm_lock()
                 await self.trees.write_nodes(tenant, generation, nodes[start : start + _PAGE])
             await self._embed(tenant, nodes, signed.summaries, written, report)
             await report("publish", len(nodes), len(nodes))
             await self.points.vectors.flush()
-            await self.trees.publish(tenant, generation, built_from=built_from, details=details, fence=fence_here())
+            await self.trees.publish(tenant, generation, built_from=built_from, details=details, fence=current_fence())
         except BaseException:
             await asyncio.shield(self._withdraw(tenant, generation, written))
             raise
@@ -143,7 +143,7 @@ class TreePublisher:
                 removed=removed,
                 built_from=built_from,
                 details=details,
-                fence=fence_here(),
+                fence=current_fence(),
             )
         except BaseException:
             await asyncio.shield(self._forget(tenant, generation, written))
@@ -156,7 +156,7 @@ class TreePublisher:
 
     async def _tidy(self, tenant: TenantId, generation: int, nodes: Sequence[TreeNode]) -> None:
         """Remove all data outside the current tree, including leftovers of builds that were killed before or after their flip."""
-        await confirm_turn()
+        await confirm_lock()
         await self.points.keep(tenant, {node.point_id(tenant) for node in nodes})
         await self.trees.delete_generations(tenant, keep=generation)
         await self.trees.drop_summaries(tenant, keep=[node.fingerprint for node in nodes])
@@ -173,7 +173,7 @@ class TreePublisher:
         fresh = [node for node in nodes if node.point_id(tenant) not in held]
         for start in range(0, len(fresh), _BATCH):
             await report("embed", start, len(fresh))
-            await confirm_turn()
+            await confirm_lock()
             written += await self.points.write(tenant, fresh[start : start + _BATCH], summaries)
 
     async def _withdraw(self, tenant: TenantId, generation: int, points: Sequence[str]) -> None:

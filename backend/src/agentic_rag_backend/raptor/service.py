@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.jobs.backoff import PATIENCE_S
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.runner import Runner
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.raptor.build import TreeBuilder, public_details
@@ -64,7 +64,7 @@ class RaptorService:
             catalogue=catalogue,
             queue=stores.queue,
             kind=JobKind.RAPTOR,
-            turn=Turn.RAPTOR,
+            tenant_lock=TenantLock.RAPTOR,
             workflow=WORKFLOW,
             runner=Runner(catalogue.jobs, patience_s),
         )

@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.jobs.base import QueueName, Workflow
-from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.stores.catalogue.base import Enqueue
 
@@ -107,7 +107,7 @@ class HeldQueue:
 
     def __init__(self) -> None:
         self.enqueued: list[tuple[str, str]] = []
-        self._turns = Turns()
+        self._tenant_locks = TenantLocks()
 
     def register(self, name: str, queue: QueueName, workflow: Workflow) -> None:
         """Do nothing: no workflows run."""
@@ -125,9 +125,9 @@ class HeldQueue:
         """Record a job."""
         self.enqueued.append((name, job_id))
 
-    def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+    def tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AbstractAsyncContextManager[object]:
         """Return the turn of this process."""
-        return self._turns.held(turn, tenant)
+        return self._tenant_locks.held(tenant_lock, tenant)
 
     async def leads(self) -> bool:
         """Return True: there is no other process."""

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.graph import Community, CommunitySummary, commun
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import Conflict, NotFound
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.visible.summaries import passages_behind, visible_summary
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -154,7 +154,7 @@ class Exporter:
         async with AsyncExitStack() as held:
             for look in range(_ATTEMPTS):
                 if look == _UNHURRIED:
-                    await held.enter_async_context(self._source.queue.turn(Turn.COMMIT, tenant))
+                    await held.enter_async_context(self._source.queue.tenant_lock(TenantLock.COMMIT, tenant))
                 snapshot = await self._source.transfer.snapshot(tenant)
                 if snapshot.tenant.state is not TenantState.ACTIVE:
                     raise Conflict(f"the tenant is {snapshot.tenant.state.value}")

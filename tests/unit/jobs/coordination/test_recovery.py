@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import ALONE_AFTER, GIVEN_UP_AFTER, SUSPECT_AFTER, Caution, caution, plan
 from agentic_rag_backend.jobs.coordination.slots import Slots
-from agentic_rag_backend.jobs.coordination.turns import Turns
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 
 TENANTS = (TenantId.new(), TenantId.new())
 
@@ -61,7 +61,7 @@ class _World:
             assert self.restarts <= len(self.killers) * GIVEN_UP_AFTER
 
     async def _process(self) -> bool:
-        slots = Slots(self.slots, self.slots + 1, Turns())
+        slots = Slots(self.slots, self.slots + 1, TenantLocks())
         left = [str(number) for number in range(self.workflows) if str(number) not in self.ended | self.given_up]
         running: set[str] = set()
         at_the_end: set[str] = set()

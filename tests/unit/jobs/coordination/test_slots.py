@@ -8,17 +8,17 @@ from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import Slots, aside
-from agentic_rag_backend.jobs.coordination.turns import Turns
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLocks
 
 A, B = TenantId.new(), TenantId.new()
 PREPARE, COMMIT = QueueName.PREPARE, QueueName.COMMIT
 
 
-class _Place:
+class _LockState:
     """Workflows that keep their slot until released."""
 
     def __init__(self) -> None:
-        self.slots = Slots(2, 8, Turns())
+        self.slots = Slots(2, 8, TenantLocks())
         self.inside: list[str] = []
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._leave: dict[str, asyncio.Event] = {}
@@ -73,7 +73,7 @@ async def _settled() -> None:
 
 
 async def test_places_of_a_tenant_are_given_in_order() -> None:
-    place = _Place()
+    place = _LockState()
     for name in "abcd":
         await place.asks(name)
     await place.asks("other", tenant=B)
@@ -83,7 +83,7 @@ async def test_places_of_a_tenant_are_given_in_order() -> None:
 
 
 async def test_suspects_go_one_at_a_time_beside_the_others() -> None:
-    place = _Place()
+    place = _LockState()
     await place.asks("first", Caution.NO_OTHER_SUSPECT, queue=COMMIT)
     await place.asks("second", Caution.NO_OTHER_SUSPECT, queue=COMMIT, tenant=B)
     await place.asks("plain", queue=COMMIT, tenant=B)  # not blocked by a waiting suspect of its tenant
@@ -95,7 +95,7 @@ async def test_suspects_go_one_at_a_time_beside_the_others() -> None:
 
 
 async def test_what_must_be_alone_is_alone() -> None:
-    place = _Place()
+    place = _LockState()
     await place.asks("before")
     await place.asks("alone", Caution.ALONE, tenant=B)
     await place.asks("after")
@@ -108,7 +108,7 @@ async def test_what_must_be_alone_is_alone() -> None:
 
 
 async def test_a_waiting_one_that_is_cancelled_holds_nobody_up() -> None:
-    place = _Place()
+    place = _LockState()
     await place.asks("before")
     await place.asks("alone", Caution.ALONE)
     await place.asks("after", tenant=B)
@@ -125,7 +125,7 @@ async def test_a_waiting_one_that_is_cancelled_holds_nobody_up() -> None:
 
 
 async def test_one_that_steps_aside_leaves_its_place_and_takes_it_again() -> None:
-    place = _Place()
+    place = _LockState()
     await place.steps_aside("rebuild")
     for name in "abc":
         await place.asks(name)
@@ -140,7 +140,7 @@ async def test_one_that_steps_aside_leaves_its_place_and_takes_it_again() -> Non
 
 
 async def test_one_that_is_cancelled_aside_ends_at_once_and_gives_no_place_back_that_it_left() -> None:
-    place = _Place()
+    place = _LockState()
     await place.steps_aside("rebuild")
     for name in "abc":
         await place.asks(name)
@@ -151,7 +151,7 @@ async def test_one_that_is_cancelled_aside_ends_at_once_and_gives_no_place_back_
 
 
 async def test_one_that_is_cancelled_on_its_way_back_gives_no_place_back_that_it_left() -> None:
-    place = _Place()
+    place = _LockState()
     await place.steps_aside("rebuild")
     for name in "abc":
         await place.asks(name)

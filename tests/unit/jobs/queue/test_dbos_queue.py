@@ -21,7 +21,7 @@ from agentic_rag_backend.jobs.coordination import membership
 from agentic_rag_backend.jobs.coordination.membership import Others
 from agentic_rag_backend.jobs.coordination.recovery import GIVEN_UP_AFTER
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.queue import dbos_client
 from agentic_rag_backend.jobs.queue import dbos_queue as module
 from agentic_rag_backend.jobs.queue.dbos_queue import DbosQueue
@@ -305,13 +305,13 @@ async def test_a_process_that_only_looks_may_hold_a_turn_beside_workers(tmp_path
     await looks.ping()
     works.register("work_v1", QueueName.COMMIT, _nothing)
     await works.launch()
-    async with looks.turn(Turn.COMMIT, TENANT):
+    async with looks.tenant_lock(TenantLock.COMMIT, TENANT):
         await works.enqueue("work_v1", TENANT, "job", 1)
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.3), works.turn(Turn.COMMIT, TENANT):
+            async with asyncio.timeout(0.3), works.tenant_lock(TenantLock.COMMIT, TENANT):
                 raise AssertionError("two held it")
         assert [each.executor_id for each in await catalogue.workers.workers()] == ["looks", "works"]
-    async with asyncio.timeout(20), works.turn(Turn.COMMIT, TENANT):
+    async with asyncio.timeout(20), works.tenant_lock(TenantLock.COMMIT, TENANT):
         pass
     assert sorted([await looks.leads(), await works.leads()]) == [False, True]
     await looks.shutdown()

@@ -1,7 +1,7 @@
 """Compares the documents of the catalogue with their vectors, knowledge and originals, one page at a time.
 
 Each difference is checked twice. The first check runs with its page, while other jobs run. The second check holds the
-tenant's turn, so that no commit or delete writes. A difference that both checks find is reported. Its repair has no races,
+tenant's lock, so that no commit or delete writes. A difference that both checks find is reported. Its repair has no races,
 because jobs enqueued meanwhile run later and would write or remove the same.
 """
 
@@ -106,11 +106,11 @@ class DocumentsRound:
         report.queued(job.id)
 
     async def _settle(self, status: DocumentStatus, suspected: Differences) -> None:
-        """Check one document again in the tenant's turn, and repair the differences that remain."""
+        """Check one document again under the tenant's lock, and repair the differences that remain."""
         results = _Results(self.round, status)
         if self.round.repair:
-            await results.prepare(suspected)  # Outside the turn: model calls may be slow, and others may write meanwhile.
-        async with self.round.turn():
+            await results.prepare(suspected)  # Outside the lock: model calls may be slow, and others may write meanwhile.
+        async with self.round.tenant_lock():
             # New kinds of difference are left to the next round: nothing was prepared to repair them.
             found = {kind: ids for kind, ids in (await self._still(status)).items() if kind in suspected}
             for kind, ids in suspected.items():

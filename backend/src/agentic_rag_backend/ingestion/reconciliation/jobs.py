@@ -59,7 +59,7 @@ class JobsRound:
 
     async def _repair(self, job: Job) -> None:
         tenant, services = self.round.tenant, self.round.services
-        async with self.round.turn():
+        async with self.round.tenant_lock():
             await services.give_up(tenant, job.id, job.attempt, AgenticRagError("the queue no longer has this job"))
             if job.cancel_requested:
                 return

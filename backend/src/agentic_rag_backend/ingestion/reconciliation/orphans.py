@@ -70,7 +70,7 @@ class OrphansRound:
             self.round.changed = True
 
     async def _vectors(self, document_id: str, *, repairing: bool) -> None:
-        async with self.round.turn():
+        async with self.round.tenant_lock():
             if not await self._unknown([document_id]):
                 return
             vectors, tenant = self.round.stores.vectors, self.round.tenant
@@ -82,7 +82,7 @@ class OrphansRound:
                 await self.round.repaired(document_id, knowledge=False)
 
     async def _knowledge(self, document_id: str, *, repairing: bool) -> None:
-        async with self.round.turn():
+        async with self.round.tenant_lock():
             if not await self._unknown([document_id]):
                 return
             held = [
@@ -126,7 +126,7 @@ class FactsRound:
 
     async def _write(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
-        async with self.round.turn():
+        async with self.round.tenant_lock():
             held = await stores.graph.relationships(tenant, await self._sorted_without_point(suspected))
             found = [each for each in held.values() if not await self._in_flight(each)]
             report.skipped(Kind.FACT_VECTOR_MISSING, len(suspected) - len(found))
@@ -151,7 +151,7 @@ class FactsRound:
 
     async def _remove(self, suspected: Sequence[str]) -> None:
         tenant, stores, report = self.round.tenant, self.round.stores, self.round.report
-        async with self.round.turn():
+        async with self.round.tenant_lock():
             known = await stores.graph.relationships(tenant, suspected)
             gone = await self._without_point(suspected)
             found = [id for id in suspected if id not in known and id not in gone]

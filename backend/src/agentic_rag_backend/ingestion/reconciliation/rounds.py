@@ -1,4 +1,4 @@
-"""Shared parts of a reconciliation round: the stores, the report, and the tenant's turn, which excludes other writers."""
+"""Shared parts of a reconciliation round: the stores, the report, and the tenant's lock, which excludes other writers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.nodes import KnowledgeNodes
 from agentic_rag_backend.ingestion.reconciliation.report import Report
 from agentic_rag_backend.jobs.base import JobQueue
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 from agentic_rag_backend.jobs.runner import Unfinished
 from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -90,16 +90,16 @@ class Round:
         return self.report.repair
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Hold the tenant's commit turn. No commit or delete writes to any store meanwhile.
+    async def tenant_lock(self) -> AsyncIterator[None]:
+        """Hold the tenant's commit lock. No commit or delete writes to any store meanwhile.
 
         Raises:
-            Unfinished: the turn was not free in time.
+            Unfinished: the lock was not free in time.
         """
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout(TURN_S):
-                    await held.enter_async_context(self.services.queue.turn(Turn.COMMIT, self.tenant))
+                    await held.enter_async_context(self.services.queue.tenant_lock(TenantLock.COMMIT, self.tenant))
             except TimeoutError:
                 raise Unfinished(f"the tenant's commits did not pause for {TURN_S:g} s; nothing was lost, try again") from None
             yield

@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.jobs.base import QueueName
 from agentic_rag_backend.jobs.coordination.recovery import Caution
-from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 
 _CAUTION: ContextVar[Caution] = ContextVar("caution", default=Caution.NONE)
 
@@ -46,7 +46,7 @@ _PLACES: ContextVar[tuple[_SlotPlace, ...]] = ContextVar("places", default=())
 
 @contextlib.asynccontextmanager
 async def aside() -> AsyncIterator[None]:
-    """Lend the caller's places to other workflows while it waits for them. A workflow that holds a turn keeps its places.
+    """Lend the caller's places to other workflows while it waits for them. A workflow that holds a lock keeps its places.
 
     A workflow that is cancelled meanwhile ends without its places.
     """
@@ -77,14 +77,14 @@ class Slots:
     """Grants places in order of request. Suspects may be overtaken.
 
     Args:
-        prepared: places of each tenant on the queue ``prepare``; ``commit`` has one, which is a turn.
+        prepared: places of each tenant on the queue ``prepare``; ``commit`` has one, which is a lock.
         of_process: places of each queue, over all tenants.
         turns: turns of this process.
     """
 
-    def __init__(self, prepared: int, of_process: int, turns: Turns) -> None:
+    def __init__(self, prepared: int, of_process: int, tenant_locks: TenantLocks) -> None:
         self._prepared = prepared
-        self._turns = turns
+        self._tenant_locks = tenant_locks
         self._of_tenant: WeakValueDictionary[TenantId, asyncio.Semaphore] = WeakValueDictionary()
         self._of_process = {queue: asyncio.Semaphore(of_process) for queue in QueueName}
         self._suspect = asyncio.Semaphore(1)
@@ -101,7 +101,7 @@ class Slots:
                 await held.enter_async_context(self._suspect)
             places: tuple[_SlotPlace, ...] = (_SlotPlace(self._of_process[queue]),)
             if queue is QueueName.COMMIT:
-                await held.enter_async_context(self._turns.held(Turn.COMMIT, tenant))
+                await held.enter_async_context(self._tenant_locks.held(TenantLock.COMMIT, tenant))
             else:
                 places = (_SlotPlace(self._of(tenant)), *places)
             for place in places:

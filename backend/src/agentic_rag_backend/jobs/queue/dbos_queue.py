@@ -20,7 +20,7 @@ from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
-from agentic_rag_backend.jobs.coordination.turns import Turn, Turns
+from agentic_rag_backend.jobs.coordination.turns import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.coordination.workers import BEATS
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
@@ -98,7 +98,7 @@ class DbosQueue:
         self._notifications = notifications_on(self._engine, self._workers.wake)
         self._dbos_client = DbosClient(self._engine, self._workers.wake, self._notifications)
         self._membership = self._membership_of(executor_id)
-        self._turns = Turns() if others is None else Turns(others.leases, self._membership)
+        self._turns = TenantLocks() if others is None else TenantLocks(others.leases, self._membership)
         self._leading, self._lead_known_until = False, -math.inf
         self._claims = OwnClaims(self._dbos_client, lost_after_s=BEATS * self._membership.interval_s)
         slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
@@ -157,17 +157,17 @@ class DbosQueue:
         with as_unavailable():
             return await asyncio.to_thread(self._dbos_client.oldest_enqueued_s)
 
-    def turn(self, turn: Turn, tenant: TenantId) -> AbstractAsyncContextManager[object]:
-        """Hold a tenant's turn. Requests of this process are served in order."""
-        return self._turn(turn, require_tenant(tenant))
+    def tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AbstractAsyncContextManager[object]:
+        """Hold a tenant's lock. Requests of this process are served in order."""
+        return self._tenant_lock(tenant_lock, require_tenant(tenant))
 
     @contextlib.asynccontextmanager
-    async def _turn(self, turn: Turn, tenant: TenantId) -> AsyncIterator[None]:
+    async def _tenant_lock(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[None]:
         if self._others is not None and not self._entered and self._only_enqueues:
             # A process that runs no jobs must also be registered, so that it can hold leases.
             await self._enter(())
             self._keeping.append(asyncio.create_task(self._keep_watch(), name="job-queue-watch"))
-        async with self._turns.held(turn, tenant):
+        async with self._tenant_locks.held(tenant_lock, tenant):
             yield
 
     async def leads(self) -> bool:
@@ -339,7 +339,7 @@ class DbosQueue:
                 _log.warning("queue_watch_failed", consequence="it is retried", exc_info=True)
 
     async def _destroy(self) -> None:
-        await self._turns.close()
+        await self._tenant_locks.close()
         if DbosQueue._launched is self:
             await asyncio.to_thread(self._workers.stop)
             # In a thread: DBOS joins its threads, some of which wait for this loop.

@@ -19,7 +19,7 @@ from agentic_rag_backend.domain.job import Job, JobKind, JobState
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import ConfigurationError, InvalidScope, StoreUnavailable
 from agentic_rag_backend.jobs.base import JobQueue, QueueName, Workflow
-from agentic_rag_backend.jobs.coordination.turns import Turn
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock
 
 A = TenantId("t_" + "a" * 32)
 B = TenantId("t_" + "b" * 32)
@@ -261,10 +261,10 @@ async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
 
 
 async def a_turn_keeps_commits_out(place: Workplace) -> None:
-    """While the tenant's turn is held, none of its commits runs, and during a commit the turn is taken. Others continue."""
+    """While the tenant's tenant_lock is held, none of its commits runs, and during a commit the tenant_lock is taken. Others continue."""
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
-        async with queue.turn(Turn.COMMIT, A):
+        async with queue.tenant_lock(TenantLock.COMMIT, A):
             await queue.enqueue("commit_v1", A, "held up", 1)
             await queue.enqueue("commit_v1", B, "goes on", 1)
             await commits.until(1)
@@ -275,15 +275,15 @@ async def a_turn_keeps_commits_out(place: Workplace) -> None:
         await _until(lambda: "runs" in commits.started, "the commit to run")
         try:
             async with asyncio.timeout(0.2):
-                async with queue.turn(Turn.COMMIT, A):
+                async with queue.tenant_lock(TenantLock.COMMIT, A):
                     raise AssertionError("the turn was given while a commit was running")
         except TimeoutError:
             pass
         commits.gate.set()
-        async with queue.turn(Turn.COMMIT, A):
+        async with queue.tenant_lock(TenantLock.COMMIT, A):
             _equal(len(commits.runs), 3)
     try:
-        queue.turn(Turn.COMMIT, A.value)  # type: ignore[arg-type]
+        queue.tenant_lock(TenantLock.COMMIT, A.value)  # type: ignore[arg-type]
     except InvalidScope:
         return
     raise AssertionError("a turn was given without a tenant")
@@ -302,7 +302,7 @@ CHECKS: tuple[Check, ...] = (
     only_a_running_queue_answers,
     names_and_scopes_are_checked,
     jobs_without_a_workflow_are_told,
-    a_turn_keeps_commits_out,
+    a_lock_keeps_commits_out,
 )
 
 

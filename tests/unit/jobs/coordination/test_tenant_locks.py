@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.errors import StoreUnavailable
-from agentic_rag_backend.jobs.coordination import turns as module
-from agentic_rag_backend.jobs.coordination.turns import Turn, Turns, confirm_turn, fence_here, turn_lost
+from agentic_rag_backend.jobs.coordination import tenant_locks as module
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks, confirm_lock, current_fence, lock_lost
 from agentic_rag_backend.stores.catalogue.ports.leases import Fence
 
 A, B = TenantId.new(), TenantId.new()
@@ -75,7 +75,7 @@ class Process:
 
     def __post_init__(self) -> None:
         self.table.workers.add(self.executor_id)
-        self.turns = Turns(self.table, self)
+        self.tenant_locks = TenantLocks(self.table, self)
 
     def is_buried(self) -> None:
         """Count the worker as dead. It notices later."""
@@ -96,14 +96,14 @@ async def _until(condition: Callable[[], bool]) -> None:
 
 
 async def test_a_process_that_is_alone_asks_nobody() -> None:
-    turns = Turns()
+    tenant_locks = TenantLocks()
     order: list[int] = []
 
     async def commit(number: int) -> None:
-        async with turns.held(Turn.COMMIT, A):
+        async with tenant_locks.held(TenantLock.COMMIT, A):
             order.append(number)
-            assert fence_here() is None
-            await confirm_turn()
+            assert current_fence() is None
+            await confirm_lock()
             await asyncio.sleep(0)
 
     await asyncio.gather(*(commit(number) for number in range(20)))
@@ -115,9 +115,9 @@ async def test_what_waits_in_one_process_shares_a_lease() -> None:
     order: list[int] = []
 
     async def commit(number: int) -> None:
-        async with process.turns.held(Turn.COMMIT, A):
+        async with process.tenant_locks.held(TenantLock.COMMIT, A):
             order.append(number)
-            await confirm_turn()
+            await confirm_lock()
             await asyncio.sleep(0)
 
     await asyncio.gather(*(commit(number) for number in range(50)))
@@ -135,7 +135,7 @@ async def test_a_lease_that_another_process_wants_is_let_go_after_its_time(monke
     done: list[str] = []
 
     async def commit(process: Process) -> None:
-        async with process.turns.held(Turn.COMMIT, A):
+        async with process.tenant_locks.held(TenantLock.COMMIT, A):
             done.append(process.executor_id)
             await asyncio.sleep(0.002)
 
@@ -154,27 +154,27 @@ async def test_who_was_taken_for_dead_writes_nothing() -> None:
     woken = asyncio.Event()
 
     async def stopped() -> None:
-        async with zombie.turns.held(Turn.COMMIT, A):
-            await confirm_turn()
+        async with zombie.tenant_locks.held(TenantLock.COMMIT, A):
+            await confirm_lock()
             written.append("zombie")
             await woken.wait()
             try:
-                await confirm_turn()
+                await confirm_lock()
             finally:
-                assert turn_lost()
+                assert lock_lost()
             written.append("zombie again")
 
     task = asyncio.create_task(stopped())
     await _until(lambda: written == ["zombie"])
     zombie.is_buried()
-    async with other.turns.held(Turn.COMMIT, A):
+    async with other.tenant_locks.held(TenantLock.COMMIT, A):
         woken.set()
         await asyncio.gather(task, return_exceptions=True)
         assert task.cancelled()
-        await confirm_turn()
+        await confirm_lock()
         written.append("other")
     assert written == ["zombie", "other"]
-    assert not turn_lost()
+    assert not lock_lost()
 
 
 async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
@@ -184,7 +184,7 @@ async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
         for steps in range(6):
 
             async def held() -> None:
-                async with one.turns.held(Turn.COMMIT, A):
+                async with one.tenant_locks.held(TenantLock.COMMIT, A):
                     await asyncio.sleep(60)
 
             task = asyncio.create_task(held())
@@ -192,14 +192,14 @@ async def test_a_turn_that_is_not_awaited_any_more_is_given_up() -> None:
                 await asyncio.sleep(0)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            async with asyncio.timeout(20), other.turns.held(Turn.COMMIT, A):
+            async with asyncio.timeout(20), other.tenant_locks.held(TenantLock.COMMIT, A):
                 pass
 
 
 async def test_one_who_gives_up_waiting_leaves_no_lease_behind() -> None:
     table = Table()
     one, other = Process("one", table), Process("other", table)
-    async with one.turns.held(Turn.COMMIT, A):
+    async with one.tenant_locks.held(TenantLock.COMMIT, A):
         waiting = asyncio.create_task(_pass(one))
         await asyncio.sleep(0.01)
     waiting.cancel()  # it was next: the lease was kept for it
@@ -209,7 +209,7 @@ async def test_one_who_gives_up_waiting_leaves_no_lease_behind() -> None:
 
 
 async def _pass(process: Process) -> None:
-    async with process.turns.held(Turn.COMMIT, A):
+    async with process.tenant_locks.held(TenantLock.COMMIT, A):
         pass
 
 
@@ -221,7 +221,7 @@ async def test_a_database_that_is_away_is_waited_for() -> None:
     await _until(lambda: table.asked["take"] > 2)
     table.away = False
     await waiting
-    async with one.turns.held(Turn.COMMIT, A):
+    async with one.tenant_locks.held(TenantLock.COMMIT, A):
         table.away = True
     await _until(lambda: table.asked["give_up"] > 2)
     table.away = False
@@ -229,26 +229,26 @@ async def test_a_database_that_is_away_is_waited_for() -> None:
         await _pass(other)
 
 
-class _NeverAsks(Turns):
+class _NeverAsks(TenantLocks):
     """Continues with a turn without confirming it."""
 
     @contextlib.asynccontextmanager
-    async def held(self, turn: Turn, tenant: TenantId) -> AsyncIterator[module.Holding]:
-        async with super().held(turn, tenant) as holding:
+    async def held(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[module.HeldLock]:
+        async with super().held(tenant_lock, tenant) as holding:
             holding.fence = None
             yield holding
 
 
-class _LetsGoEarly(Turns):
+class _LetsGoEarly(TenantLocks):
     """Gives a lease up right after taking it."""
 
-    async def _lease(self, place: module._Place, turn: Turn, tenant: TenantId) -> None:
-        await super()._lease(place, turn, tenant)
+    async def _lease(self, place: module._LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
+        await super()._lease(place, tenant_lock, tenant)
         assert place.fence is not None
         await self._give_up(tenant, place.fence)
 
 
-class _Alone(Turns):
+class _Alone(TenantLocks):
     """Behaves like a sole process."""
 
     def __init__(self, leases: object, lessee: object) -> None:
@@ -273,7 +273,7 @@ STEPS = st.lists(
 )
 
 
-async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[TenantId, int, int]]:
+async def _played(steps: list[Step], make: type[TenantLocks] = TenantLocks) -> list[tuple[TenantId, int, int]]:
     """Return the writes in order: tenant, and number and count of a holding.
 
     Every commit writes on request and confirms its turn first. No process stops between the confirmation and the write.
@@ -281,7 +281,7 @@ async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[Te
     table = Table()
     processes = [Process(f"{number}", table) for number in range(3)]
     for process in processes:
-        process.turns = make(table, process)
+        process.tenant_locks = make(table, process)
     written: list[tuple[TenantId, int, int]] = []
     goes: dict[tuple[int, int], asyncio.Queue[None]] = {}
     tasks: list[asyncio.Task[None]] = []
@@ -289,10 +289,10 @@ async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[Te
     async def commit(number: int, tenant: int, holding: int) -> None:
         of = (A, B)[tenant]
         told = goes.setdefault((number, tenant), asyncio.Queue())
-        async with processes[number].turns.held(Turn.COMMIT, of):
+        async with processes[number].tenant_locks.held(TenantLock.COMMIT, of):
             for count in range(3):
                 await told.get()
-                await confirm_turn()
+                await confirm_lock()
                 written.append((of, holding, count))
 
     for holding, step in enumerate(steps):
@@ -312,7 +312,7 @@ async def _played(steps: list[Step], make: type[Turns] = Turns) -> list[tuple[Te
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     for process in processes:
-        await process.turns.close()
+        await process.tenant_locks.close()
     return written
 
 
@@ -349,6 +349,6 @@ BESIDE = [step for step in ZOMBIE if step.what != "bury"]
 
 
 @pytest.mark.parametrize(("faulty", "steps"), [(_NeverAsks, ZOMBIE), (_Alone, BESIDE), (_LetsGoEarly, BESIDE)])
-async def test_faulty_turns_mix(faulty: type[Turns], steps: list[Step]) -> None:
+async def test_faulty_turns_mix(faulty: type[TenantLocks], steps: list[Step]) -> None:
     assert _interleaved(await _played(steps)) == []
     assert _interleaved(await _played(steps, faulty))

@@ -1,8 +1,8 @@
-"""Turns: mutual exclusion of a tenant's workflows over all processes, by a local lock and a lease in the database.
+"""Locks: mutual exclusion of a tenant's workflows over all processes, by a local lock and a lease in the database.
 
 A process keeps a lease while more of its own workflows wait, so that a commit needs no extra statement. After `QUANTUM_S`
 it gives the lease up; if another process has requested the lease, it pauses first. A process that was paused long enough to
-count as dead has lost its leases. `Holding.confirm`, called before each write, detects this. While the last heartbeat is
+count as dead has lost its leases. `HeldLock.confirm`, called before each write, detects this. While the last heartbeat is
 recent, no other process can have declared this one dead, and no query is needed. The write that makes a version visible
 checks the lease in its own transaction.
 """
@@ -31,8 +31,8 @@ YIELD_S = 2.5 * POLL_INTERVAL_S
 RETRY_S = 1.0
 
 
-class Turn(StrEnum):
-    """Kinds of turns.
+class TenantLock(StrEnum):
+    """Kinds of locks.
 
     ``commit``: a tenant's commits, deletes and repairs. ``rebuild``: rebuilds of its communities. ``raptor``: builds of its
     tree.
@@ -51,8 +51,8 @@ class Lessee(Protocol):
     """Time by `time.monotonic` until which no other process can have declared this process dead."""
 
 
-class Holding:
-    """A turn that is held. It can only be lost if there are other processes."""
+class HeldLock:
+    """A lock that is held. It can only be lost if there are other processes."""
 
     def __init__(self, fence: Fence | None, tenant: TenantId, leases: Leases | None, lessee: Lessee | None) -> None:
         self.fence = fence
@@ -63,10 +63,10 @@ class Holding:
         self._executor_id = lessee.executor_id if lessee is not None else ""
 
     async def confirm(self) -> None:
-        """Check that no other process has the turn.
+        """Check that no other process has the lock.
 
         Raises:
-            asyncio.CancelledError: another process may have the turn, and continues the work.
+            asyncio.CancelledError: another process may have the lock, and continues the work.
             StoreUnavailable: the database could not be queried.
         """
         if self.fence is None or self._leases is None or self._lessee is None:
@@ -76,33 +76,33 @@ class Holding:
             return
         if self.lost or not await self._leases.holds(self._tenant, self.fence):
             self.lost = True
-            raise asyncio.CancelledError(f"the turn {self.fence.name!r} of {self._tenant} is another process's by now")
+            raise asyncio.CancelledError(f"the lock {self.fence.name!r} of {self._tenant} is another process's by now")
 
 
-_HELD: ContextVar[Holding | None] = ContextVar("turn", default=None)
+_HELD: ContextVar[HeldLock | None] = ContextVar("tenant_lock", default=None)
 
 
-async def confirm_turn() -> None:
-    """Call `Holding.confirm` for the caller's turn, if it runs in a turn."""
+async def confirm_lock() -> None:
+    """Call `HeldLock.confirm` if the caller holds a lock."""
     held = _HELD.get()
     if held is not None:
         await held.confirm()
 
 
-def turn_lost() -> bool:
-    """Return whether the caller's turn was lost to another process."""
+def lock_lost() -> bool:
+    """Return whether the caller's lock was lost to another process."""
     held = _HELD.get()
     return held is not None and held.lost
 
 
-def fence_here() -> Fence | None:
-    """Return the fence of the caller's turn. None if the turn cannot be lost."""
+def current_fence() -> Fence | None:
+    """Return the fence of the caller's lock. None if the lock cannot be lost."""
     held = _HELD.get()
     return held.fence if held is not None else None
 
 
-class _Place:
-    """State of a turn in this process."""
+class _LockState:
+    """State of a lock in this process."""
 
     __slots__ = ("__weakref__", "asking", "executor_id", "fence", "lock", "since")
 
@@ -114,8 +114,8 @@ class _Place:
         self.since = 0.0
 
 
-class Turns:
-    """Grants turns, in order of request within this process.
+class TenantLocks:
+    """Grants locks, in order of request within this process.
 
     Args:
         leases: None if no other process works on the database.
@@ -125,19 +125,19 @@ class Turns:
     def __init__(self, leases: Leases | None = None, lessee: Lessee | None = None) -> None:
         self._leases = leases
         self._lessee = lessee
-        self._places: WeakValueDictionary[tuple[Turn, TenantId], _Place] = WeakValueDictionary()
+        self._places: WeakValueDictionary[tuple[TenantLock, TenantId], _LockState] = WeakValueDictionary()
         self._giving_up: set[asyncio.Task[bool]] = set()
 
     @contextlib.asynccontextmanager
-    async def held(self, turn: Turn, tenant: TenantId) -> AsyncIterator[Holding]:
-        """Hold a turn for the duration of the context. Wait for it without a time limit."""
-        place = self._places.get((turn, tenant))
+    async def held(self, tenant_lock: TenantLock, tenant: TenantId) -> AsyncIterator[HeldLock]:
+        """Hold a lock for the duration of the context. Wait for it without a time limit."""
+        place = self._places.get((tenant_lock, tenant))
         if place is None:
-            place = self._places[turn, tenant] = _Place()
+            place = self._places[tenant_lock, tenant] = _LockState()
         await self._enter(place, tenant)
         try:
-            await self._lease(place, turn, tenant)
-            holding = Holding(place.fence, tenant, self._leases, self._lessee)
+            await self._lease(place, tenant_lock, tenant)
+            holding = HeldLock(place.fence, tenant, self._leases, self._lessee)
             noted = _HELD.set(holding)
             try:
                 yield holding
@@ -155,7 +155,7 @@ class Turns:
             task.cancel()
         await asyncio.gather(*self._giving_up, return_exceptions=True)
 
-    async def _enter(self, place: _Place, tenant: TenantId) -> None:
+    async def _enter(self, place: _LockState, tenant: TenantId) -> None:
         place.asking += 1
         try:
             await place.lock.acquire()
@@ -165,7 +165,7 @@ class Turns:
             raise
         place.asking -= 1
 
-    async def _lease(self, place: _Place, turn: Turn, tenant: TenantId) -> None:
+    async def _lease(self, place: _LockState, tenant_lock: TenantLock, tenant: TenantId) -> None:
         if self._leases is None or self._lessee is None:
             return
         if place.fence is not None:
@@ -174,14 +174,14 @@ class Turns:
             fence, place.fence = place.fence, None
             if await self._give_up(tenant, fence):
                 await asyncio.sleep(YIELD_S)
-        while (taken := await self._take(turn, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
+        while (taken := await self._take(tenant_lock, tenant)) is None:  # noqa: ASYNC110 - another process gives it up
             await asyncio.sleep(POLL_INTERVAL_S)
         place.fence, place.executor_id, place.since = taken, self._lessee.executor_id, time.monotonic()
 
-    async def _take(self, turn: Turn, tenant: TenantId) -> Fence | None:
+    async def _take(self, tenant_lock: TenantLock, tenant: TenantId) -> Fence | None:
         """Try to take a lease. If the caller is cancelled meanwhile, the lease is given up again."""
         assert self._leases is not None and self._lessee is not None  # noqa: S101, PT018 - called only with leases
-        taking = asyncio.ensure_future(self._leases.take(tenant, turn, self._lessee.executor_id))
+        taking = asyncio.ensure_future(self._leases.take(tenant, tenant_lock, self._lessee.executor_id))
         try:
             return await asyncio.shield(taking)
         except StoreUnavailable:
@@ -195,7 +195,7 @@ class Turns:
         if not done.cancelled() and done.exception() is None and (fence := done.result()) is not None:
             self._begin_giving_up(tenant, fence)
 
-    def _release_unwanted(self, place: _Place, tenant: TenantId) -> None:
+    def _release_unwanted(self, place: _LockState, tenant: TenantId) -> None:
         """Give up a lease that no caller in this process waits for, in the background."""
         if place.fence is not None and not place.asking and not place.lock.locked():
             self._begin_giving_up(tenant, place.fence)
