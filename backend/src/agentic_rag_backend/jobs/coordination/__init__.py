@@ -1,1 +1,1 @@
-"""Coordination of workers: turns and slots of tenants, membership of processes, and recovery after a kill."""
+"""Coordination of workers: locks and slots of tenants, membership of processes, and recovery after a kill."""

@@ -77,9 +77,9 @@ class Slots:
     """Grants places in order of request. Suspects may be overtaken.
 
     Args:
-        prepared: places of each tenant on the queue ``prepare``; ``commit`` has one, which is a lock.
+        prepared: places of each tenant on the queue ``prepare``; ``commit`` has one, which is a `TenantLock`.
         of_process: places of each queue, over all tenants.
-        turns: turns of this process.
+        tenant_locks: locks of this process.
     """
 
     def __init__(self, prepared: int, of_process: int, tenant_locks: TenantLocks) -> None:
