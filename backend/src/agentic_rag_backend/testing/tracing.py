@@ -26,7 +26,7 @@ _LIST = re.compile(r"\?(?:, *\?)+")
 _QUEUE_TABLES = re.compile(r"workflow_|operation_outputs|notifications|queues|\bpragma\b", re.IGNORECASE)
 
 
-class Trace:
+class TraceCounts:
     """Counts since the last `take`. Thread-safe."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.membership import Membership, Others, SharedDatabase, SoleProcess
 from agentic_rag_backend.jobs.coordination.running_journal import RunningJournal
 from agentic_rag_backend.jobs.coordination.slots import Slots
-from agentic_rag_backend.jobs.coordination.turns import TenantLock, TenantLocks
+from agentic_rag_backend.jobs.coordination.tenant_locks import TenantLock, TenantLocks
 from agentic_rag_backend.jobs.coordination.workers import BEATS
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.database import as_unavailable, ping, queue_engine, sidecar_path
@@ -98,10 +98,10 @@ class DbosQueue:
         self._notifications = notifications_on(self._engine, self._workers.wake)
         self._dbos_client = DbosClient(self._engine, self._workers.wake, self._notifications)
         self._membership = self._membership_of(executor_id)
-        self._turns = TenantLocks() if others is None else TenantLocks(others.leases, self._membership)
+        self._tenant_locks = TenantLocks() if others is None else TenantLocks(others.leases, self._membership)
         self._leading, self._lead_known_until = False, -math.inf
         self._claims = OwnClaims(self._dbos_client, lost_after_s=BEATS * self._membership.interval_s)
-        slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._turns)
+        slots = Slots(prepare_concurrency, _RUNNING_AT_ONCE, self._tenant_locks)
         # One more workflow can be claimed when one has ended.
         self._execution = Execution(slots, self._claims, self._membership, failed=self._failed, ended=self._workers.wake)
         self._only_enqueues = False

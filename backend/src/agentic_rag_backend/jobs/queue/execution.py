@@ -15,7 +15,7 @@ from agentic_rag_backend.jobs.base import QueueName, Workflow
 from agentic_rag_backend.jobs.coordination.membership import Membership
 from agentic_rag_backend.jobs.coordination.recovery import caution
 from agentic_rag_backend.jobs.coordination.slots import Slots
-from agentic_rag_backend.jobs.coordination.turns import turn_lost
+from agentic_rag_backend.jobs.coordination.tenant_locks import lock_lost
 from agentic_rag_backend.jobs.queue.claims import OwnClaims
 from agentic_rag_backend.jobs.queue.dbos_client import workflow_id
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -112,7 +112,7 @@ class Execution:
                 await self._work(declared, tenant, job_id, attempt)
             except asyncio.CancelledError:
                 finished = False
-                if turn_lost():
+                if lock_lost():
                     self._claims.run_again(this)
                 raise
             finally:

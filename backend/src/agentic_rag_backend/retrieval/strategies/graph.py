@@ -182,7 +182,7 @@ class GraphRetriever:
         texts = {id: terms(f"{found.document_title}\n{found.chunk.text}") for id, found in visible.items()}
         coverage = cover(terms(query.text), texts)
         closest = max((score for id, score in evidence.cosine.items() if id in visible), default=0.0)
-        visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, LOOK_AT)
+        visible = await visible_in_order(self._stores.documents, query, [item.id for item in order], visible, EXAMINED)
         found_hops = score_hops(links, by_number, cosine, coverage.numbered(graph.chunk_index))
         hops = {graph.chunk_ids[target]: hop for target, hop in found_hops.items()}
         scores = {

@@ -31,11 +31,11 @@ from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.testing.catalogue import (
     deletions,
     directory,
+    document_status,
     documents,
     outbox,
     results,
     revisions,
-    statuses,
     trees,
     visibility,
 )

@@ -23,8 +23,8 @@ from agentic_rag_backend.testing.catalogue.samples import (
 _LATE = "A late line."
 
 
-async def standing_of(catalogue: Catalogue, owner: TenantId, document_id: str) -> DocumentStatus:
-    """Return the standing of one document."""
+async def status_of(catalogue: Catalogue, owner: TenantId, document_id: str) -> DocumentStatus:
+    """Return the status of one document."""
     (found,) = await catalogue.documents.statuses(owner, ids=[document_id])
     return found
 
@@ -36,7 +36,7 @@ async def finish_jobs(catalogue: Catalogue, owner: TenantId) -> None:
             await catalogue.jobs.finish(owner, job.id, JobState.FAILED)
 
 
-async def documents_tell_where_they_stand(catalogue: Catalogue) -> None:
+async def documents_have_a_status(catalogue: Catalogue) -> None:
     """A document that is visible, in flight, unfinished or tombstoned, from its first to its last state."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -62,7 +62,7 @@ async def documents_tell_where_they_stand(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.statuses(owner, ids=["nobody's"]), [])
 
 
-async def standings_come_by_id(catalogue: Catalogue) -> None:
+async def statuses_are_ordered_by_id(catalogue: Catalogue) -> None:
     """Pages cover every document, including tombstoned ones."""
     owner = await tenant(catalogue)
     ids = sorted([(await ingest(catalogue, owner, f"report-{number}")).id for number in range(7)])
@@ -119,7 +119,7 @@ async def what_was_begun_gets_a_job(catalogue: Catalogue) -> None:
     equal(await docs.take_up(owner, "nobody's", enqueue), None)
 
 
-async def a_mend_is_a_change(catalogue: Catalogue) -> None:
+async def a_repair_is_a_change(catalogue: Catalogue) -> None:
     """A repair raises ``state_version``. A repair of knowledge also makes communities stale and counts as a document change."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")

@@ -260,8 +260,8 @@ async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
         await _until_equal(lambda: queue.unended([_job("running"), _job("again")]), frozenset())
 
 
-async def a_turn_keeps_commits_out(place: Workplace) -> None:
-    """While the tenant's tenant_lock is held, none of its commits runs, and during a commit the tenant_lock is taken. Others continue."""
+async def a_lock_keeps_commits_out(place: Workplace) -> None:
+    """While the tenant's lock is held, none of its commits runs. A commit takes the lock. Others continue."""
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
         async with queue.tenant_lock(TenantLock.COMMIT, A):

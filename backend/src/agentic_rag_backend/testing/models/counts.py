@@ -79,7 +79,7 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.strip().encode(errors="surrogatepass")).hexdigest()
 
 
-class _Bounded(Generic[V]):
+class _BoundedMapping(Generic[V]):
     """A mapping that drops the least recently used entry when it exceeds ``most``."""
 
     def __init__(self, make: Callable[[], V], most: int) -> None:
