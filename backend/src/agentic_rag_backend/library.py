@@ -38,7 +38,7 @@ from agentic_rag_backend.wording import said
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
 """Maximum documents that are submitted and not finished."""
-_LOOK_S = 0.05
+_POLL_INTERVAL_S = 0.05
 
 
 @asynccontextmanager

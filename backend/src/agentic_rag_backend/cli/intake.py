@@ -117,7 +117,7 @@ class Intake:
         self._on_look = on_look
         self._sending = _Gate(SENDING, SENDING_BYTES)
 
-    async def take(self, documents: Iterable[Document]) -> Results:
+    async def take(self, documents: Iterable[SourceDocument]) -> Results:
         """Submit every document and return the results.
 
         Raises:
@@ -147,7 +147,7 @@ class Intake:
                 await asyncio.gather(*workers, return_exceptions=True)
         return results
 
-    async def _hand_in(self, document: Document, item: Item) -> bool:
+    async def _hand_in(self, document: SourceDocument, item: Item) -> bool:
         """Send a document. Return whether there is a job to follow."""
         if document.problem is not None:
             item.state, item.error = "refused", {"code": document.problem.code, "message": document.problem.message}
@@ -193,7 +193,7 @@ class Intake:
         return documents[0]
 
 
-class _Reading:
+class _ReadAhead:
     """Reads a few documents ahead in a thread, so that a slow disk or a large table does not delay requests."""
 
     def __init__(self, documents: Iterator[SourceDocument]) -> None:
@@ -244,6 +244,6 @@ class _Gate:
                 self._changed.notify_all()
 
 
-def _without_content(document: Document) -> Document:
+def _without_content(document: SourceDocument) -> SourceDocument:
     """Return the document without its content, for the time until its job ends."""
-    return Document(path=document.path, key=document.key, row=document.row, size=document.size)
+    return SourceDocument(path=document.path, key=document.key, row=document.row, size=document.size)

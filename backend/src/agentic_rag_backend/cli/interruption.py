@@ -24,7 +24,7 @@ class Interrupted(KeyboardInterrupt):
         self.message = message
 
 
-class Stopped(Exception):
+class CommandStopped(Exception):
     """End of a command after Ctrl-C. Typer would tenant_lock `Interrupted` into an exit code and lose its message."""
 
     def __init__(self, message: str) -> None:

@@ -285,7 +285,7 @@ def open_isolation(settings: Settings) -> Isolation:
     """
     if settings.embedder != "bundled":  # the bundled embedder has loaded its own already
         WordPieceTokenizer(_tokenizer_file(settings))  # a damaged file fails the start, not the first document
-    limits = Limits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
+    limits = CallLimits(cpu_s=settings.parse_cpu_s, timeout_s=settings.parse_timeout_s, memory_mb=settings.parse_memory_mb)
     return Isolation(limits, tokenizer_file=_tokenizer_file(settings))
 
 

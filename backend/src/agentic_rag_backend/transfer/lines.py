@@ -122,7 +122,7 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
     return lines
 
 
-def _relationship(relationship: Relationship, sentences: Sequence[Sentence]) -> RelationshipLine:
+def _relationship(relationship: Relationship, sentences: Sequence[SentenceRecord]) -> RelationshipLine:
     return RelationshipLine(
         source=relationship.source_id,
         target=relationship.target_id,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, PayloadTooLarge
 from agentic_rag_backend.telemetry.logs import get_logger
-from agentic_rag_backend.transfer.archive import Limits
+from agentic_rag_backend.transfer.archive import ArchiveLimits
 from agentic_rag_backend.transfer.inspection import inspect
 
 MEMORY_BYTES = 4 * 1024**3

@@ -130,7 +130,7 @@ def _key(request: Request) -> str:
     return given[0]
 
 
-def _answer(request: Request, response: Response) -> Answer | None:
+def _answer(request: Request, response: Response) -> StoredResponse | None:
     """Return the part of a response that is stored; None unless it is a success."""
     if not 200 <= response.status_code < 300:
         return None

@@ -38,7 +38,7 @@ ANSWER_EVENTS = event_content(
 )
 
 
-class _Asked(TypedDict):
+class _AnswerRequest(TypedDict):
     """Options of an answer."""
 
     strategy: str

@@ -48,7 +48,7 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class IngestReport:
     """Summary of the command."""
 
     results: Results

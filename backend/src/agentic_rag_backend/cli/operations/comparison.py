@@ -21,7 +21,7 @@ _PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class TenantComparison:
     """Report about one tenant, in the form of a job's result."""
 
     tenant: str
@@ -33,9 +33,9 @@ class Comparison:
         return int(self.report["found"]) - int(self.report["mended"])
 
 
-async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
+async def compare_here(container: Container, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Compare every tenant's stores, and wait for the jobs of a repair."""
-    found: list[Comparison] = []
+    found: list[TenantComparison] = []
     nobodys = await container.reconciler.run_tenants(repair=repair, confirmed=confirmed)
     if nobodys.differences:
         found.append(TenantComparison(NO_TENANT, nobodys.as_result()))
@@ -65,7 +65,7 @@ async def _ended(container: Container, tenant: TenantId, job_id: str) -> None:
         await asyncio.sleep(POLL_INTERVAL_S)
 
 
-async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[Comparison]:
+async def compare_on_server(url: str, key: str | None, *, repair: bool, confirmed: bool = False) -> list[TenantComparison]:
     """Let the server compare the stores: of every tenant if ``key`` is the operator's, otherwise of the key's tenant."""
     from agentic_rag_backend.cli.session.remote import open_remote
 
@@ -92,7 +92,7 @@ async def _report(client: Any, asked: Mapping[str, bool]) -> Mapping[str, Any]:
     return report
 
 
-def show_comparisons(output: Output, found: Sequence[Comparison], *, repair: bool) -> None:
+def show_comparisons(output: Output, found: Sequence[TenantComparison], *, repair: bool) -> None:
     """Print the differences, one line per tenant and kind, or that there are none."""
     rows = [
         [

@@ -42,7 +42,7 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class RepairMode:
     """Handling of differences between the stores: report, repair, or repair including large removals."""
 
     repair: bool
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Health:
+class HealthReport:
     """Results of all checks. ``stores`` is empty if they could not be compared."""
 
     checks: list[Check]
@@ -112,7 +112,7 @@ async def _examine(data_dir: Path | None, asked: RepairMode) -> HealthReport:
     return health
 
 
-async def _examine_server(url: str, key: str | None, asked: Asked) -> Health:
+async def _examine_server(url: str, key: str | None, asked: RepairMode) -> HealthReport:
     """Check a server over HTTP. Settings, folder and disk of this machine are not the server's."""
     try:
         quiet_logging(load_settings())

@@ -21,12 +21,12 @@ class InProcessTransport(httpx.AsyncBaseTransport):
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Run the application on ``request``. The response body is read while the application writes it."""
-        exchange = _Exchange(self._app, _scope(request), request.stream)
+        exchange = _InProcessResponse(self._app, _scope(request), request.stream)
         status, headers = await exchange.begin()
         return httpx.Response(status, headers=headers, stream=exchange)
 
 
-class _Exchange(httpx.AsyncByteStream):
+class _InProcessResponse(httpx.AsyncByteStream):
     """One request and its response. Closing it early disconnects the client."""
 
     def __init__(self, app: ASGIApp, scope: dict[str, Any], body: Any) -> None:

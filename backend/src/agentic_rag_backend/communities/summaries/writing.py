@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentic_rag_backend.communities.summaries.evidence import Evidence, Fact
+from agentic_rag_backend.communities.summaries.evidence import Fact, SummaryEvidence
 from agentic_rag_backend.communities.summaries.extractive import (
     EXTRACTIVE_MODEL,
     EXTRACTIVE_VERSION,

@@ -20,8 +20,8 @@ from agentic_rag_backend.errors import (
 )
 from agentic_rag_backend.fairness import FairSlots
 from agentic_rag_backend.ingestion.isolation.frames import HEADER, Reply, packed, unpacked
-from agentic_rag_backend.ingestion.isolation.limits import Limits
-from agentic_rag_backend.ingestion.isolation.workers import ServerGone, Worker, WorkerServer
+from agentic_rag_backend.ingestion.isolation.limits import CallLimits
+from agentic_rag_backend.ingestion.isolation.workers import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.telemetry.logs import get_logger
 
 MOST_AT_ONCE = 16

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.tenant import TenantId, TenantState
 from agentic_rag_backend.errors import NotFound
 from agentic_rag_backend.ingestion.reconciliation.report import EXAMPLES, Kind, Report
-from agentic_rag_backend.ingestion.reconciliation.rounds import Stores
+from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
 from agentic_rag_backend.telemetry.logs import get_logger
 
 Removal = Callable[[TenantId], Awaitable[Mapping[str, int]]]
