@@ -27,7 +27,7 @@ from agentic_rag_backend.knowledge.tenant_graph.row_pool import Ints
 from agentic_rag_backend.retrieval.hydration import entities_of
 from agentic_rag_backend.retrieval.scoring.coverage import cover
 from agentic_rag_backend.retrieval.scoring.hops import expand, prune, score_hops
-from agentic_rag_backend.retrieval.strategies.graph import Evidence, direct_scores
+from agentic_rag_backend.retrieval.strategies.graph import GraphEvidence, direct_scores
 
 DOCUMENTS = ("d1", "d2", "d3", "d4", "d5")
 ENTITIES = ("ada", "acme", "bolt", "nuts")
