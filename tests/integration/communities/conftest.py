@@ -19,7 +19,7 @@ from agentic_rag_backend.stores.catalogue.base import PreparedChunk
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.graph.sqlite import SqliteGraphStore
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.stand_ins import HashedWords, HeldQueue
+from agentic_rag_backend.testing.doubles import HashedWords, HeldQueue
 from agentic_rag_backend.testing.stores.passages import hand_in
 
 DIMENSIONS = 32

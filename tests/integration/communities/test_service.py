@@ -25,7 +25,7 @@ from agentic_rag_backend.errors import (
     StoreUnavailable,
 )
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorSearch
-from agentic_rag_backend.testing.stand_ins import ScriptedModel
+from agentic_rag_backend.testing.doubles import ScriptedModel
 from agentic_rag_backend.testing.stores import graph_samples as samples
 
 Story = Callable[[str], dict[str, list[str]]]

@@ -21,7 +21,7 @@ from agentic_rag_backend.raptor.summaries.scrubbing import TreeScrubber
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, StoredPoint
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
-from agentic_rag_backend.testing.stand_ins import HashedWords, HeldQueue
+from agentic_rag_backend.testing.doubles import HashedWords, HeldQueue
 from agentic_rag_backend.testing.stores.passages import show
 
 DIMENSIONS = 64

@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreUnavailabl
 from agentic_rag_backend.raptor.options import BuildOptions
 from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.schedule import TreeSchedule
-from agentic_rag_backend.testing.stand_ins import ScriptedModel
+from agentic_rag_backend.testing.doubles import ScriptedModel
 
 
 async def tree(world: Any, tenant: TenantId) -> list[TreeNode]:
