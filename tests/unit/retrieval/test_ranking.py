@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from agentic_rag_backend.domain.document import Chunk, VisibleChunk
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.retrieval import strategies
 from agentic_rag_backend.retrieval.ranking import RankedRetriever, cut, reranked
 
 Ask = Callable[..., Query]
@@ -94,6 +96,12 @@ def test_equal_scores_keep_the_order_of_the_strategy() -> None:
     candidates = [hit("z", 0.5), hit("a", 0.5), hit("m", 0.9)]
     assert ids(cut(candidates, limit=3)) == ["z", "a", "m"]
     assert ids(reranked(candidates, {"z": 0.3, "a": 0.3, "m": 0.3})) == ["z", "a", "m"]
+
+
+@pytest.mark.parametrize("attribute", ["query.limit", "query.min_score"])
+def test_no_strategy_cuts(attribute: str) -> None:
+    folder = Path(str(strategies.__file__)).parent
+    assert [path.name for path in folder.glob("*.py") if attribute in path.read_text(encoding="utf-8")] == []
 
 
 # --- the stage -------------------------------------------------------------------------------------------------------
