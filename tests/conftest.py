@@ -45,6 +45,11 @@ _FIRST_S = 600
 """The first test that needs a server waits until it has started."""
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes for ``-n auto``: one more than cores, because tests wait for servers a third of the time."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _one_encoder() -> Iterator[None]:
     """Load the bundled encoder once per process, and encode each batch of texts once: many tests ingest the same examples."""

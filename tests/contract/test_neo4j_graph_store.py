@@ -12,8 +12,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
+from sampling import sampled
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
@@ -140,7 +141,7 @@ def _named(document: str, *names: str) -> DocumentKnowledge:
 
 # The remaining name is the first by code point, which differs from the order of UTF-16.
 @example(steps=[(0, _named("one", "Zoë")), (0, _named("two", "\U0001f600x", "\ufffdx")), (0, ("one", 3, 0))])
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@sampled(gate=6, deep=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(steps=_steps)
 def test_both_adapters_hold_the_same(empty_neo4j: Neo4jAddress, steps: list[tuple[int, Any]]) -> None:
     asyncio.run(_compare(empty_neo4j, steps))

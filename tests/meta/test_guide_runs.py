@@ -162,7 +162,6 @@ def typed(site: Site, code: str, *, alone: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
 @pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.stem)
 def test_the_commands_of_a_page_run(site: Site, page: Path) -> None:
@@ -178,7 +177,6 @@ def test_the_commands_of_a_page_run(site: Site, page: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 @pytest.mark.parametrize("page", ["README.md", "docs/guide/first-steps.md"])
 def test_the_python_of_a_page_runs_as_it_stands(site: Site, page: str) -> None:
     (block,) = [block for block in blocks(ROOT / page) if block.language == "python"]

@@ -23,7 +23,7 @@ from agentic_rag_backend.api.app import BASE_PATH, create_app
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.settings import Settings
 
-pytestmark = [pytest.mark.alone, pytest.mark.slow]
+pytestmark = pytest.mark.slow
 
 TIMEOUT = "urn:agentic-rag:problem:timeout"
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from programs import Program
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 Start = Callable[..., Program]
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from site_of_processes import OPERATOR, Site, call
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 
 def test_of_servers_that_start_at_once_one_issues_the_first_key(site: Site) -> None:

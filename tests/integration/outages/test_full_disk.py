@@ -82,7 +82,6 @@ async def found(http: httpx.AsyncClient, number: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.alone
 async def test_a_full_disk_is_told_and_heals_by_itself(disk: Path) -> None:
     async with serving(disk / "data") as http:
         job = (await submit(http, 0)).json()["data"]["job_id"]

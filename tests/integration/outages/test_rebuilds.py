@@ -113,7 +113,7 @@ async def test_neo4j_stops(
         "neo4j_uri": f"bolt://127.0.0.1:{neo4j_proxy.port}",
         "neo4j_user": empty_neo4j.user,
         "neo4j_password": empty_neo4j.password,
-        "neo4j_timeout_s": 15.0,
+        "neo4j_timeout_s": 5.0,
     }
     async with opens(neo4j_proxy, **graph) as site:
         await _goes_through(site, neo4j_proxy, monkeypatch)

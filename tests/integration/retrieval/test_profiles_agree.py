@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import pytest_asyncio
+from sampling import DEEP
 from services import ROOT
 
 from agentic_rag_backend.container import Container, adapters, open_container
@@ -44,6 +46,8 @@ LIMIT = 5
 NEAR = 2e-4
 EXAMPLES = ROOT / "examples"
 QUESTIONS = [json.loads(line)["question"] for line in (EXAMPLES / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+ASKED = QUESTIONS if DEEP in os.environ else QUESTIONS[::4]
+"""The gate asks every fourth question, `make test-deep` all of them."""
 
 
 class RememberingEmbedder:
@@ -136,11 +140,12 @@ def passages(found: Retrieval) -> list[tuple[str, int]]:
     return [(str(hit.visible.document_key), hit.visible.chunk.location.start_char) for hit in found.hits]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("strategy", ["graph", "hybrid", "dense", "sparse"])
 async def test_the_examples_questions_get_the_same_passages(profiles: dict[str, Container], strategy: str) -> None:
     """In the same order, except that passages with scores within the engines' rounding errors may change places."""
     differing = []
-    for question in QUESTIONS:
+    for question in ASKED:
         embedded, *others = [await ask(container, question, strategy) for container in profiles.values()]
         for name, other in zip([*profiles][1:], others, strict=True):
             near = NEAR if name == "qdrant" else 0.0

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import pytest_asyncio
 from moved_tenants import FLAGS, Opens, report
 
 from agentic_rag_backend.container import adapters
@@ -25,13 +26,13 @@ from agentic_rag_backend.stores.vector.base import Collection
 Archived = tuple[Path, TenantId, list[Any], dict[str, Any], dict[str, Any]]
 
 
-@pytest.fixture
-async def archived(opens: Opens, tmp_path: Path) -> Archived:
-    """Return an archive, its tenant, its search results, and the contents of graph and vectors."""
-    async with opens("from") as source:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def archived(opens_once: Opens, tmp_path_factory: pytest.TempPathFactory) -> Archived:
+    """Return an archive, its tenant, its search results, and the contents of graph and vectors. Tests do not change them."""
+    async with opens_once("from") as source:
         tenant = await source.filled("acme")
         assert await source.differences(tenant) == {}
-        path = await source.archive(tenant, tmp_path / "acme.tar.gz")
+        path = await source.archive(tenant, tmp_path_factory.mktemp("archive") / "acme.tar.gz")
         return path, tenant, await source.answers(tenant), source.graph(tenant), await source.points(tenant)
 
 
