@@ -3,7 +3,7 @@
 The graph comes from `planted_graph`. It is written once. A separate process, so that its memory can be measured, reads the
 visible
 part, weighs and divides it, from nothing and again from the resulting assignment. A Neo4j is filled without the store
-(`neo4j_filling`), and read through it.
+(`neo4j_direct_writes`), and read through it.
 
 Asserted: both stores hold every document completely, and give the same communities.
 """
@@ -24,12 +24,12 @@ from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-import neo4j_filling
+import neo4j_direct_writes
 from planted_graph import Planted, write
 
-from agentic_rag_backend.communities.detection.continuation import Before
 from agentic_rag_backend.communities.detection.hierarchy import Detection, DetectionOptions, detect
 from agentic_rag_backend.communities.detection.knowledge import contexts, graph_digest, read_visible, weighted_edges
+from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Transaction
@@ -73,7 +73,7 @@ async def fill(store: str, folder: Path, planted: Planted) -> None:
     else:
         connections = Neo4jConnections.open(address(store))
         try:
-            await neo4j_filling.fill(connections, TENANT, planted.documents(PER_DOCUMENT))
+            await neo4j_direct_writes.fill(connections, TENANT, planted.documents(PER_DOCUMENT))
         finally:
             await connections.close()
     async with opened(store, folder) as graph:
@@ -137,13 +137,13 @@ def partition(found: Detection) -> str:
     return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
-def as_before(found: Detection) -> Before:
+def as_before(found: Detection) -> PreviousDivision:
     """Return a hierarchy as input of the next detection, with half of its communities marked as changed."""
     levels: dict[int, dict[str, int]] = {}
     for number, each in enumerate(found.communities):
         levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
     base = {member: number for number, each in enumerate(found.communities) if each.base for member in each.members}
-    return Before(base, levels, frozenset(frozenset(each.members) for each in found.communities[::2]))
+    return PreviousDivision(base, levels, frozenset(frozenset(each.members) for each in found.communities[::2]))
 
 
 async def detect_in(store: str, folder: Path) -> dict[str, Any]:
@@ -158,8 +158,8 @@ async def detect_in(store: str, folder: Path) -> dict[str, Any]:
     edges = clock.of("weigh", lambda: weighted_edges(knowledge))
     clock.of("digest", lambda: graph_digest(knowledge, options))
 
-    def divided(before: Before | None) -> Detection:
-        return detect(edges, entities=knowledge.entities, options=options, contexts=contexts(knowledge), before=before)
+    def divided(before: PreviousDivision | None) -> Detection:
+        return detect(edges, entities=knowledge.entities, options=options, contexts=contexts(knowledge), previous=before)
 
     found = clock.of("detect", lambda: divided(None))
     again = clock.of("detect again", lambda: divided(as_before(found)))

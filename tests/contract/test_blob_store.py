@@ -128,16 +128,16 @@ class EmptyForMissing(InMemory):
     ("store", "check"),
     [
         (OneForAll, contract.another_tenant_sees_nothing),
-        (AnyScope, contract.every_method_wants_a_tenant),
-        (FoldsKeys, contract.strange_keys_stay_apart),
-        (KeepsTheFirst, contract.what_was_put_is_got),
-        (SilentDelete, contract.what_is_missing_is_not_found),
+        (AnyScope, contract.every_method_requires_a_tenant),
+        (FoldsKeys, contract.unusual_keys_are_separate),
+        (KeepsTheFirst, contract.reads_return_what_was_written),
+        (SilentDelete, contract.missing_keys_are_not_found),
         (ListsAllAges, contract.keys_are_listed_by_age),
         (ListsAllTenants, contract.keys_are_listed_by_age),
-        (ListsAtOnce, contract.keys_come_in_pages),
-        (MissesNothing, contract.what_is_missing_is_told),
+        (ListsAtOnce, contract.keys_are_listed_in_pages),
+        (MissesNothing, contract.missing_keys_are_reported),
         (RemembersTenants, contract.tenants_are_listed),
-        (EmptyForMissing, contract.what_is_missing_is_not_found),
+        (EmptyForMissing, contract.missing_keys_are_not_found),
     ],
 )
 async def test_faulty_stores_fail(store: type[InMemory], check: contract.Check) -> None:
@@ -148,13 +148,13 @@ async def test_faulty_stores_fail(store: type[InMemory], check: contract.Check) 
 @pytest.mark.parametrize(
     "check",
     [
-        contract.what_was_put_is_got,
+        contract.reads_return_what_was_written,
         contract.keys_are_listed_by_age,
-        contract.keys_come_in_pages,
-        contract.what_is_missing_is_told,
+        contract.keys_are_listed_in_pages,
+        contract.missing_keys_are_reported,
         contract.tenants_are_listed,
         contract.another_tenant_sees_nothing,
-        contract.many_at_once,
+        contract.concurrent_writes_are_atomic,
     ],
 )
 async def test_the_sound_store_passes(check: contract.Check) -> None:

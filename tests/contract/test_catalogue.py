@@ -81,22 +81,22 @@ async def test_a_tenant_that_is_ignored_is_noticed(catalogue: SqlCatalogue, kind
     planted = plant(catalogue, kind, f"{table}.tenant_id = ?", f"({table}.tenant_id = ? OR 1)")
     # A fault that breaks the sample itself, because a statement meets rows of two tenants, counts as noticed.
     with pytest.raises((AssertionError, AgenticRagError, SQLAlchemyError)):
-        await contract.the_scope_holds(catalogue)
+        await contract.other_tenants_are_isolated(catalogue)
     assert planted
 
 
 STATEMENTS = [
-    ("other_content_or_options_make_a_version", "SELECT", "documents.current_version = chunks.version AND", ""),
-    ("a_tombstone_hides_at_once", "SELECT", "documents.deleted_at IS NULL", "1"),
-    ("a_tombstone_hides_at_once", "UPDATE documents", "AND documents.deleted_at IS NULL", ""),
+    ("changed_content_or_options_create_a_version", "SELECT", "documents.current_version = chunks.version AND", ""),
+    ("a_tombstone_hides_immediately", "SELECT", "documents.deleted_at IS NULL", "1"),
+    ("a_tombstone_hides_immediately", "UPDATE documents", "AND documents.deleted_at IS NULL", ""),
     ("publish_and_tombstone_exclude_each_other", "SELECT", "documents.deleted_at IS NULL", "1"),
-    ("a_purge_names_versions", "DELETE FROM document_versions", "document_versions.version <= ?", "? > 0"),
-    ("superseded_versions_are_dropped", "DELETE FROM chunk_texts", "NOT (EXISTS", "(1 OR EXISTS"),
-    ("what_was_stopped_is_reused", "DELETE FROM prepared_chunks", "prepared_chunks.version < ?", "? < 0"),
-    ("a_version_takes_over_what_is_unchanged", "DELETE FROM prepared_chunks", "version < ?", "version <= ?"),
-    ("a_version_takes_over_what_is_unchanged", "INSERT INTO prepared_chunks", "recipe) IN", "recipe) NOT IN"),
+    ("a_purge_removes_only_tombstoned_versions", "DELETE FROM document_versions", "document_versions.version <= ?", "? > 0"),
+    ("superseded_versions_are_removed", "DELETE FROM chunk_texts", "NOT (EXISTS", "(1 OR EXISTS"),
+    ("results_of_a_stopped_version_are_reused", "DELETE FROM prepared_chunks", "prepared_chunks.version < ?", "? < 0"),
+    ("a_version_reuses_unchanged_results", "DELETE FROM prepared_chunks", "version < ?", "version <= ?"),
+    ("a_version_reuses_unchanged_results", "INSERT INTO prepared_chunks", "recipe) IN", "recipe) NOT IN"),
     (
-        "another_recipe_is_another_result",
+        "another_recipe_reuses_no_result",
         "SELECT chunks.chunk_id",
         "(chunks.chunk_id, prepared_chunks.recipe) IN",
         "(chunks.chunk_id, chunks.chunk_id) NOT IN",
@@ -107,14 +107,14 @@ STATEMENTS = [
         "chunks.tenant_id = ?",
         "(chunks.tenant_id = ? OR 1)",
     ),
-    ("changes_are_told_from_any_moment", "SELECT document_changes", "document_changes.tenant_id = ?", "? <> ''"),
+    ("changes_are_returned_since_any_moment", "SELECT document_changes", "document_changes.tenant_id = ?", "? <> ''"),
     (
-        "changes_are_told_from_any_moment",
+        "changes_are_returned_since_any_moment",
         "SELECT document_changes",
         "ORDER BY document_changes.state_version",
         "ORDER BY 1, 2 DESC",
     ),
-    ("changes_are_told_from_any_moment", "SELECT document_changes", "document_changes.state_version > ?", "? >= 0"),
+    ("changes_are_returned_since_any_moment", "SELECT document_changes", "document_changes.state_version > ?", "? >= 0"),
     (
         "documents_have_a_status",
         "SELECT documents",
@@ -123,17 +123,17 @@ STATEMENTS = [
     ),
     ("documents_have_a_status", "SELECT documents", "visible.version = documents.current_version", "visible.version > 1"),
     ("statuses_are_ordered_by_id", "SELECT documents", "documents.id > ?", "documents.id >= ?"),
-    ("visible_chunks_are_told_by_document", "SELECT chunks", "documents.current_version = chunks.version", "1"),
-    ("visible_chunks_are_told_by_document", "SELECT chunks", "documents.deleted_at IS NULL", "1"),
-    ("what_was_begun_gets_a_job", "SELECT jobs.id", "jobs.document_id = ?", "? = ''"),
-    ("a_job_lives_once", "UPDATE jobs", "AND jobs.state IN (?, ?)", "AND ? <> ?"),
-    ("keys_open_their_tenant", "SELECT api_keys", "AND api_keys.revoked_at IS NULL", ""),
-    ("keys_open_their_tenant", "SELECT api_keys", "AND tenants.state != ?", "AND 'x' != ?"),
-    ("generations_follow_each_other", "UPDATE community_pointers", "community_pointers.generation < ?", "? > 0"),
+    ("visible_chunks_are_returned_by_document", "SELECT chunks", "documents.current_version = chunks.version", "1"),
+    ("visible_chunks_are_returned_by_document", "SELECT chunks", "documents.deleted_at IS NULL", "1"),
+    ("unfinished_documents_get_a_job", "SELECT jobs.id", "jobs.document_id = ?", "? = ''"),
+    ("a_job_ends_only_once", "UPDATE jobs", "AND jobs.state IN (?, ?)", "AND ? <> ?"),
+    ("keys_authenticate_their_tenant", "SELECT api_keys", "AND api_keys.revoked_at IS NULL", ""),
+    ("keys_authenticate_their_tenant", "SELECT api_keys", "AND tenants.state != ?", "AND 'x' != ?"),
+    ("generations_are_numbered_in_order", "UPDATE community_pointers", "community_pointers.generation < ?", "? > 0"),
     ("documents_are_listed_in_pages", "SELECT documents", "documents.created_at < ?", "documents.created_at <= ?"),
     ("documents_are_listed_in_pages", "SELECT documents", "DESC", "ASC"),
     (
-        "a_failed_version_leaves_the_visible_one",
+        "a_failed_version_keeps_the_visible_one",
         "UPDATE document_versions SET state=?, failures",
         "state=?",
         "state=state || substr(?, 99)",
@@ -141,16 +141,16 @@ STATEMENTS = [
     ("summaries_are_kept_by_fingerprint", "SELECT", "AND community_summaries.model = ?", "AND ? <> ''"),
     ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "title = excluded.title, ", ""),
     *(
-        ("summaries_are_found_by_what_they_rest_on", "SELECT", f"CAST(community_summaries.{column} AS TEXT)", "''")
+        ("summaries_are_found_by_their_sources", "SELECT", f"CAST(community_summaries.{column} AS TEXT)", "''")
         for column in ("title", "names", "keywords", "findings", "sources")
     ),
-    ("summaries_are_found_by_what_they_rest_on", "DELETE", "community_summaries.fingerprint IN", "'' IN"),
+    ("summaries_are_found_by_their_sources", "DELETE", "community_summaries.fingerprint IN", "'' IN"),
     ("summaries_are_kept_by_fingerprint", "INSERT INTO community_summaries", "names = excluded.names, ", ""),
-    ("trees_are_shown_whole", "UPDATE raptor_pointers", "raptor_pointers.generation < ?", "? > 0"),
-    ("trees_are_shown_whole", "DELETE FROM raptor_nodes", "raptor_nodes.generation != ?", "? > 0"),
-    ("nodes_are_found_by_what_they_are", "SELECT raptor_links", "raptor_links.ordinal", "raptor_links.ordinal DESC"),
-    ("nodes_are_found_by_what_they_are", "SELECT DISTINCT raptor_links", "raptor_links.document_id = ?", "? <> ''"),
-    ("a_tree_changes_in_one_step", "DELETE FROM raptor_links", "raptor_links.generation = ?", "0 = ?"),
+    ("trees_are_published_completely", "UPDATE raptor_pointers", "raptor_pointers.generation < ?", "? > 0"),
+    ("trees_are_published_completely", "DELETE FROM raptor_nodes", "raptor_nodes.generation != ?", "? > 0"),
+    ("nodes_are_found_by_their_properties", "SELECT raptor_links", "raptor_links.ordinal", "raptor_links.ordinal DESC"),
+    ("nodes_are_found_by_their_properties", "SELECT DISTINCT raptor_links", "raptor_links.document_id = ?", "? <> ''"),
+    ("tree_changes_are_atomic", "DELETE FROM raptor_links", "raptor_links.generation = ?", "0 = ?"),
     ("stale_trees_are_due", "SELECT tenants", "tenants.content_version > coalesce(raptor_pointers.built_from, ?)", "? = 0"),
     ("stale_trees_are_due", "SELECT tenants", "raptor_pointers.asked_at < ", "1 < "),
 ]
@@ -236,41 +236,41 @@ def _credulous(patch: pytest.MonkeyPatch) -> None:
 
 FAULTS: dict[str, tuple[str, Fault]] = {
     "an uncounted publish": ("processing_steps_are_repeatable", _uncounted(versions)),
-    "an uncounted tombstone": ("a_tombstone_hides_at_once", _uncounted(versions)),
+    "an uncounted tombstone": ("a_tombstone_hides_immediately", _uncounted(versions)),
     "a tombstone that is not told": (
-        "changes_are_told_from_any_moment",
+        "changes_are_returned_since_any_moment",
         lambda patch: patch.setattr(
             versions,
             "record_change",
             lambda c, t, d, version: version and visibility.record_change(c, t, d, version),  # type: ignore[func-returns-value]
         ),
     ),
-    "an uncounted metadata update": ("other_metadata_is_an_update", _uncounted(submissions)),
+    "an uncounted metadata update": ("changed_metadata_is_an_update", _uncounted(submissions)),
     "an uncounted change of metadata": ("metadata_is_merged_by_key", _uncounted(revisions)),
     "a revision that is not compared": (
-        "of_two_writers_one_wins",
+        "one_of_two_writers_wins",
         lambda patch: patch.setattr(revisions, "require_revision", lambda *_: None),
     ),
     "an uncounted flag": ("flags_are_counted", _uncounted(tenants)),
-    "an uncounted generation": ("generations_follow_each_other", _uncounted(generations)),
-    "flags that make communities stale": ("generations_follow_each_other", _content),
+    "an uncounted generation": ("generations_are_numbered_in_order", _uncounted(generations)),
+    "flags that make communities stale": ("generations_are_numbered_in_order", _content),
     "a check that is not asked": (
         "a_refused_change_changes_nothing",
         lambda patch: patch.setattr(revisions, "_labelled", lambda source, change: _labelled(source, replace(change, check=len))),
     ),
-    "a job beside its transaction": ("a_submission_is_whole_or_not_at_all", _forgiving),
+    "a job beside its transaction": ("submissions_are_atomic", _forgiving),
     "a cancelled job that is shown": (
-        "a_job_ends_with_what_it_makes_visible",
+        "a_job_ends_in_the_transaction_of_its_publication",
         lambda patch: patch.setattr(versions, "cancel_requested", lambda *_: False),
     ),
-    "a job handed on before its chunks": ("a_job_is_handed_on_with_its_last_chunks", _hasty),
+    "a job handed on before its chunks": ("the_next_job_is_created_with_the_last_chunks", _hasty),
     "a job that ends whatever becomes visible": (
-        "a_job_ends_with_what_it_makes_visible",
+        "a_job_ends_in_the_transaction_of_its_publication",
         lambda patch: patch.setattr(versions, "_publish", lambda *rest: _publish(*rest) or True),
     ),
     "transactions that begin too late": ("flags_are_counted", _unlocked),
     "a scope that is not checked": (
-        "every_method_wants_a_tenant",
+        "every_method_requires_a_tenant",
         lambda patch: patch.setattr(operations, "require_tenant", lambda tenant: tenant),
     ),
     "a cursor that is not looked at": ("documents_are_listed_in_pages", _credulous),

@@ -63,13 +63,13 @@ class Faulty:
 
 
 FAULTS = [
-    ("what_is_said_is_found_best_first", "worst first"),
-    ("what_is_said_is_found_best_first", "no ends"),
-    ("limits_hold", "no limit"),
+    ("facts_are_found_best_first", "worst first"),
+    ("facts_are_found_best_first", "no ends"),
+    ("limits_are_respected", "no limit"),
     ("another_tenant_sees_and_changes_nothing", "every tenant"),
     ("another_tenant_sees_and_changes_nothing", "counts every tenant"),
-    ("what_left_the_graph_is_not_found", "forgets nothing"),
-    ("only_what_holds_at_the_moment_is_found", "its own time"),
+    ("removed_facts_are_not_found", "forgets nothing"),
+    ("only_facts_valid_at_the_moment_are_found", "its own time"),
     ("a_tenant_is_required", "no tenant is any"),
 ]
 

@@ -74,22 +74,22 @@ class _LooksFirst(SqlIdempotencyKeys):
 
 async def test_a_begin_that_is_not_atomic_fails(catalogue: SqlCatalogue) -> None:
     with pytest.raises(AssertionError):
-        await contract.one_of_many_at_once_begins(_LooksFirst(catalogue._database))
+        await contract.one_of_many_concurrent_requests_begins(_LooksFirst(catalogue._database))
 
 
 @pytest.mark.parametrize(
     ("check", "kind", "old", "new"),
     [
-        (contract.owners_are_apart, "SELECT", "idempotency_keys.tenant_id = ?", "? <> ''"),
-        (contract.owners_are_apart, "UPDATE", "idempotency_keys.tenant_id = ?", "? <> ''"),
-        (contract.owners_are_apart, "DELETE", "idempotency_keys.tenant_id = ?", "? <> ''"),
-        (contract.owners_are_apart, "SELECT", "idempotency_keys.digest = ?", "? <> ''"),
+        (contract.owners_are_separate, "SELECT", "idempotency_keys.tenant_id = ?", "? <> ''"),
+        (contract.owners_are_separate, "UPDATE", "idempotency_keys.tenant_id = ?", "? <> ''"),
+        (contract.owners_are_separate, "DELETE", "idempotency_keys.tenant_id = ?", "? <> ''"),
+        (contract.owners_are_separate, "SELECT", "idempotency_keys.digest = ?", "? <> ''"),
         (contract.a_lease_ends, "UPDATE", "AND idempotency_keys.claim = ?", "AND ? <> ''"),
         (contract.a_lease_ends, "DELETE", "AND idempotency_keys.claim = ?", "AND ? <> ''"),
         (contract.a_lease_ends, "DELETE", "idempotency_keys.expires_at <= ?", "? IS NULL"),
-        (contract.what_is_over_is_swept, "DELETE", "idempotency_keys.expires_at <= ?", "? <> ''"),
-        (contract.what_a_killed_process_was_at_is_released, "DELETE", "idempotency_keys.claim IS NOT NULL", "1 = 1"),
-        (contract.the_first_answer_is_given_again, "UPDATE", "body=?", "body=substr(?, 2)"),
+        (contract.expired_entries_are_removed, "DELETE", "idempotency_keys.expires_at <= ?", "? <> ''"),
+        (contract.claims_of_a_killed_process_are_released, "DELETE", "idempotency_keys.claim IS NOT NULL", "1 = 1"),
+        (contract.the_first_answer_is_replayed, "UPDATE", "body=?", "body=substr(?, 2)"),
     ],
 )
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:

@@ -143,13 +143,13 @@ class _TurnForAll(DbosQueue):
 @pytest.mark.parametrize(
     ("faulty", "check"),
     [
-        (_OwnTransaction, contract.row_and_job_are_one),
-        (_AllAtOnce, contract.commits_of_a_tenant_go_one_at_a_time),
+        (_OwnTransaction, contract.row_and_job_are_committed_together),
+        (_AllAtOnce, contract.commits_of_a_tenant_run_one_at_a_time),
         (_OneForAll, contract.tenants_do_not_wait_for_each_other),
-        (_Forgets, contract.what_was_running_begins_anew),
+        (_Forgets, contract.interrupted_jobs_run_again),
         (_NewNames, contract.a_job_runs_once),
-        (_KnowsAll, contract.jobs_without_a_workflow_are_told),
-        (_TurnForAll, contract.a_lock_keeps_commits_out),
+        (_KnowsAll, contract.jobs_without_a_workflow_are_reported),
+        (_TurnForAll, contract.a_lock_excludes_commits),
     ],
 )
 async def test_faulty_queues_fail(

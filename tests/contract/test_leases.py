@@ -28,15 +28,20 @@ async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
 @pytest.mark.parametrize(
     ("check", "kind", "old", "new"),
     [
-        (contract.one_of_many_takes_it, "SELECT leases.holder", "SELECT leases.holder", "SELECT NULL AS holder"),
-        (contract.who_is_no_worker_takes_nothing, "SELECT workers.executor_id", "workers.executor_id = ?", "? <> ''"),
-        (contract.a_buried_workers_lease_is_free, "SELECT workers.executor_id", "workers.executor_id = ?", "? <> ''"),
-        (contract.a_fence_is_void_when_it_is_taken_again, "UPDATE leases SET holder", "leases.fence + ?", "leases.fence + 0 * ?"),
-        (contract.a_late_giving_up_changes_nothing, "UPDATE leases SET holder", "AND leases.fence = ?", "AND ? > 0"),
-        (contract.a_buried_workers_fence_is_void, "SELECT leases.fence", "workers.executor_id = leases.holder", "1"),
+        (contract.one_of_many_takes_the_lease, "SELECT leases.holder", "SELECT leases.holder", "SELECT NULL AS holder"),
+        (contract.only_workers_take_leases, "SELECT workers.executor_id", "workers.executor_id = ?", "? <> ''"),
+        (contract.the_lease_of_a_removed_worker_is_free, "SELECT workers.executor_id", "workers.executor_id = ?", "? <> ''"),
+        (
+            contract.a_fence_is_void_after_the_lease_is_taken_again,
+            "UPDATE leases SET holder",
+            "leases.fence + ?",
+            "leases.fence + 0 * ?",
+        ),
+        (contract.a_late_release_changes_nothing, "UPDATE leases SET holder", "AND leases.fence = ?", "AND ? > 0"),
+        (contract.the_fence_of_a_removed_worker_is_void, "SELECT leases.fence", "workers.executor_id = leases.holder", "1"),
         (contract.a_void_fence_publishes_nothing, "SELECT leases.fence", "AND leases.fence = ?", "AND ? > 0"),
-        (contract.who_asks_is_told_of, "UPDATE leases SET wanted", "wanted=?", "wanted=? AND 0"),
-        (contract.tenants_and_names_are_apart, "SELECT leases.holder", "leases.tenant_id = ?", "? <> ''"),
+        (contract.a_waiting_request_is_reported_to_the_holder, "UPDATE leases SET wanted", "wanted=?", "wanted=? AND 0"),
+        (contract.tenants_and_names_are_separate, "SELECT leases.holder", "leases.tenant_id = ?", "? <> ''"),
     ],
 )
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:

@@ -53,24 +53,24 @@ FAULTS = [
     ("another_tenant_changes_nothing", "delete_generations_below", "k.group_id = $tenant", f"k.group_id {_ANY}"),
     ("writing_is_repeatable", "add_mentions", "SET m.count = row.count", "SET m.count = coalesce(m.count, 0) + row.count"),
     ("writing_is_repeatable", "add_statements", "{uuid: row.uuid, group_id", "{uuid: randomUUID(), group_id"),
-    ("deleting_leaves_nothing", "delete_unsupported_entities", "NOT EXISTS { (e)<-[:MENTIONS]-() }", "false"),
-    ("deleting_leaves_nothing", "delete_unsupported_relationships", "WHERE r.group_id", "WHERE false AND r.group_id"),
-    ("deleting_keeps_what_others_say", "delete_statements", "AND s.position >= $from AND s.position < $to", ""),
-    ("aliases_go_with_their_document", "delete_unsupported_names", "WHERE n.name", "WHERE false AND n.name"),
-    ("late_deletes_spare_newer_versions", "delete_mentions", "AND m.position < $to", ""),
-    ("a_version_is_taken_back", "delete_mentions", "m.position >= $from AND", ""),
-    ("a_version_is_taken_back", "delete_versions", "v.version > $above AND", ""),
-    ("generations_stand_side_by_side", "delete_generation", ", generation: $generation", ""),
-    ("generations_stand_side_by_side", "communities_of_generation", "count DESC", "count ASC"),
-    ("names_are_told_by_document", "names_page", "e.name AS name", "n.name AS name"),
+    ("deletes_remove_everything", "delete_unsupported_entities", "NOT EXISTS { (e)<-[:MENTIONS]-() }", "false"),
+    ("deletes_remove_everything", "delete_unsupported_relationships", "WHERE r.group_id", "WHERE false AND r.group_id"),
+    ("deletes_keep_facts_of_other_documents", "delete_statements", "AND s.position >= $from AND s.position < $to", ""),
+    ("aliases_are_deleted_with_their_document", "delete_unsupported_names", "WHERE n.name", "WHERE false AND n.name"),
+    ("late_deletes_keep_newer_versions", "delete_mentions", "AND m.position < $to", ""),
+    ("a_version_can_be_withdrawn", "delete_mentions", "m.position >= $from AND", ""),
+    ("a_version_can_be_withdrawn", "delete_versions", "v.version > $above AND", ""),
+    ("generations_are_separate", "delete_generation", ", generation: $generation", ""),
+    ("generations_are_separate", "communities_of_generation", "count DESC", "count ASC"),
+    ("names_are_streamed_by_document", "names_page", "e.name AS name", "n.name AS name"),
     ("documents_are_selected", "mentions_of_documents_page", "m.position STARTS WITH prefix AND", ""),
     ("versions_are_listed", "record_version", "SET v.names = COUNT { (v)-[:CALLS]->() }", "SET v.names = 7"),
     ("versions_are_listed", "delete_versions", "DETACH DELETE v", "RETURN v"),
     ("tenants_are_listed", "list_tenants", "WHERE EXISTS", "WHERE true OR EXISTS"),
-    ("a_revision_is_of_one_state_of_knowledge", "lock_knowledge", ", t.revision = randomUUID()", ""),
-    ("a_revision_is_of_one_state_of_knowledge", "knowledge_of_versions", ", t.revision = randomUUID()", ""),
+    ("a_revision_identifies_one_state_of_knowledge", "lock_knowledge", ", t.revision = randomUUID()", ""),
+    ("a_revision_identifies_one_state_of_knowledge", "knowledge_of_versions", ", t.revision = randomUUID()", ""),
     ("another_tenant_sees_nothing", "revision", "{group_id: $tenant}", ""),
-    ("a_tenant_is_removed_whole", "delete_tenant_theme_records", "k.group_id = $tenant", "k.group_id = $tenant AND false"),
+    ("a_tenant_is_removed_completely", "delete_tenant_theme_records", "k.group_id = $tenant", "k.group_id = $tenant AND false"),
 ]
 
 
@@ -86,7 +86,7 @@ async def test_faulty_statements_fail(
         await contract.BY_NAME[check](store)
 
 
-@pytest.mark.parametrize("check", [contract.a_write_is_whole_or_not_at_all, contract.another_tenant_is_not_referred_to])
+@pytest.mark.parametrize("check", [contract.writes_are_atomic, contract.references_to_another_tenant_are_refused])
 async def test_a_store_that_leaves_out_what_does_not_fit_fails(
     store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch, check: samples.Check
 ) -> None:

@@ -16,7 +16,7 @@ from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
 from agentic_rag_backend.stores.catalogue.tables import metadata
 from agentic_rag_backend.testing.catalogue import contract as catalogue_contract
 from agentic_rag_backend.testing.catalogue import idempotency as idempotency_contract
-from agentic_rag_backend.testing.catalogue import places as places_contract
+from agentic_rag_backend.testing.catalogue import store_folders as store_folders_contract
 from agentic_rag_backend.testing.jobs import job_queue as queue_contract
 from agentic_rag_backend.testing.jobs import leases as leases_contract
 from agentic_rag_backend.testing.jobs import workers as workers_contract
@@ -39,8 +39,8 @@ async def test_idempotency_keys(catalogue: SqlCatalogue, check: idempotency_cont
     await check(catalogue.idempotency)
 
 
-@pytest.mark.parametrize("check", places_contract.CHECKS, ids=lambda check: check.__name__)
-async def test_places(catalogue: SqlCatalogue, check: places_contract.Check) -> None:
+@pytest.mark.parametrize("check", store_folders_contract.CHECKS, ids=lambda check: check.__name__)
+async def test_store_folders(catalogue: SqlCatalogue, check: store_folders_contract.Check) -> None:
     await check(catalogue)
 
 

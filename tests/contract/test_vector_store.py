@@ -79,7 +79,7 @@ async def test_qdrant(check: Check, tmp_path: Path) -> None:
     await check(qdrant_opener(tmp_path))
 
 
-async def nobody(tenants: Sequence[TenantId]) -> frozenset[TenantId]:
+async def no_tenants(tenants: Sequence[TenantId]) -> frozenset[TenantId]:
     return frozenset()
 
 
@@ -92,7 +92,7 @@ async def server_opener(server: QdrantServer, *, grpc: bool) -> AsyncIterator[Op
     async def open_store(place: str) -> AsyncIterator[VectorStore]:
         name = f"{run}_{hashlib.sha256(place.encode()).hexdigest()[:8]}"
         places.add(name)
-        owner = Owner(deployment=Deployment(id=f"d_{name}", name=name, described="tests"), knows=nobody)
+        owner = Owner(deployment=Deployment(id=f"d_{name}", name=name, described="tests"), known_tenants=no_tenants)
         client = connect(server.url, prefer_grpc=grpc, grpc_port=server.grpc_port, timeout_s=60)
         store = await QdrantVectorStore.open(
             client, dimensions=DIMENSIONS, embedder_fingerprint="test", timeout_s=120, owner=owner
@@ -390,30 +390,30 @@ FAULTS: dict[type[Faulty], Check] = {
     DropsOldGenerationsOfEveryTenant: contract.another_tenant_changes_nothing,
     TakesNoTenantForSomeTenant: contract.tenant_is_required,
     TakesTextForATenant: contract.tenant_is_required,
-    WritesBatchesInPart: contract.bad_vectors_are_refused_whole,
-    TakesNaN: contract.bad_vectors_are_refused_whole,
+    WritesBatchesInPart: contract.invalid_vectors_are_refused_completely,
+    TakesNaN: contract.invalid_vectors_are_refused_completely,
     AppendsOnRewrite: contract.repeated_writes_change_nothing,
-    DeletesNothing: contract.deletes_leave_nothing,
-    DeletesAllForNoIds: contract.deletes_leave_nothing,
-    ForgetsNodesOfATenant: contract.deletes_leave_nothing,
+    DeletesNothing: contract.deletes_remove_every_point,
+    DeletesAllForNoIds: contract.deletes_remove_every_point,
+    ForgetsNodesOfATenant: contract.deletes_remove_every_point,
     IgnoresVersions: contract.documents_are_purged_by_version,
     KeepsNothing: contract.documents_are_purged_by_version,
     LosesVectorsWithMetadata: contract.metadata_can_be_replaced,
-    IgnoresGeneration: contract.generations_are_kept_apart,
-    IgnoresFilter: vector_search.filters_mean_what_they_say,
+    IgnoresGeneration: contract.generations_are_separate,
+    IgnoresFilter: vector_search.filters_match_as_documented,
     ClampsLimits: vector_search.limits_are_bounded,
-    IgnoresKind: contract.kinds_and_collections_are_kept_apart,
+    IgnoresKind: contract.kinds_and_collections_are_separate,
     BreaksTiesBackwards: vector_search.ties_are_ordered_by_id,
-    FusesLegs: vector_search.legs_are_what_was_asked_for,
-    AnswersOutOfOrder: vector_search.legs_are_what_was_asked_for,
-    ScoresByEverybodysWords: vector_search.scores_are_the_tenants_own,
-    ScoresByEveryKindsWords: vector_search.frequencies_are_the_kinds_own,
+    FusesLegs: vector_search.legs_are_separate_and_best_first,
+    AnswersOutOfOrder: vector_search.legs_are_separate_and_best_first,
+    ScoresByEverybodysWords: vector_search.scores_use_only_texts_of_the_tenant,
+    ScoresByEveryKindsWords: vector_search.frequencies_use_only_texts_of_the_kind,
     ListsOnePage: contract.stored_points_are_listed,
     ListsEveryTenant: contract.stored_points_are_listed,
     RemembersTenants: contract.tenants_are_listed,
     DescribesOneTenant: contract.indexes_are_described,
-    AnswersWhenClosed: contract.what_is_written_survives_reopening,
-    LosesWhatItWrote: contract.what_is_written_survives_reopening,
+    AnswersWhenClosed: contract.data_survives_reopening,
+    LosesWhatItWrote: contract.data_survives_reopening,
 }
 
 

@@ -54,20 +54,35 @@ async def test_the_oldest_queued_job_of_each_kind_tells_how_long_it_waits(catalo
 @pytest.mark.parametrize(
     ("check", "kind", "old", "new"),
     [
-        (contract.only_the_silent_are_buried, "DELETE FROM workers", "workers.beats = ?", "? >= 0"),
-        (contract.one_buries, "DELETE FROM workers", "DELETE FROM workers", "UPDATE workers SET executor_id = executor_id"),
+        (contract.only_silent_workers_are_removed, "DELETE FROM workers", "workers.beats = ?", "? >= 0"),
         (
-            contract.what_was_running_is_blamed,
+            contract.one_of_many_removes_a_silent_worker,
+            "DELETE FROM workers",
+            "DELETE FROM workers",
+            "UPDATE workers SET executor_id = executor_id",
+        ),
+        (
+            contract.running_workflows_are_blamed_for_a_kill,
             "UPDATE workflow_runs SET executor_id=?, kills",
             "workflow_runs.executor_id = ?",
             "? <> ''",
         ),
-        (contract.kills_add_up_until_it_is_finished, "INSERT INTO workflow_runs", "DO UPDATE SET", "DO UPDATE SET kills = 0,"),
-        (contract.kills_add_up_until_it_is_finished, "DELETE FROM workflow_runs", "AND workflow_runs.kills = ?", "AND ? = 0"),
-        (contract.an_end_is_the_runners, "DELETE FROM workflow_runs", "AND workflow_runs.executor_id = ?", "AND ? <> ''"),
-        (contract.an_end_is_the_runners, "UPDATE workflow_runs", "AND workflow_runs.executor_id = ?", "AND ? <> ''"),
-        (contract.what_nobody_runs_is_forgotten, "DELETE FROM workflow_runs", "AND workflow_runs.executor_id IS NULL", ""),
-        (contract.workers_come_and_go, "UPDATE workers", "beats + ?", "beats + 0 * ?"),
+        (contract.kills_add_up_until_the_workflow_ends, "INSERT INTO workflow_runs", "DO UPDATE SET", "DO UPDATE SET kills = 0,"),
+        (contract.kills_add_up_until_the_workflow_ends, "DELETE FROM workflow_runs", "AND workflow_runs.kills = ?", "AND ? = 0"),
+        (
+            contract.only_the_running_worker_records_an_end,
+            "DELETE FROM workflow_runs",
+            "AND workflow_runs.executor_id = ?",
+            "AND ? <> ''",
+        ),
+        (
+            contract.only_the_running_worker_records_an_end,
+            "UPDATE workflow_runs",
+            "AND workflow_runs.executor_id = ?",
+            "AND ? <> ''",
+        ),
+        (contract.kills_can_be_forgotten, "DELETE FROM workflow_runs", "AND workflow_runs.executor_id IS NULL", ""),
+        (contract.workers_join_and_leave, "UPDATE workers", "beats + ?", "beats + 0 * ?"),
     ],
 )
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:

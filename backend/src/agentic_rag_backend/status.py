@@ -10,7 +10,7 @@ from typing import Any
 from agentic_rag_backend import __version__
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.container.options import synthesis_model
-from agentic_rag_backend.container.sharing import STORES, of_one_process
+from agentic_rag_backend.container.shared_stores import STORES, of_one_process
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.models.health import OK, state_of

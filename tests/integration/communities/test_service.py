@@ -532,7 +532,7 @@ async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
     tenant, service = await world.tenant("a"), world.service()
     await add_all(world, tenant, story(""))
     schedule = RebuildSchedule(
-        world.catalogue, service.request_rebuild, delay_s=1, wanted=lambda flags: bool(flags.get("COMMUNITY_AUTO_REBUILD"))
+        world.catalogue, service.request_rebuild, delay_s=1, enabled=lambda flags: bool(flags.get("COMMUNITY_AUTO_REBUILD"))
     )
     soon = datetime.now(UTC) + timedelta(seconds=2)
     assert await schedule.look(soon) == 0

@@ -234,10 +234,10 @@ async def test_originals_of_an_earlier_release_are_adopted_by_whose_tenants_they
 
 
 def owner(name: str, number: int, *known: TenantId) -> Owner:
-    async def knows(asked: Any) -> frozenset[TenantId]:
+    async def known_tenants(asked: Any) -> frozenset[TenantId]:
         return frozenset(known) & frozenset(asked)
 
-    return Owner(deployment=Deployment(id=f"d_{number:032}", name=name, described=f"host-{number}"), knows=knows)
+    return Owner(deployment=Deployment(id=f"d_{number:032}", name=name, described=f"host-{number}"), known_tenants=known_tenants)
 
 
 async def test_two_deployments_share_a_neo4j(empty_neo4j: Neo4jAddress) -> None:

@@ -92,10 +92,10 @@ MOMENTS = [
     ("child", "while it builds"),
     ("replacement._optimize", "after"),
     ("replacement.replay", "after"),
-    ("Replacement._take_place", "before"),
+    ("Replacement._activate", "before"),
     ("folder.sync", "after"),
     ("replacement.write_pointer", "after"),
-    ("Replacement._take_place", "after"),
+    ("Replacement._activate", "after"),
     ("replacement.sync", "before"),
     ("replacement.sync", "after"),
 ]

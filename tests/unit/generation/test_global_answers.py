@@ -25,7 +25,7 @@ from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions, GlobalAnswers
-from agentic_rag_backend.generation.partial_answers import pack, tell
+from agentic_rag_backend.generation.partial_answers import pack, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerOptions, AnswerService
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -197,8 +197,8 @@ async def test_points_are_scored_merged_and_cited() -> None:
     prompt = model.reduced[0].messages[-1].content
     assert prompt.index("Brenn") < prompt.index("Aldry")
     assert "Carrow" not in prompt
-    told = answer.retrieval.trace.details["partial_answers"]
-    assert {key: told[key] for key in ("written_by", "calls", "points", "zero", "used")} == {
+    selected = answer.retrieval.trace.details["partial_answers"]
+    assert {key: selected[key] for key in ("written_by", "calls", "points", "zero", "used")} == {
         "written_by": "model",
         "calls": 1,
         "points": 2,
@@ -349,15 +349,17 @@ def test_themes_are_told_within_the_budget_and_packed_in_order(sizes: list[tuple
     texts = {f"x{number}": ("word " * size).strip() + "." for number, (size, _) in enumerate(sizes)}
     shown = {id: visible(id, text) for id, text in texts.items()}
     themes = [theme(id, score, texts) for (id, (_, score)) in zip(texts, sizes, strict=True)]
-    told = tell(themes, shown, budget_tokens=budget)
-    assert sum(each.tokens for each in told) <= budget
-    assert all(each.passages for each in told)
-    bundles = pack(told, most=most)
-    assert [each for bundle in bundles for each in bundle] == told
+    selected = themes_with_passages(themes, shown, budget_tokens=budget)
+    assert sum(each.tokens for each in selected) <= budget
+    assert all(each.passages for each in selected)
+    bundles = pack(selected, most=most)
+    assert [each for bundle in bundles for each in bundle] == selected
     assert len(bundles) <= most
     assert all(bundles)
 
 
 def test_a_passage_behind_two_themes_is_told_once() -> None:
     one, other = theme("a"), replace(theme("a"), id="other")
-    assert [len(each.passages) for each in tell([one, other], {"a": visible("a", SENTENCES["a"])}, budget_tokens=1000)] == [1]
+    assert [
+        len(each.passages) for each in themes_with_passages([one, other], {"a": visible("a", SENTENCES["a"])}, budget_tokens=1000)
+    ] == [1]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentic_rag_backend.container.deployments import identify
-from agentic_rag_backend.container.places import require_places
 from agentic_rag_backend.container.reindexing import open_readable
+from agentic_rag_backend.container.store_folders import require_store_folders
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.ingestion.isolation.client import Isolation
 from agentic_rag_backend.ingestion.isolation.limits import CallLimits
@@ -80,7 +80,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
     blobs = await open_blobs(settings, owner)
-    await require_places(settings, catalogue)
+    await require_store_folders(settings, catalogue)
     isolation = open_isolation(settings)
     stack.push_async_callback(isolation.close)
     return Adapters(

@@ -58,7 +58,7 @@ class BackgroundTasks:
             container.catalogue,
             container.communities.request_rebuild,
             delay_s=settings.community_rebuild_delay_s,
-            wanted=lambda flags: container.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
+            enabled=lambda flags: container.features.enabled(COMMUNITY_AUTO_REBUILD, flags),
             changes=Changes(documents=container.catalogue.documents, graph=container.graph),
             threshold=settings.community_rebuild_threshold,
         )
@@ -69,7 +69,7 @@ class BackgroundTasks:
             container.catalogue,
             container.raptor.request_build,
             delay_s=container.settings.raptor_update_delay_s,
-            wanted=lambda flags: container.features.enabled(RAPTOR_AUTO_UPDATE, flags),
+            enabled=lambda flags: container.features.enabled(RAPTOR_AUTO_UPDATE, flags),
         )
 
     async def _sweep_keys(self) -> None:

@@ -33,7 +33,7 @@ async def identify(settings: Settings, catalogue: SqlCatalogue, *, renaming: boo
                 "the new name"
             )
     deployment = Deployment(id=held.id, name=settings.deployment, described=_described(settings))
-    return Owner(deployment=deployment, knows=catalogue.tenants.known)
+    return Owner(deployment=deployment, known_tenants=catalogue.tenants.known)
 
 
 async def record_name(settings: Settings, catalogue: SqlCatalogue) -> None:

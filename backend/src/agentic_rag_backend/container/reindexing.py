@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agentic_rag_backend.container.deployments import record_name
-from agentic_rag_backend.container.places import VECTORS, require_places, take_place
+from agentic_rag_backend.container.store_folders import VECTORS, record_vector_folder, require_store_folders
 from agentic_rag_backend.errors import ReindexRequired
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.reading import IsolatedExtractor
@@ -25,7 +25,7 @@ from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.vector.base import VectorStore
 from agentic_rag_backend.stores.vector.bm25 import Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.folder import lock
-from agentic_rag_backend.stores.vector.edge.rebuilding import open_beside, take_over
+from agentic_rag_backend.stores.vector.edge.rebuilding import open_for_rebuilding, take_over
 from agentic_rag_backend.stores.vector.unavailable import UnavailableVectorStore
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -70,10 +70,10 @@ async def open_readable(settings: Settings, embedder: Embedder, open_vectors: Op
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reindexing:
-    """A reindexing that is ready to run. ``finish`` activates its vectors. ``beside``: it writes to a second store."""
+    """A reindexing that is ready to run. ``finish`` activates its vectors. ``separate_store``: it writes to a second store."""
 
     reindexer: Reindexer
-    beside: bool
+    separate_store: bool
     made_with: str
     finish: Callable[[], Awaitable[None]]
 
@@ -93,30 +93,30 @@ async def open_reindexing(settings: Settings) -> AsyncIterator[Reindexing]:
         await asyncio.to_thread(settings.data_dir.mkdir, mode=0o700, parents=True, exist_ok=True)
         embedder = open_embedder(settings)
         stack.push_async_callback(embedder.close)
-        made_with, beside = "", False
+        made_with, separate_store = "", False
         foundation = Foundation(settings, stack, renaming=True)
         try:
             vectors = await open_vectors(settings, embedder, foundation)
         except ReindexRequired as error:
-            made_with, beside = error.made_with, True
-            vectors = await _open_beside(settings, embedder, foundation)
+            made_with, separate_store = error.made_with, True
+            vectors = await _open_for_rebuilding(settings, embedder, foundation)
         stack.push_async_callback(vectors.close)
         catalogue = await foundation.catalogue()
         graph = await open_graph(settings, await foundation.owner())
         stack.push_async_callback(graph.close)
-        await require_places(settings, catalogue, but=VECTORS)
+        await require_store_folders(settings, catalogue, but=VECTORS)
         isolation = open_isolation(settings)
         stack.push_async_callback(isolation.close)
         computation = Computation(embedder=embedder, extractor=IsolatedExtractor(RuleExtractor(), isolation))
         reindexer = _reindexer(catalogue, graph, vectors, computation, made_with)
 
         async def finish() -> None:
-            if beside:
+            if separate_store:
                 await _take_over(settings, vectors)
-            await take_place(settings, catalogue)
+            await record_vector_folder(settings, catalogue)
             await record_name(settings, catalogue)
 
-        yield Reindexing(reindexer=reindexer, beside=beside, made_with=made_with, finish=finish)
+        yield Reindexing(reindexer=reindexer, separate_store=separate_store, made_with=made_with, finish=finish)
 
 
 def _reindexer(
@@ -134,10 +134,10 @@ def _reindexer(
     )
 
 
-async def _open_beside(settings: Settings, embedder: Embedder, foundation: Foundation) -> VectorStore:
+async def _open_for_rebuilding(settings: Settings, embedder: Embedder, foundation: Foundation) -> VectorStore:
     if settings.vector_store == "edge":
         folder = settings.data_dir / "vectors"
-        return await open_beside(
+        return await open_for_rebuilding(
             folder,
             dimensions=embedder.dimensions,
             embedder_fingerprint=embedder.fingerprint,

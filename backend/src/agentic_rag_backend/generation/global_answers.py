@@ -22,9 +22,9 @@ from agentic_rag_backend.generation.partial_answers import (
     MOST_FINDINGS,
     PartialAnswers,
     Point,
-    ToldTheme,
+    ThemeWithPassages,
     partial_answers,
-    tell,
+    themes_with_passages,
 )
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -79,18 +79,18 @@ class GlobalAnswers:
         ids = theme_chunk_ids(retrieval, most=MOST_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
-        told = tell(retrieval.themes, visible, budget_tokens=budget)
+        themes = themes_with_passages(retrieval.themes, visible, budget_tokens=budget)
         # Rating the themes has used calls. One call is reserved for the answer.
         spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
         of_all = about_everything(query.text)
-        partial, by_model = await self._partial(query.text, told, spending)
+        partial, by_model = await self._partial(query.text, themes, spending)
         if not by_model:
             plain = await overview(query.text, retrieval.themes, visible, self._embedder, of_all=of_all)
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
-        reasons = _reasons(partial, by_model=by_model and bool(told), possible=self._calls.possible)
+        reasons = _reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
         points, context = _within(partial.points, self._options.context_tokens)
         answerable = _answerable(partial.scores, by_model=by_model)
-        details = _details(told, partial, points, by_model=by_model)
+        details = _details(themes, partial, points, by_model=by_model)
         traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
         brief = Brief(
             retrieval=failed(traced, *reasons),
@@ -114,11 +114,13 @@ class GlobalAnswers:
     def _allowed(self, query: Query) -> int:
         return int(query.options.get("max_calls", self._options.max_calls))
 
-    async def _partial(self, question: str, told: Sequence[ToldTheme], spending: Spending) -> tuple[PartialAnswers, bool]:
+    async def _partial(
+        self, question: str, themes: Sequence[ThemeWithPassages], spending: Spending
+    ) -> tuple[PartialAnswers, bool]:
         """Return the model's partial answers, and whether a model wrote any."""
         if not self._calls.possible or not spending.left:
             return PartialAnswers(()), False
-        found = await partial_answers(question, told, self._calls, spending)
+        found = await partial_answers(question, themes, self._calls, spending)
         return found, not found.calls or len(found.failed) < found.calls
 
     def _request(self, question: str, points: Sequence[Point], context: Context, history: Sequence[Message]) -> ModelRequest:
@@ -206,13 +208,13 @@ def _reasons(partial: PartialAnswers, *, by_model: bool, possible: bool) -> list
 
 
 def _details(
-    told: Sequence[ToldTheme], partial: PartialAnswers, used: Sequence[Point], *, by_model: bool
+    themes: Sequence[ThemeWithPassages], partial: PartialAnswers, used: Sequence[Point], *, by_model: bool
 ) -> Mapping[str, object]:
     return {
         "written_by": "model" if by_model else "extractive",
-        "themes": len(told),
-        "passages": sum(len(each.passages) for each in told),
-        "tokens": sum(each.tokens for each in told),
+        "themes": len(themes),
+        "passages": sum(len(each.passages) for each in themes),
+        "tokens": sum(each.tokens for each in themes),
         "calls": partial.calls,
         "failed": len(partial.failed),
         "points": len(partial.points),

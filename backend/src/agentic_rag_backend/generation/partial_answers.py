@@ -56,7 +56,7 @@ _SCHEMA: Mapping[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ToldTheme:
+class ThemeWithPassages:
     """A theme and the sentences of documents behind it. ``tokens`` counts both."""
 
     theme: ThemeHit
@@ -85,9 +85,11 @@ class PartialAnswers:
     unsupported: int = 0
 
 
-def tell(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, budget_tokens: int) -> list[ToldTheme]:
+def themes_with_passages(
+    themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, budget_tokens: int
+) -> list[ThemeWithPassages]:
     """Return themes with their passages, best first, within the token budget. A passage that two share belongs to the first."""
-    told: list[ToldTheme] = []
+    selected: list[ThemeWithPassages] = []
     seen: set[tuple[str, int]] = set()
     left = budget_tokens
     for theme in themes:
@@ -104,29 +106,31 @@ def tell(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, bud
                 passages.append(passage)
                 tokens += size
         if passages:
-            told.append(ToldTheme(theme, tuple(passages), tokens))
+            selected.append(ThemeWithPassages(theme, tuple(passages), tokens))
             seen |= {(passage.chunk_id, passage.start_char) for passage in passages}
             left -= tokens
-    return told
+    return selected
 
 
-def pack(told: Sequence[ToldTheme], *, most: int) -> list[list[ToldTheme]]:
+def pack(themes: Sequence[ThemeWithPassages], *, most: int) -> list[list[ThemeWithPassages]]:
     """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each."""
-    total = sum(each.tokens for each in told)
-    count = max(1, min(most, -(-total // MAP_TOKENS), len(told)))
-    bundles: list[list[ToldTheme]] = [[]]
+    total = sum(each.tokens for each in themes)
+    count = max(1, min(most, -(-total // MAP_TOKENS), len(themes)))
+    bundles: list[list[ThemeWithPassages]] = [[]]
     before = 0
-    for each in told:
+    for each in themes:
         if bundles[-1] and len(bundles) < count and before >= total * len(bundles) / count:
             bundles.append([])
         bundles[-1].append(each)
         before += each.tokens
-    return bundles if told else []
+    return bundles if themes else []
 
 
-async def partial_answers(question: str, told: Sequence[ToldTheme], calls: StructuredCalls, spending: Spending) -> PartialAnswers:
+async def partial_answers(
+    question: str, themes: Sequence[ThemeWithPassages], calls: StructuredCalls, spending: Spending
+) -> PartialAnswers:
     """Have the model write partial answers, a call for each bundle, all at the same time; at most ``spending.left``."""
-    bundles = pack(told, most=spending.left) if spending.left else []
+    bundles = pack(themes, most=spending.left) if spending.left else []
     spending.begin(len(bundles))
     numbered = [_numbered(bundle) for bundle in bundles]
     replies = await asyncio.gather(
@@ -160,16 +164,16 @@ async def partial_answers(question: str, told: Sequence[ToldTheme], calls: Struc
     )
 
 
-def _numbered(bundle: Sequence[ToldTheme]) -> list[Passage]:
-    passages = [passage for told in bundle for passage in told.passages]
+def _numbered(bundle: Sequence[ThemeWithPassages]) -> list[Passage]:
+    passages = [passage for each in bundle for passage in each.passages]
     return [replace(passage, marker=number) for number, passage in enumerate(passages, 1)]
 
 
 async def _ask(
-    question: str, bundle: Sequence[ToldTheme], passages: Sequence[Passage], calls: StructuredCalls
+    question: str, bundle: Sequence[ThemeWithPassages], passages: Sequence[Passage], calls: StructuredCalls
 ) -> StructuredReply:
     values = {
-        "themes": "\n".join(fence("theme", told.theme.summary, attributes={"name": told.theme.name}) for told in bundle),
+        "themes": "\n".join(fence("theme", each.theme.summary, attributes={"name": each.theme.name}) for each in bundle),
         "passages": "\n".join(
             fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title}) for passage in passages
         ),

@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.raptor.options import BuildOptions, TreeOptions
 from agentic_rag_backend.raptor.publication import TreePublisher
 from agentic_rag_backend.raptor.reading import PassageReader
-from agentic_rag_backend.raptor.structure.growth import GrowingTree
+from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
 from agentic_rag_backend.raptor.structure.insertion import Insertion, difference, searched
 from agentic_rag_backend.raptor.structure.plan import plan_tree
 from agentic_rag_backend.raptor.summaries.writing import NodeWriter

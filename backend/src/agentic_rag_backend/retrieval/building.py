@@ -10,7 +10,7 @@ from typing import Any
 from agentic_rag_backend.domain.query import Query
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.models.embedding.base import Embedder
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, Wanted
+from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides
 from agentic_rag_backend.retrieval.queries.filters import parse_filter
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry, check_options
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
@@ -22,7 +22,7 @@ class SearchRequest:
 
     Attributes:
         strategy: name or alias. None selects the deployment's default.
-        wanted: limits and weights.
+        overrides: limits and weights.
         filters: in the JSON grammar of `parse_filter`.
         options: options of the strategy.
         timeout_ms: the caller's time limit in milliseconds.
@@ -30,7 +30,7 @@ class SearchRequest:
 
     text: str
     strategy: str | None = None
-    wanted: Wanted = field(default_factory=Wanted)
+    overrides: RequestOverrides = field(default_factory=RequestOverrides)
     filters: Mapping[str, Any] | None = None
     as_of: datetime | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class QueryBuilder:
         strategy = self._retrievers.canonical(request.strategy or self._default_strategy)
         check_options(strategy, request.options)
         filters = parse_filter(request.filters)
-        resolved = self._defaults.resolve(request.wanted, strategy=strategy, question=request.text, flags=caller.flags)
+        resolved = self._defaults.resolve(request.overrides, strategy=strategy, question=request.text, flags=caller.flags)
         query = Query(
             tenant=caller.tenant,
             text=request.text,

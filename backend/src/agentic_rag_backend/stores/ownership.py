@@ -17,7 +17,7 @@ from agentic_rag_backend.errors import ConfigurationError
 OWNER, OWNED_BY = "deployment", "deployment_described"
 """Keys of a mark that is stored as JSON."""
 
-Knows = Callable[[Sequence[TenantId]], Awaitable[frozenset[TenantId]]]
+KnownTenants = Callable[[Sequence[TenantId]], Awaitable[frozenset[TenantId]]]
 """Returns the tenants that the deployment's catalogue has."""
 
 
@@ -26,7 +26,7 @@ class Owner:
     """The deployment that opens a store, with access to its catalogue's tenants."""
 
     deployment: Deployment
-    knows: Knows
+    known_tenants: KnownTenants
 
     def mark(self) -> dict[str, str]:
         """Return the mark to write into a store."""
@@ -52,7 +52,7 @@ class Owner:
         Raises:
             ConfigurationError: the message has the number of tenants and ``way_out``.
         """
-        if tenants and not await self.knows(tenants):
+        if tenants and not await self.known_tenants(tenants):
             raise ConfigurationError(
                 f"{what} carries no deployment's id and holds data of {len(tenants)} tenants, none of which is in the catalogue "
                 f"of this deployment, {self.deployment}: another deployment of an earlier release may use it. {way_out}"

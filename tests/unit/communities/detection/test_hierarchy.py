@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 from sampling import sampled
 
 from agentic_rag_backend.communities.detection import hierarchy as detection
-from agentic_rag_backend.communities.detection.absorption import CoOccurrence
-from agentic_rag_backend.communities.detection.continuation import Before
 from agentic_rag_backend.communities.detection.hierarchy import (
     Detection,
     DetectionOptions,
     EntityName,
     detect,
 )
+from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
+from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence
 from agentic_rag_backend.domain.graph import WeightedEdge
 
 
@@ -329,18 +329,18 @@ def test_starting_from_its_own_result_changes_nothing() -> None:
     found = detect(edges, entities=entities, options=DetectionOptions())
     base = [each for each in found.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
-    again = detect(edges, entities=entities, options=DetectionOptions(), before=Before(starting))
+    again = detect(edges, entities=entities, options=DetectionOptions(), previous=PreviousDivision(starting))
     assert {each.members for each in again.communities} == {each.members for each in found.communities}
 
 
-def before_of(found: Detection, *, changed: Collection[str] = ()) -> Before:
+def previous_of(found: Detection, *, changed: Collection[str] = ()) -> PreviousDivision:
     """Return the input of a next detection. Communities with any of ``changed`` have changed."""
     levels: dict[int, dict[str, int]] = defaultdict(dict)
     for number, each in enumerate(found.communities):
         levels[each.level].update(dict.fromkeys(each.members, number))
     base = {member: number for number, each in enumerate(found.communities) if each.base for member in each.members}
     unchanged = frozenset(frozenset(each.members) for each in found.communities if not set(changed) & set(each.members))
-    return Before(base, levels, unchanged)
+    return PreviousDivision(base, levels, unchanged)
 
 
 def members(found: Detection) -> set[frozenset[str]]:
@@ -360,8 +360,8 @@ def test_what_did_not_change_is_not_divided(
     left = {each: name for each, name in entities.items() if each not in gone}
     fewer = [each for each in edges if each.source_id in left and each.target_id in left]
     touched = gone | {end for each in edges if each not in fewer for end in (each.source_id, each.target_id)}
-    given = before_of(before, changed=touched)
-    after = detect(fewer, entities=left, options=options, contexts=contexts, before=given)
+    given = previous_of(before, changed=touched)
+    after = detect(fewer, entities=left, options=options, contexts=contexts, previous=given)
     check_hierarchy(after, left, options)
     assert after.afresh or all(any(kept <= found for found in members(after)) for kept in given.unchanged)
 
@@ -375,20 +375,20 @@ def test_a_change_moves_what_is_near_it_only() -> None:
     touched = {end for each in edges if gone in (each.source_id, each.target_id) for end in (each.source_id, each.target_id)}
     fewer = [each for each in edges if gone not in (each.source_id, each.target_id)]
     left = {each: name for each, name in entities.items() if each != gone}
-    after = detect(fewer, entities=left, options=options, before=before_of(before, changed=touched))
+    after = detect(fewer, entities=left, options=options, previous=previous_of(before, changed=touched))
     assert not after.afresh
     fresh = members(after) - members(before)
     assert len(fresh) <= 0.05 * len(after.communities)
     # without the information what changed, much more of it moves
-    careless = replace(before_of(before), unchanged=frozenset(), levels={})
-    assert len(fresh) < len(members(detect(fewer, entities=left, options=options, before=careless)) - members(before))
+    careless = replace(previous_of(before), unchanged=frozenset(), levels={})
+    assert len(fresh) < len(members(detect(fewer, entities=left, options=options, previous=careless)) - members(before))
 
 
 def test_an_entity_that_is_linked_more_elsewhere_moves_there() -> None:
     edges = [edge(f"{side}{a}", f"{side}{b}") for side in "ab" for a in range(8) for b in range(a)]
     before = detect([*edges, edge("a0", "b0", 0.1)], entities=names_of(edges), options=DetectionOptions())
     stronger = [*edges, *(edge("a0", f"b{number}", 3.0) for number in range(8))]
-    after = detect(stronger, entities=names_of(edges), options=DetectionOptions(), before=before_of(before))
+    after = detect(stronger, entities=names_of(edges), options=DetectionOptions(), previous=previous_of(before))
     assert frozenset({"a0", *(f"b{number}" for number in range(8))}) in roots(after)
 
 
@@ -403,10 +403,10 @@ def test_a_cluster_that_was_divided_is_divided_from_what_it_was() -> None:
     divided: dict[int, dict[str, int]] = defaultdict(dict)
     for number, each in enumerate(before.communities):
         divided[each.level].update(dict.fromkeys(each.members, number))
-    again = detect(edges, entities=entities, options=options, before=Before(starting, divided))
+    again = detect(edges, entities=entities, options=options, previous=PreviousDivision(starting, divided))
     assert {each.members for each in again.communities} == {each.members for each in before.communities}
     fewer = edges[:-1]
-    after = detect(fewer, entities=entities, options=options, before=Before(starting, divided))
+    after = detect(fewer, entities=entities, options=options, previous=PreviousDivision(starting, divided))
     kept = {each.members for each in after.communities} & {each.members for each in before.communities}
     assert len(kept) >= 0.8 * len(before.communities)
     check_hierarchy(after, entities, options)
@@ -417,7 +417,7 @@ def test_starting_from_before_a_change_keeps_most_communities() -> None:
     before = detect(edges[:-4], entities=names_of(edges), options=DetectionOptions())
     base = [each for each in before.communities if each.base]
     starting = {member: number for number, each in enumerate(base) for member in each.members}
-    after = detect(edges, entities=names_of(edges), options=DetectionOptions(), before=Before(starting))
+    after = detect(edges, entities=names_of(edges), options=DetectionOptions(), previous=PreviousDivision(starting))
     old = {each.members for each in before.communities}
     assert sum(each.members in old for each in after.communities) > 0.9 * len(after.communities)
 
@@ -431,12 +431,14 @@ def test_any_assignment_may_be_started_from(
     edges, entities, contexts = graph
     options = DetectionOptions(min_size=1)
     starting = {each: label for each, label in zip(entities, labels, strict=False) if label < 25}
-    found = detect(edges, entities=entities, options=options, contexts=contexts, before=Before(starting))
+    found = detect(edges, entities=entities, options=options, contexts=contexts, previous=PreviousDivision(starting))
     check_hierarchy(found, entities, options)
     best = detect(edges, entities=entities, options=options, contexts=contexts).modularity
     assert found.modularity >= 0.99 * best - 1e-9
     turned = [edge(each.target_id, each.source_id, each.weight) for each in reversed(edges)]
-    assert shape(detect(turned, entities=entities, options=options, contexts=contexts, before=Before(starting))) == shape(found)
+    assert shape(
+        detect(turned, entities=entities, options=options, contexts=contexts, previous=PreviousDivision(starting))
+    ) == shape(found)
 
 
 def test_time_grows_with_edges_about_linearly() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.coordination.workers import Silence, Unknown
+from agentic_rag_backend.jobs.coordination.workers import HeartbeatMonitor, UnknownWorkflows
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 from agentic_rag_backend.stores.catalogue.ports.workers import Worker
 
@@ -17,31 +17,31 @@ def _worker(name: str, beats: int) -> Worker:
     return Worker(executor_id=name, beats=beats, workflows=frozenset())
 
 
-def _silent(silence: Silence, now_s: float, **beats: int) -> list[str]:
-    return [worker.executor_id for worker in silence.silent([_worker(name, count) for name, count in beats.items()], now_s)]
+def _silent(heartbeats: HeartbeatMonitor, now_s: float, **beats: int) -> list[str]:
+    return [worker.executor_id for worker in heartbeats.silent([_worker(name, count) for name, count in beats.items()], now_s)]
 
 
 def test_who_does_not_beat_is_silent_after_a_while() -> None:
-    silence = Silence(silent_after_s=30, longest_look_s=10)
-    looks = [_silent(silence, now, dead=7, alive=now) for now in range(0, 40, 5)]
+    heartbeats = HeartbeatMonitor(silent_after_s=30, longest_step_s=10)
+    looks = [_silent(heartbeats, now, dead=7, alive=now) for now in range(0, 40, 5)]
     assert looks == [[]] * 6 + [["dead"]] * 2
 
 
 def test_time_in_which_nobody_looked_does_not_count() -> None:
-    silence = Silence(silent_after_s=30, longest_look_s=10)
-    assert _silent(silence, 0, other=1) == []
-    assert _silent(silence, 3600, other=1) == []  # this process slept, and the other may have slept too
-    assert _silent(silence, 3605, other=2) == []
-    assert _silent(silence, 7200, other=2) == []
+    heartbeats = HeartbeatMonitor(silent_after_s=30, longest_step_s=10)
+    assert _silent(heartbeats, 0, other=1) == []
+    assert _silent(heartbeats, 3600, other=1) == []  # this process slept, and the other may have slept too
+    assert _silent(heartbeats, 3605, other=2) == []
+    assert _silent(heartbeats, 7200, other=2) == []
 
 
 def test_a_name_that_comes_back_begins_anew() -> None:
-    silence = Silence(silent_after_s=10, longest_look_s=10)
-    assert _silent(silence, 0, other=0) == []
-    assert _silent(silence, 6) == []
-    assert _silent(silence, 12, other=0) == []
-    assert _silent(silence, 18, other=0) == []
-    assert _silent(silence, 24, other=0) == ["other"]
+    heartbeats = HeartbeatMonitor(silent_after_s=10, longest_step_s=10)
+    assert _silent(heartbeats, 0, other=0) == []
+    assert _silent(heartbeats, 6) == []
+    assert _silent(heartbeats, 12, other=0) == []
+    assert _silent(heartbeats, 18, other=0) == []
+    assert _silent(heartbeats, 24, other=0) == ["other"]
 
 
 @given(
@@ -49,13 +49,13 @@ def test_a_name_that_comes_back_begins_anew() -> None:
     silent_after_s=st.floats(1, 50),
 )
 def test_nobody_is_silent_sooner_than_it_takes(looks: list[tuple[float, bool]], silent_after_s: float) -> None:
-    silence = Silence(silent_after_s=silent_after_s, longest_look_s=10)
+    heartbeats = HeartbeatMonitor(silent_after_s=silent_after_s, longest_step_s=10)
     now_s, beats, last_beat_s = 0.0, 0, 0.0
     for passed_s, beat in looks:
         now_s += passed_s
         if beat:
             beats, last_beat_s = beats + 1, now_s
-        if _silent(silence, now_s, other=beats):
+        if _silent(heartbeats, now_s, other=beats):
             assert not beat
             assert now_s - last_beat_s >= silent_after_s - 1e-6
 
@@ -65,11 +65,11 @@ def _claimed(name: str) -> ClaimedWorkflow:
 
 
 def test_a_name_is_given_up_when_nobody_has_known_it_for_long() -> None:
-    unknown = Unknown(failed_after_s=600)
+    unknown = UnknownWorkflows(failed_after_s=600)
     new = [_claimed("new_v2")]
-    assert unknown.for_ever(new, {"old_v1"}, 0) == []
-    assert unknown.for_ever(new, {"old_v1"}, 599) == []
-    assert unknown.for_ever(new, {"old_v1", "new_v2"}, 599.5) == []  # a worker of the newer release has joined
-    assert unknown.for_ever(new, {"old_v1"}, 700) == []  # and leaves: the time starts again
-    assert unknown.for_ever(new, {"old_v1"}, 1299) == []
-    assert unknown.for_ever(new, {"old_v1"}, 1300) == new
+    assert unknown.overdue(new, {"old_v1"}, 0) == []
+    assert unknown.overdue(new, {"old_v1"}, 599) == []
+    assert unknown.overdue(new, {"old_v1", "new_v2"}, 599.5) == []  # a worker of the newer release has joined
+    assert unknown.overdue(new, {"old_v1"}, 700) == []  # and leaves: the time starts again
+    assert unknown.overdue(new, {"old_v1"}, 1299) == []
+    assert unknown.overdue(new, {"old_v1"}, 1300) == new

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.jobs.queue.claims import Unheard
+from agentic_rag_backend.jobs.queue.claims import UnstartedClaims
 from agentic_rag_backend.jobs.queue.dbos_client import ClaimedWorkflow
 
 TENANT = TenantId.new()
@@ -17,17 +17,17 @@ def claimed(*names: str) -> list[ClaimedWorkflow]:
 
 
 def test_what_never_begins_is_lost_after_a_while() -> None:
-    unheard = Unheard(lost_after_s=30)
-    found = [[each.id for each in unheard.lost(claimed("a", "b"), {"b"}, now)] for now in range(0, 40, 10)]
+    unstarted = UnstartedClaims(lost_after_s=30)
+    found = [[each.id for each in unstarted.lost(claimed("a", "b"), {"b"}, now)] for now in range(0, 40, 10)]
     assert found == [[], [], [], ["a"]]
 
 
 def test_what_was_queued_in_between_begins_anew() -> None:
-    unheard = Unheard(lost_after_s=30)
-    assert unheard.lost(claimed("a"), set(), 0) == []
-    assert unheard.lost([], set(), 20) == []
-    assert unheard.lost(claimed("a"), set(), 40) == []
-    assert [each.id for each in unheard.lost(claimed("a"), set(), 70)] == ["a"]
+    unstarted = UnstartedClaims(lost_after_s=30)
+    assert unstarted.lost(claimed("a"), set(), 0) == []
+    assert unstarted.lost([], set(), 20) == []
+    assert unstarted.lost(claimed("a"), set(), 40) == []
+    assert [each.id for each in unstarted.lost(claimed("a"), set(), 70)] == ["a"]
 
 
 _LOOKS = st.lists(st.tuples(st.floats(0, 50), st.sets(st.sampled_from("abc")), st.sets(st.sampled_from("abc"))), max_size=20)
@@ -35,10 +35,10 @@ _LOOKS = st.lists(st.tuples(st.floats(0, 50), st.sets(st.sampled_from("abc")), s
 
 @given(_LOOKS)
 def test_what_has_begun_or_is_recent_is_never_lost(looks: list[tuple[float, set[str], set[str]]]) -> None:
-    unheard, now, since = Unheard(lost_after_s=30), 0.0, dict[str, float]()
+    unstarted, now, since = UnstartedClaims(lost_after_s=30), 0.0, dict[str, float]()
     for passed, held, begun in looks:
         now += passed
         since = {id: since.get(id, now) for id in held - begun}
-        assert {each.id for each in unheard.lost(claimed(*held), begun, now)} == {
+        assert {each.id for each in unstarted.lost(claimed(*held), begun, now)} == {
             id for id in held - begun if now - since[id] >= 30
         }

@@ -9,7 +9,7 @@ import structlog
 
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import InvalidRequest
-from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, Resolved, Wanted
+from agentic_rag_backend.retrieval.queries.defaults import RequestDefaults, RequestOverrides, Resolved
 from agentic_rag_backend.tenancy.features import AUTO_WEIGHTS, DUAL_LEVEL, LOW_WEIGHT, Features, FlagDefault
 
 ON = {DUAL_LEVEL: True}
@@ -28,12 +28,12 @@ def defaults() -> RequestDefaults:
     return RequestDefaults(features, low_limit=7, high_limit=3, weights=LevelWeights(0.5, 0.5))
 
 
-def resolve(defaults: RequestDefaults, strategy: str, flags: dict[str, Any] | None = None, **wanted: Any) -> Resolved:
-    return defaults.resolve(Wanted(**wanted), strategy=strategy, question=QUESTION, flags=flags or {})
+def resolve(defaults: RequestDefaults, strategy: str, flags: dict[str, Any] | None = None, **overrides: Any) -> Resolved:
+    return defaults.resolve(RequestOverrides(**overrides), strategy=strategy, question=QUESTION, flags=flags or {})
 
 
 @pytest.mark.parametrize(
-    ("strategy", "flags", "wanted", "limits"),
+    ("strategy", "flags", "overrides", "limits"),
     [
         ("dual_level", ON, {}, (7, 3)),
         ("auto", ON, {}, (7, 3)),
@@ -54,15 +54,15 @@ def resolve(defaults: RequestDefaults, strategy: str, flags: dict[str, Any] | No
     ],
 )
 def test_limits(
-    defaults: RequestDefaults, strategy: str, flags: dict[str, Any], wanted: dict[str, int], limits: tuple[int, int]
+    defaults: RequestDefaults, strategy: str, flags: dict[str, Any], overrides: dict[str, int], limits: tuple[int, int]
 ) -> None:
-    resolved = resolve(defaults, strategy, flags, **wanted)
+    resolved = resolve(defaults, strategy, flags, **overrides)
     assert (resolved.limit, resolved.high_limit) == limits
 
 
 def test_a_request_wins_over_its_preset_that_over_the_tenant_and_that_over_the_deployment(defaults: RequestDefaults) -> None:
-    def low(flags: dict[str, Any], question: str = QUESTION, **wanted: Any) -> float:
-        resolved = defaults.resolve(Wanted(**wanted), strategy="dual_level", question=question, flags=flags)
+    def low(flags: dict[str, Any], question: str = QUESTION, **overrides: Any) -> float:
+        resolved = defaults.resolve(RequestOverrides(**overrides), strategy="dual_level", question=question, flags=flags)
         return round(resolved.weights.low, 6)
 
     assert low({}) == 0.5
@@ -91,7 +91,7 @@ def test_hybrid_takes_the_weights_of_its_legs(defaults: RequestDefaults) -> None
 
 
 @pytest.mark.parametrize(
-    ("strategy", "wanted", "message"),
+    ("strategy", "overrides", "message"),
     [
         ("hybrid", {"low": 0.5}, r"'hybrid' takes the weights dense, sparse; got weights\.low"),
         ("hybrid", {"preset": "factoid", "dense": 1}, r"'hybrid' takes the weights dense, sparse; got weights\.preset"),
@@ -101,10 +101,10 @@ def test_hybrid_takes_the_weights_of_its_legs(defaults: RequestDefaults) -> None
     ],
 )
 def test_weights_that_would_not_act_are_refused(
-    defaults: RequestDefaults, strategy: str, wanted: dict[str, Any], message: str
+    defaults: RequestDefaults, strategy: str, overrides: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InvalidRequest, match=message):
-        resolve(defaults, strategy, ON, **wanted)
+        resolve(defaults, strategy, ON, **overrides)
 
 
 def test_level_weights_of_auto_without_dual_level_are_said_to_have_no_effect(defaults: RequestDefaults) -> None:

@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
-from agentic_rag_backend.retrieval.queries.defaults import Wanted
+from agentic_rag_backend.retrieval.queries.defaults import RequestOverrides
 from agentic_rag_backend.retrieval.registry import DUAL_LEVEL
 
 MAX_QUERY_CHARACTERS = 8000
@@ -98,7 +98,7 @@ class SearchBody(Question):
         return SearchRequest(
             text=self.query,
             strategy=self.strategy,
-            wanted=Wanted(limit=self.limit, **(self.weights.model_dump() if self.weights is not None else {})),
+            overrides=RequestOverrides(limit=self.limit, **(self.weights.model_dump() if self.weights is not None else {})),
             filters=self.filters,
             as_of=self.as_of,
             options=self.options,
@@ -148,14 +148,14 @@ class DualLevelBody(Question):
 
     def request(self) -> SearchRequest:
         """Return the search request of the body."""
-        wanted = Wanted(
+        overrides = RequestOverrides(
             low_limit=self.low_limit,
             high_limit=self.high_limit,
             low=self.low_weight,
             high=self.high_weight,
             preset=self.preset,
         )
-        return SearchRequest(text=self.query, strategy=DUAL_LEVEL, wanted=wanted, timeout_ms=self.timeout_ms)
+        return SearchRequest(text=self.query, strategy=DUAL_LEVEL, overrides=overrides, timeout_ms=self.timeout_ms)
 
 
 class EntityView(View):

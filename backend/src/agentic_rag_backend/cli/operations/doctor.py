@@ -159,7 +159,7 @@ async def _look_at_server(health: HealthReport, url: str, key: str | None, asked
 
 async def _look_at_stores(health: HealthReport, settings: Settings, asked: RepairMode) -> None:
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.sharing import of_one_process
+    from agentic_rag_backend.container.shared_stores import of_one_process
 
     try:
         # Only a repair needs workers: its jobs finish before the command ends.

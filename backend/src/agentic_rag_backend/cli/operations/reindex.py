@@ -56,4 +56,4 @@ async def _reindex(settings: Settings) -> dict[str, Any]:
                 await reindexing.finish()
         except StoreLocked as error:
             raise StoreLocked(f"stop the process that has DATA_DIR open first: {error.message}") from error
-    return {**asdict(done), "beside": reindexing.beside, "made_with_before": reindexing.made_with or None}
+    return {**asdict(done), "beside": reindexing.separate_store, "made_with_before": reindexing.made_with or None}

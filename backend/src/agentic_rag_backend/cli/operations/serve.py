@@ -60,7 +60,7 @@ def serve(
 
 async def _serve(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.sharing import require_shared
+    from agentic_rag_backend.container.shared_stores import require_shared
 
     local = is_loopback(settings.host)
     if settings.operator_key is None and not local:
@@ -132,7 +132,7 @@ async def _ensure_credentials(container: Container, kept: Credentials | None, op
 
     If processes share the catalogue, one of them issues the tenant's first key. For the others the key is None.
     """
-    from agentic_rag_backend.container.sharing import shares_catalogue
+    from agentic_rag_backend.container.shared_stores import shares_catalogue
     from agentic_rag_backend.library import choose_tenant
 
     data_dir = container.settings.data_dir

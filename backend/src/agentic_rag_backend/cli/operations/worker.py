@@ -41,7 +41,7 @@ def worker(
 async def _work(settings: Settings, output: Output) -> None:
     from agentic_rag_backend.api.worker import create_worker_app
     from agentic_rag_backend.cli.session.local import open_stores
-    from agentic_rag_backend.container.sharing import require_shared
+    from agentic_rag_backend.container.shared_stores import require_shared
 
     require_shared(settings, "'agentic-rag worker'")
     share_threads()

@@ -19,9 +19,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.detection.absorption import CoOccurrence, Links, absorb, gather
-from agentic_rag_backend.communities.detection.continuation import Before, held
 from agentic_rag_backend.communities.detection.leiden import MAX_ROUNDS, Members, hung, leiden, leiden_of_groups, modularity
+from agentic_rag_backend.communities.detection.previous_division import PreviousDivision, held_groups
+from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence, Links, join_small_clusters, link_small_clusters
 from agentic_rag_backend.domain.graph import WeightedEdge, normalise_name
 
 METHOD = 2
@@ -81,7 +81,7 @@ class DetectedCommunity:
 class Detection:
     """The hierarchy, parents before their children, and the modularity of its ``base`` clusters (0 without edges).
 
-    ``afresh`` is true if the detection started from nothing, even with ``before`` given.
+    ``afresh`` is true if the detection started from nothing, even with ``previous`` given.
     """
 
     communities: tuple[DetectedCommunity, ...] = ()
@@ -95,7 +95,7 @@ def detect(
     entities: Mapping[str, EntityName],
     options: DetectionOptions,
     contexts: Sequence[CoOccurrence] = (),
-    before: Before | None = None,
+    previous: PreviousDivision | None = None,
 ) -> Detection:
     """Return the communities of a graph; every entity is in exactly one root. CPU-bound: run it in a thread.
 
@@ -105,7 +105,7 @@ def detect(
         edges: undirected; several between the same two entities add up, loops are ignored.
         entities: every entity, by id.
         contexts: groups of entities that occur together; an entity without edges joins the cluster it shares most with.
-        before: the previous division as the start; new entities start alone. If the resulting modularity is more than
+        previous: the previous division as the start; new entities start alone. If the resulting modularity is more than
             1 % below the modularity of a detection from nothing, the latter is the result.
 
     Raises:
@@ -114,8 +114,8 @@ def detect(
     if not entities:
         return Detection()
     graph = _Graph.build(edges, entities, contexts)
-    base, afresh = _partition(graph, options, before)
-    hierarchy = _Hierarchy(graph, options, None if afresh else before)
+    base, afresh = _partition(graph, options, previous)
+    hierarchy = _Hierarchy(graph, options, None if afresh else previous)
     for group in _coarsen(graph, base, options):
         if len(group) == 1:
             hierarchy.add(group[0], level=0, parent=None, base=True)
@@ -212,10 +212,10 @@ def _canonical_order(weights: Mapping[tuple[str, str], float], entities: Mapping
 class _Hierarchy:
     """Collects communities and divides communities that are too large."""
 
-    def __init__(self, graph: _Graph, options: DetectionOptions, before: Before | None) -> None:
+    def __init__(self, graph: _Graph, options: DetectionOptions, previous: PreviousDivision | None) -> None:
         self._graph = graph
         self._options = options
-        self._before = before or Before({})
+        self._previous = previous or PreviousDivision({})
         self.communities: list[DetectedCommunity] = []
 
     def put(self, members: Members, *, level: int, parent: int | None, base: bool) -> int:
@@ -232,18 +232,18 @@ class _Hierarchy:
 
     def _parts(self, members: Members, level: int) -> list[Members]:
         """Return the parts of a cluster: the previous parts if it is unchanged, none if it does not fall apart."""
-        groups = self._graph.groups(members, self._before.levels.get(level, {}))
+        groups = self._graph.groups(members, self._previous.levels.get(level, {}))
         whole = sum(map(len, groups.values())) == len(members)
-        if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._before.unchanged:
+        if len(groups) > 1 and whole and frozenset(self._graph.ids[member] for member in members) in self._previous.unchanged:
             return sorted(groups.values())
-        return _divide(self._graph, members, self._options, self._before, level)
+        return _divide(self._graph, members, self._options, self._previous, level)
 
 
-def _partition(graph: _Graph, options: DetectionOptions, before: Before | None) -> tuple[list[Members], bool]:
+def _partition(graph: _Graph, options: DetectionOptions, previous: PreviousDivision | None) -> tuple[list[Members], bool]:
     """Return clusters of the whole graph, every entity in one, and whether they were found from nothing."""
-    if before is not None and before.base:
-        starting = {index: before.base[id] for index, id in enumerate(graph.ids) if id in before.base}
-        groups = held(before, graph.ids, range(len(graph.ids)), graph.edges, level=0)
+    if previous is not None and previous.base:
+        starting = {index: previous.base[id] for index, id in enumerate(graph.ids) if id in previous.base}
+        groups = held_groups(previous, graph.ids, range(len(graph.ids)), graph.edges, level=0)
         found = leiden_of_groups(graph.edges, groups, seed=_SEED, resolution=options.resolution, starting=starting)
         continued = _settled(graph, found, options)
         # A large graph has almost converged after one round. The rest would take many more rounds.
@@ -259,8 +259,8 @@ def _settled(graph: _Graph, clusters: list[Members], options: DetectionOptions) 
     """Return clusters that cover every entity: small clusters join others, or are gathered by the contexts they share."""
     clustered = {member for cluster in clusters for member in cluster}
     clusters += [[index] for index in range(len(graph.ids)) if index not in clustered]
-    clusters = absorb(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)
-    pairs = gather(clusters, contexts=graph.contexts, min_size=options.min_size)
+    clusters = join_small_clusters(clusters, links=graph.links, contexts=graph.contexts, min_size=options.min_size)
+    pairs = link_small_clusters(clusters, contexts=graph.contexts, min_size=options.min_size)
     groups = leiden(pairs, seed=_SEED, resolution=options.resolution)
     gathered = {index for group in groups for index in group}
     merged = [sorted(member for index in group for member in clusters[index]) for group in groups]
@@ -296,15 +296,15 @@ def _coarsen(graph: _Graph, base: list[Members], options: DetectionOptions) -> l
     return [[base[index] for index in group] for group in sorted(groups)]
 
 
-def _divide(graph: _Graph, members: Members, options: DetectionOptions, before: Before, level: int) -> list[Members]:
+def _divide(graph: _Graph, members: Members, options: DetectionOptions, previous: PreviousDivision, level: int) -> list[Members]:
     """Return the parts of a cluster; nothing if it does not fall apart.
 
     Most parts survive one member more or less only if the division starts from them.
     """
     inside = graph.inside(members)
-    labels = before.levels.get(level, {})
+    labels = previous.levels.get(level, {})
     starting = {member: labels[graph.ids[member]] for member in members if graph.ids[member] in labels}
-    groups = held(before, graph.ids, members, inside, level=level) if starting else []
+    groups = held_groups(previous, graph.ids, members, inside, level=level) if starting else []
     placed = {node for a, b, _ in inside for node in (a, b)} | {node for group in groups for node in group}
     alone = [member for member in members if member not in placed]
     touched = sorted({number for member in alone for number in graph.contexts_of.get(member, ())})
@@ -317,7 +317,7 @@ def _divide(graph: _Graph, members: Members, options: DetectionOptions, before: 
         else:
             parts = leiden(inside, seed=seed, resolution=resolution)
         parts += [[member] for member in alone]
-        parts = absorb(parts, links=graph.links, contexts=contexts, min_size=options.min_size, force=True)
+        parts = join_small_clusters(parts, links=graph.links, contexts=contexts, min_size=options.min_size, force=True)
         if len(parts) > 1:
             return parts
     return []

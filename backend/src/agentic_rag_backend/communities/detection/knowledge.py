@@ -8,8 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.communities.detection.absorption import CoOccurrence
 from agentic_rag_backend.communities.detection.hierarchy import METHOD, DetectionOptions, EntityName
+from agentic_rag_backend.communities.detection.small_clusters import CoOccurrence
 from agentic_rag_backend.domain.graph import Support, WeightedEdge
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.communities.detection.continuation import Before
 from agentic_rag_backend.communities.detection.hierarchy import DetectedCommunity, Detection
 from agentic_rag_backend.communities.detection.identity import community_ids
 from agentic_rag_backend.communities.detection.knowledge import Edge, VisibleKnowledge, fingerprint
+from agentic_rag_backend.communities.detection.previous_division import PreviousDivision
 from agentic_rag_backend.domain.graph import Community
 from agentic_rag_backend.domain.tenant import TenantId
 
@@ -81,7 +81,7 @@ def previous_detection(communities: Sequence[Community], details: Mapping[str, o
 
 def previous_division(
     communities: Sequence[Community], details: Mapping[str, object], knowledge: VisibleKnowledge, *, comparable: bool = True
-) -> Before:
+) -> PreviousDivision:
     """Return a published generation's division of the graph, as the start of the next detection.
 
     A community is unchanged if its fingerprint still matches its content; ``comparable`` is true if the same options led to the
@@ -94,7 +94,7 @@ def previous_division(
         levels.setdefault(each.level, {}).update(dict.fromkeys(each.members, number))
         if each.base:
             base.update(dict.fromkeys(each.members, number))
-    return Before(base, levels, _unchanged(communities, detection, knowledge) if comparable else frozenset())
+    return PreviousDivision(base, levels, _unchanged(communities, detection, knowledge) if comparable else frozenset())
 
 
 def _unchanged(communities: Sequence[Community], detection: Detection, knowledge: VisibleKnowledge) -> frozenset[frozenset[str]]:

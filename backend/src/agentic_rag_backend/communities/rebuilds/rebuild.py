@@ -28,7 +28,7 @@ from agentic_rag_backend.communities.generations.publication import MIN_SEARCHAB
 from agentic_rag_backend.communities.rebuilds.basis import UpToDateCheck, basis, divided_under
 from agentic_rag_backend.communities.rebuilds.changes import COUNTED
 from agentic_rag_backend.communities.rebuilds.options import RebuildOptions
-from agentic_rag_backend.communities.summaries.gathering import EvidenceGatherer
+from agentic_rag_backend.communities.summaries.evidence_gatherer import EvidenceGatherer
 from agentic_rag_backend.communities.summaries.recording import SummaryTally, calls_and_tokens, write_recorded
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.communities.theme_index import SUMMARISE, RebuildProgress
@@ -326,7 +326,7 @@ def _detected(
         entities=knowledge.entities,
         options=options,
         contexts=contexts(knowledge),
-        before=previous_division(previous, details, knowledge, comparable=comparable) if incremental else None,
+        previous=previous_division(previous, details, knowledge, comparable=comparable) if incremental else None,
     )
     return _Detected(edges, digest, detection)
 

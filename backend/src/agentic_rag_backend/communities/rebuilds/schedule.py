@@ -41,7 +41,7 @@ class ThemeSchedule(ABC):
     Args:
         request: requests a tenant's rebuild.
         delay_s: quiet seconds after which a rebuild is due.
-        wanted: receives a tenant's flags; returns whether the tenant wants rebuilds.
+        enabled: receives a tenant's flags; returns whether the tenant wants rebuilds.
     """
 
     def __init__(
@@ -50,12 +50,12 @@ class ThemeSchedule(ABC):
         request: Callable[[TenantId], Awaitable[object]],
         *,
         delay_s: float,
-        wanted: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
+        enabled: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
     ) -> None:
         self._catalogue = catalogue
         self._request = request
         self._delay = timedelta(seconds=delay_s)
-        self._wanted = wanted
+        self._enabled = enabled
 
     async def run(self, leads: Callable[[], Awaitable[bool]]) -> None:
         """Poll repeatedly, in the process that ``leads``; a failed poll is repeated at the next one."""
@@ -76,7 +76,7 @@ class ThemeSchedule(ABC):
             for tenant in due:
                 # Recorded first: if this process ends before the request, the tenant is due again, but later.
                 await self.asked(tenant)
-                if self._wanted(await self._catalogue.tenants.flags(tenant)) and await self.worth_it(tenant, now):
+                if self._enabled(await self._catalogue.tenants.flags(tenant)) and await self.worth_it(tenant, now):
                     await self._request(tenant)
                     found += 1
             if len(due) < _PAGE:
@@ -109,11 +109,11 @@ class RebuildSchedule(ThemeSchedule):
         request: Callable[[TenantId], Awaitable[object]],
         *,
         delay_s: float,
-        wanted: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
+        enabled: Callable[[Mapping[str, Any]], bool] = lambda flags: True,
         changes: Changes | None = None,
         threshold: float = 0.0,
     ) -> None:
-        super().__init__(catalogue, request, delay_s=delay_s, wanted=wanted)
+        super().__init__(catalogue, request, delay_s=delay_s, enabled=enabled)
         self._changes = changes
         self._threshold = threshold
 

@@ -25,18 +25,18 @@ UNKNOWN_AFTER_S = 600.0
 _log = get_logger(__name__)
 
 
-class Silence:
+class HeartbeatMonitor:
     """Measures the time since each worker's last heartbeat, counted from the first observation by this process."""
 
-    def __init__(self, *, silent_after_s: float, longest_look_s: float) -> None:
+    def __init__(self, *, silent_after_s: float, longest_step_s: float) -> None:
         self._silent_after_s = silent_after_s
-        self._longest_look_s = longest_look_s
+        self._longest_step_s = longest_step_s
         self._heard: dict[str, tuple[int, float]] = {}
         self._last: float | None = None
 
     def silent(self, workers: Iterable[Worker], now_s: float) -> list[Worker]:
         """Return the workers that have been silent too long at ``now_s``, a monotonic time in seconds."""
-        passed = 0.0 if self._last is None else min(now_s - self._last, self._longest_look_s)
+        passed = 0.0 if self._last is None else min(now_s - self._last, self._longest_step_s)
         self._last = now_s
         heard: dict[str, tuple[int, float]] = {}
         silent: list[Worker] = []
@@ -50,14 +50,14 @@ class Silence:
         return silent
 
 
-class Unknown:
+class UnknownWorkflows:
     """Measures how long no worker has known a workflow's name."""
 
     def __init__(self, *, failed_after_s: float) -> None:
         self._failed_after_s = failed_after_s
         self._since: dict[str, float] = {}
 
-    def for_ever(self, claimed: Iterable[ClaimedWorkflow], known: Collection[str], now_s: float) -> list[ClaimedWorkflow]:
+    def overdue(self, claimed: Iterable[ClaimedWorkflow], known: Collection[str], now_s: float) -> list[ClaimedWorkflow]:
         """Return the workflows whose names no worker has ``known`` for too long."""
         strangers = [workflow for workflow in claimed if workflow.name not in known]
         self._since = {workflow.name: self._since.get(workflow.name, now_s) for workflow in strangers}
@@ -84,12 +84,12 @@ class Watch:
     def __init__(self, directory: WorkerDirectory, own: Collection[str], *, silent_after_s: float) -> None:
         self._directory = directory
         self._own = frozenset(own)
-        self._silence = Silence(silent_after_s=silent_after_s, longest_look_s=2 * silent_after_s / BEATS)
-        self._unknown = Unknown(failed_after_s=UNKNOWN_AFTER_S)
+        self._heartbeats = HeartbeatMonitor(silent_after_s=silent_after_s, longest_step_s=2 * silent_after_s / BEATS)
+        self._unknown = UnknownWorkflows(failed_after_s=UNKNOWN_AFTER_S)
 
     async def bury_silent(self, now_s: float) -> None:
         """Remove the workers that have been silent too long."""
-        for worker in self._silence.silent(await self._directory.workers(), now_s):
+        for worker in self._heartbeats.silent(await self._directory.workers(), now_s):
             if await self._directory.bury(worker):
                 _log.warning("silent_worker_removed", worker=worker.executor_id)
 
@@ -107,7 +107,7 @@ class Watch:
             elif workflow.executor_id == executor_id and workflow.name not in self._own:
                 own.append(workflow)
         known = self._own.union(*(worker.workflows for worker in workers.values()))
-        unknown = self._unknown.for_ever(own, known, now_s)
+        unknown = self._unknown.overdue(own, known, now_s)
         elsewhere = [workflow for workflow in own if workflow.name in known]
         return RecoveryActions(
             handed_back=[workflow for workflow in left if not _kills_too_often(workflow, kills)] + elsewhere,

@@ -17,7 +17,7 @@ from agentic_rag_backend.telemetry.logs import get_logger
 _log = get_logger(__name__)
 
 
-class Unheard:
+class UnstartedClaims:
     """Measures how long claimed workflows have not started.
 
     Args:
@@ -39,12 +39,12 @@ class OwnClaims:
     """Records which workflows started here, and which must run again.
 
     Args:
-        lost_after_s: see `Unheard`; much longer than the start of a claimed workflow takes.
+        lost_after_s: see `UnstartedClaims`; much longer than the start of a claimed workflow takes.
     """
 
     def __init__(self, dbos_client: DbosClient, *, lost_after_s: float) -> None:
         self._dbos_client = dbos_client
-        self._unheard = Unheard(lost_after_s=lost_after_s)
+        self._unstarted = UnstartedClaims(lost_after_s=lost_after_s)
         self._begun: dict[str, float] = {}
         self._again: set[str] = set()
 
@@ -77,7 +77,7 @@ class OwnClaims:
         ids = {workflow.id for workflow in claimed}
         self._begun = {id: at for id, at in self._begun.items() if id in ids or at >= asked}
         own = [workflow for workflow in claimed if workflow.executor_id == executor_id and workflow.name in known]
-        lost = self._unheard.lost(own, self._begun, asked)
+        lost = self._unstarted.lost(own, self._begun, asked)
         for workflow in lost:
             _log.warning("unheard_workflow_queued_again", workflow=workflow.id)
         again = set(self._again)

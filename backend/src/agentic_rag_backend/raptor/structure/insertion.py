@@ -18,7 +18,7 @@ from agentic_rag_backend.raptor.options import TreeOptions
 from agentic_rag_backend.raptor.publication import LEVEL
 from agentic_rag_backend.raptor.reading import PassageReader
 from agentic_rag_backend.raptor.structure.clustering import Vectors, centre, cluster, split
-from agentic_rag_backend.raptor.structure.growth import GrowingTree
+from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
 from agentic_rag_backend.raptor.structure.plan import Leaves
 from agentic_rag_backend.stores.catalogue.base import Visibility
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch

@@ -23,7 +23,7 @@ _OFF = "weights have no effect: dual-level retrieval is switched off for this te
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class RequestOverrides:
     """Limits and weights of a request. None means that the request does not set the value.
 
     ``limit`` applies to results and themes, ``low_limit`` to results only, ``high_limit`` to themes only.
@@ -70,7 +70,7 @@ class RequestDefaults:
         self.high_limit = high_limit
         self.weights = LevelPolicy(features, weights)
 
-    def resolve(self, wanted: Wanted, *, strategy: str, question: str, flags: Mapping[str, object]) -> Resolved:
+    def resolve(self, overrides: RequestOverrides, *, strategy: str, question: str, flags: Mapping[str, object]) -> Resolved:
         """Return limits and weights for a request.
 
         Args:
@@ -80,14 +80,14 @@ class RequestDefaults:
         Raises:
             InvalidRequest: a weight is outside its limits, or the strategy does not accept it.
         """
-        given = wanted.weights_given()
+        given = overrides.weights_given()
         _check_taken(strategy, given)
         both_levels = strategy == "dual_level" or (strategy == "auto" and self._features.enabled(DUAL_LEVEL, flags))
-        weights, warnings = self.weights.choose(wanted.low, wanted.high, wanted.preset, question=question, flags=flags)
+        weights, warnings = self.weights.choose(overrides.low, overrides.high, overrides.preset, question=question, flags=flags)
         if given and strategy == "auto" and not both_levels:
             warnings = (_OFF,)
-        leg_weights, about_legs = choose_leg_weights(wanted.dense, wanted.sparse)
-        low_limit, high_limit = self._limits(wanted, strategy, both_levels)
+        leg_weights, about_legs = choose_leg_weights(overrides.dense, overrides.sparse)
+        low_limit, high_limit = self._limits(overrides, strategy, both_levels)
         return Resolved(
             limit=low_limit,
             high_limit=high_limit,
@@ -96,14 +96,14 @@ class RequestDefaults:
             warnings=about_legs or warnings,
         )
 
-    def _limits(self, wanted: Wanted, strategy: str, both_levels: bool) -> tuple[int, int]:
-        low = wanted.low_limit or wanted.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
+    def _limits(self, overrides: RequestOverrides, strategy: str, both_levels: bool) -> tuple[int, int]:
+        low = overrides.low_limit or overrides.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
         if strategy == "global":
             # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
-            return low, wanted.limit or MOST_THEMES
+            return low, overrides.limit or MOST_THEMES
         if strategy == "community":
-            return low, wanted.limit or self.high_limit
-        return low, wanted.high_limit or min(wanted.limit or self.high_limit, self.high_limit)
+            return low, overrides.limit or self.high_limit
+        return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)
 
 
 def _check_taken(strategy: str, given: tuple[str, ...]) -> None:

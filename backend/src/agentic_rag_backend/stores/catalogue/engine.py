@@ -16,7 +16,6 @@ from agentic_rag_backend.stores.catalogue.jobs.leases import SqlLeases
 from agentic_rag_backend.stores.catalogue.jobs.outbox import SqlOutbox
 from agentic_rag_backend.stores.catalogue.jobs.workers import SqlWorkers
 from agentic_rag_backend.stores.catalogue.migrations import downgrade, missing, upgrade
-from agentic_rag_backend.stores.catalogue.places import SqlPlaces
 from agentic_rag_backend.stores.catalogue.ports.idempotency import IdempotencyKeys
 from agentic_rag_backend.stores.catalogue.ports.leases import Leases
 from agentic_rag_backend.stores.catalogue.ports.outbox import Outbox
@@ -24,6 +23,7 @@ from agentic_rag_backend.stores.catalogue.ports.transfer import TransferCatalogu
 from agentic_rag_backend.stores.catalogue.ports.trees import TreeCatalogue
 from agentic_rag_backend.stores.catalogue.ports.workers import WorkerDirectory
 from agentic_rag_backend.stores.catalogue.postgres import Patience
+from agentic_rag_backend.stores.catalogue.store_folders import SqlStoreFolders
 from agentic_rag_backend.stores.catalogue.summaries.communities import SqlCommunities
 from agentic_rag_backend.stores.catalogue.summaries.trees import SqlTrees
 from agentic_rag_backend.stores.catalogue.tenants.adapter import SqlTenants
@@ -46,7 +46,7 @@ class SqlCatalogue:
         self.transfer: TransferCatalogue = SqlTransfer(database)
         self.workers: WorkerDirectory = SqlWorkers(database)
         self.leases: Leases = SqlLeases(database)
-        self.places = SqlPlaces(database)
+        self.store_folders = SqlStoreFolders(database)
         self.deployments = SqlDeployments(database)
 
     @classmethod

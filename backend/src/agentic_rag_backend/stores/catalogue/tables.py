@@ -339,7 +339,7 @@ outbox = Table(
 )
 
 # Folders outside of databases that belong to this catalogue: one row per setting that names a folder.
-places = Table(
+store_folders = Table(
     "places",
     metadata,
     Column("name", String, primary_key=True),

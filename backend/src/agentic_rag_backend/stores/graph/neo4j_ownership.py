@@ -48,7 +48,7 @@ async def claim(connections: Neo4jConnections, owner: Owner) -> None:
 
 async def _adopt(connections: Neo4jConnections, owner: Owner) -> None:
     unmarked = await connections.read(lambda transaction: transaction.rows(_UNMARKED, {}))
-    known = await owner.knows([TenantId(row["tenant"]) for row in unmarked]) if unmarked else frozenset()
+    known = await owner.known_tenants([TenantId(row["tenant"]) for row in unmarked]) if unmarked else frozenset()
     if known:
         values = {"tenants": sorted(each.value for each in known), "id": owner.deployment.id}
         await connections.write(lambda transaction: transaction.run(_ADOPT, values))

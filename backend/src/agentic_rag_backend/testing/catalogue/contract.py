@@ -155,7 +155,7 @@ READING = list(OPERATIONS)[: list(OPERATIONS).index("communities.next_generation
 """Methods that raise `NotFound` or return nothing for a tenant without data."""
 
 
-async def every_method_wants_a_tenant(catalogue: Catalogue) -> None:
+async def every_method_requires_a_tenant(catalogue: Catalogue) -> None:
     """Any value but a `TenantId` is an error and never means all tenants."""
     ids = await _fill(catalogue, A)
     before = await _picture(catalogue, A, ids)
@@ -180,7 +180,7 @@ async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
         equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
 
 
-async def equal_ids_stay_apart(catalogue: Catalogue) -> None:
+async def equal_ids_of_two_tenants_are_separate(catalogue: Catalogue) -> None:
     """Two tenants have the same documents, chunks and fingerprints. A change of one does not affect the other."""
     ids, other = await _fill(catalogue, A), await tenant(catalogue, "B")
     before = await _picture(catalogue, A, ids)
@@ -194,17 +194,17 @@ async def equal_ids_stay_apart(catalogue: Catalogue) -> None:
             await ingest(catalogue, other, "visible")
 
 
-async def the_scope_holds(catalogue: Catalogue) -> None:
+async def other_tenants_are_isolated(catalogue: Catalogue) -> None:
     """Run both checks of another tenant on one database."""
     await another_tenant_sees_nothing(catalogue)
     await catalogue.tenants.remove(A)
-    await equal_ids_stay_apart(catalogue)
+    await equal_ids_of_two_tenants_are_separate(catalogue)
 
 
 CHECKS: tuple[Check, ...] = (
-    every_method_wants_a_tenant,
+    every_method_requires_a_tenant,
     another_tenant_sees_nothing,
-    equal_ids_stay_apart,
+    equal_ids_of_two_tenants_are_separate,
     *documents.CHECKS,
     *deletions.CHECKS,
     *outbox.CHECKS,

@@ -33,7 +33,7 @@ from agentic_rag_backend.testing.catalogue.samples import (
 )
 
 
-async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
+async def a_tombstone_hides_immediately(catalogue: Catalogue) -> None:
     """The document is hidden, its open jobs are asked to stop, and late steps raise `NotFound`."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
@@ -65,7 +65,7 @@ async def a_tombstone_hides_at_once(catalogue: Catalogue) -> None:
     equal((counts["documents"], counts["chunks"], counts["documents_deleting"]), (0, 0, 1))
 
 
-async def a_purge_names_versions(catalogue: Catalogue) -> None:
+async def a_purge_removes_only_tombstoned_versions(catalogue: Catalogue) -> None:
     """It keeps documents without a tombstone, newer versions and a new upload, and removes everything else."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
@@ -90,7 +90,7 @@ async def a_purge_names_versions(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.visible_versions(owner), {again.id: 1})
 
 
-async def superseded_versions_are_dropped(catalogue: Catalogue) -> None:
+async def superseded_versions_are_removed(catalogue: Catalogue) -> None:
     """Only versions below the visible one are removed, with the originals that no other version needs."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
@@ -106,7 +106,7 @@ async def superseded_versions_are_dropped(catalogue: Catalogue) -> None:
     true(third.job is not None, "version 3 is on its way")
 
 
-async def an_original_that_is_not_kept_is_named_once_more(catalogue: Catalogue) -> None:
+async def a_discarded_original_is_recorded_in_the_outbox(catalogue: Catalogue) -> None:
     """The outbox names it, its version no longer does. Versions of the same content use text and metadata."""
     owner, key = await tenant(catalogue), submission("report").blob_key
     submitted = await catalogue.documents.submit(owner, submission("report", metadata={"shelf": 1}), nothing)
@@ -152,9 +152,9 @@ async def publish_and_tombstone_exclude_each_other(catalogue: Catalogue) -> None
 
 
 CHECKS: tuple[Check, ...] = (
-    a_tombstone_hides_at_once,
-    a_purge_names_versions,
-    superseded_versions_are_dropped,
-    an_original_that_is_not_kept_is_named_once_more,
+    a_tombstone_hides_immediately,
+    a_purge_removes_only_tombstoned_versions,
+    superseded_versions_are_removed,
+    a_discarded_original_is_recorded_in_the_outbox,
     publish_and_tombstone_exclude_each_other,
 )

@@ -52,7 +52,7 @@ BARE = CommunitySummary(
 )
 
 
-async def a_job_lives_once(catalogue: Catalogue) -> None:
+async def a_job_ends_only_once(catalogue: Catalogue) -> None:
     """A job starts, progresses and ends. The first end is final."""
     owner, queue = await tenant(catalogue), Queue()
     job = await catalogue.jobs.create(owner, JobKind.REBUILD, {"full": True}, queue)
@@ -87,7 +87,7 @@ async def a_job_lives_once(catalogue: Catalogue) -> None:
         await raises(NotFound, call(), what)
 
 
-async def a_job_is_joined(catalogue: Catalogue) -> None:
+async def an_equal_job_is_joined(catalogue: Catalogue) -> None:
     """Twenty concurrent requests create one job. A job that has ended, or is being cancelled, is not joined."""
     owner, queue = await tenant(catalogue), Queue()
     joined = [catalogue.jobs.create(owner, JobKind.REBUILD, {}, queue, join=True) for _ in range(20)]
@@ -104,7 +104,7 @@ async def a_job_is_joined(catalogue: Catalogue) -> None:
     equal(await catalogue.jobs.last(owner, JobKind.DELETE), None)
 
 
-async def a_job_is_cancelled_and_tried_again(catalogue: Catalogue) -> None:
+async def a_cancelled_job_can_be_retried(catalogue: Catalogue) -> None:
     """Cancelling is a request that the job reads. A retry increases the attempt and clears the earlier result."""
     owner, queue = await tenant(catalogue), Queue()
     job = await catalogue.jobs.create(owner, JobKind.REBUILD, {"full": True}, nothing)
@@ -167,7 +167,7 @@ async def tenants_are_found(catalogue: Catalogue) -> None:
     await raises(NotFound, catalogue.jobs.create(TenantId.new(), JobKind.REBUILD, {}, nothing), "a job of nobody")
 
 
-async def removals_are_on_record(catalogue: Catalogue) -> None:
+async def removals_are_recorded(catalogue: Catalogue) -> None:
     """A tenant is known until it is removed, and recorded as removed afterwards. Other ids are neither."""
     directory = catalogue.tenants
     stays, goes = [(await directory.create(name)).id for name in ("stays", "goes")]
@@ -178,7 +178,7 @@ async def removals_are_on_record(catalogue: Catalogue) -> None:
     equal((await directory.known(asked), await directory.removed(asked)), (frozenset((stays,)), frozenset((goes,))))
 
 
-async def keys_open_their_tenant(catalogue: Catalogue) -> None:
+async def keys_authenticate_their_tenant(catalogue: Catalogue) -> None:
     """A key gives tenant, scopes, flags and version. A revoked key, or a key of a tenant in deletion, gives nothing."""
     owner, directory = await tenant(catalogue), catalogue.tenants
     key = await directory.add_key(owner, name="laptop", secret_sha256=SECRET, scopes=[Scope.WRITE, Scope.READ])
@@ -214,7 +214,7 @@ async def flags_are_counted(catalogue: Catalogue) -> None:
     equal((left, await catalogue.tenants.flags(owner)), ({"flag 49": 49}, {"flag 49": 49}))
 
 
-async def a_tenant_is_removed_whole(catalogue: Catalogue) -> None:
+async def a_tenant_is_removed_completely(catalogue: Catalogue) -> None:
     """No data is left, other tenants are unchanged, and the name is free."""
     owner, other = await tenant(catalogue), await tenant(catalogue, "other")
     for one in (owner, other):
@@ -235,7 +235,7 @@ async def a_tenant_is_removed_whole(catalogue: Catalogue) -> None:
     equal((await catalogue.documents.documents(fresh.id, limit=5)).items, ())
 
 
-async def generations_follow_each_other(catalogue: Catalogue) -> None:
+async def generations_are_numbered_in_order(catalogue: Catalogue) -> None:
     """Numbers are never reused. Changes of documents make the current generation stale, flags and generations do not."""
     owner, communities = await tenant(catalogue), catalogue.communities
     equal(((await communities.pointer(owner)).generation, (await communities.pointer(owner)).stale), (0, False))
@@ -287,7 +287,7 @@ async def summaries_are_kept_by_fingerprint(catalogue: Catalogue) -> None:
     equal(await communities.drop_summaries(owner, keep=[]), 1)
 
 
-async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None:
+async def summaries_are_found_by_their_sources(catalogue: Catalogue) -> None:
     """In prose, findings, titles, names and keywords. A replacement replaces all summaries of the fingerprint."""
     owner, communities = await tenant(catalogue), catalogue.communities
     support = (Support("paper", 1, "chunk"),)
@@ -315,7 +315,7 @@ async def summaries_are_found_by_what_they_rest_on(catalogue: Catalogue) -> None
     equal((await communities.summaries(owner, ["f1"]))["f1"], SUMMARY)
 
 
-async def rebuilds_fall_due(catalogue: Catalogue) -> None:
+async def stale_rebuilds_are_due(catalogue: Catalogue) -> None:
     """Due after a quiet time, or when stale for long. Requested once per change, and never during a rebuild."""
     owner, other, queue = await tenant(catalogue), await tenant(catalogue, "other"), Queue()
     long_ago, ahead = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
@@ -359,7 +359,7 @@ async def migrating_is_repeatable(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.document(owner, document.id), document)
 
 
-async def a_closed_catalogue_says_so(catalogue: Catalogue) -> None:
+async def a_closed_catalogue_raises_an_error(catalogue: Catalogue) -> None:
     """After closing, every call raises `StoreUnavailable`. Closing again does not."""
     owner = await tenant(catalogue)
     await catalogue.ping()
@@ -371,19 +371,19 @@ async def a_closed_catalogue_says_so(catalogue: Catalogue) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    a_job_lives_once,
-    a_job_is_joined,
-    a_job_is_cancelled_and_tried_again,
+    a_job_ends_only_once,
+    an_equal_job_is_joined,
+    a_cancelled_job_can_be_retried,
     jobs_are_listed_in_pages,
     tenants_are_found,
-    removals_are_on_record,
-    keys_open_their_tenant,
+    removals_are_recorded,
+    keys_authenticate_their_tenant,
     flags_are_counted,
-    a_tenant_is_removed_whole,
-    generations_follow_each_other,
+    a_tenant_is_removed_completely,
+    generations_are_numbered_in_order,
     summaries_are_kept_by_fingerprint,
-    summaries_are_found_by_what_they_rest_on,
-    rebuilds_fall_due,
+    summaries_are_found_by_their_sources,
+    stale_rebuilds_are_due,
     migrating_is_repeatable,
-    a_closed_catalogue_says_so,
+    a_closed_catalogue_raises_an_error,
 )

@@ -76,7 +76,7 @@ async def statuses_are_ordered_by_id(catalogue: Catalogue) -> None:
     equal([each.document.id for each in await catalogue.documents.statuses(owner, ids=ids[::2], after=ids[0])], ids[2::2])
 
 
-async def visible_chunks_are_told_by_document(catalogue: Catalogue) -> None:
+async def visible_chunks_are_returned_by_document(catalogue: Catalogue) -> None:
     """In reading order. Documents without a visible version are absent."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
@@ -91,7 +91,7 @@ async def visible_chunks_are_told_by_document(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.visible_chunk_ids(owner, [document.id]), {})
 
 
-async def what_was_begun_gets_a_job(catalogue: Catalogue) -> None:
+async def unfinished_documents_get_a_job(catalogue: Catalogue) -> None:
     """A document with an unprocessed version gets an ingest job, a tombstoned one a delete job. Others get no job."""
     owner, queue = await tenant(catalogue), Queue()
     kinds: list[JobKind] = []
@@ -119,7 +119,7 @@ async def what_was_begun_gets_a_job(catalogue: Catalogue) -> None:
     equal(await docs.take_up(owner, "nobody's", enqueue), None)
 
 
-async def a_repair_is_a_change(catalogue: Catalogue) -> None:
+async def a_repair_is_recorded_as_a_change(catalogue: Catalogue) -> None:
     """A repair raises ``state_version``. A repair of knowledge also makes communities stale and counts as a document change."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
@@ -140,7 +140,7 @@ async def a_repair_is_a_change(catalogue: Catalogue) -> None:
 CHECKS: tuple[Check, ...] = (
     documents_have_a_status,
     statuses_are_ordered_by_id,
-    visible_chunks_are_told_by_document,
-    what_was_begun_gets_a_job,
-    a_repair_is_a_change,
+    visible_chunks_are_returned_by_document,
+    unfinished_documents_get_a_job,
+    a_repair_is_recorded_as_a_change,
 )

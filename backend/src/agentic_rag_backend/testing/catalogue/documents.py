@@ -61,7 +61,7 @@ async def a_submission_is_recorded_with_its_job(catalogue: Catalogue) -> None:
     equal((version.blob_key, version.options, version.text), (handed_in.blob_key, handed_in.options, ""))
 
 
-async def what_contains_nul_is_nothing_or_refused(catalogue: Catalogue) -> None:
+async def nul_characters_cause_no_server_error(catalogue: Catalogue) -> None:
     """PostgreSQL cannot store U+0000. Searching for it finds nothing or is refused, without a server error."""
     owner = await tenant(catalogue)
     for asked in (catalogue.documents.document, catalogue.jobs.job):
@@ -72,7 +72,7 @@ async def what_contains_nul_is_nothing_or_refused(catalogue: Catalogue) -> None:
         true(False, "there is no such document or job")
 
 
-async def a_submission_is_whole_or_not_at_all(catalogue: Catalogue) -> None:
+async def submissions_are_atomic(catalogue: Catalogue) -> None:
     """If the queue refuses, no document, version or job is left."""
     owner = await tenant(catalogue)
     await raises(
@@ -87,7 +87,7 @@ async def a_submission_is_whole_or_not_at_all(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.document(owner, document.id), document)
 
 
-async def the_same_again_is_unchanged(catalogue: Catalogue) -> None:
+async def a_repeated_submission_is_unchanged(catalogue: Catalogue) -> None:
     """Equal submissions change nothing, processed or not. Without a caller's key, a document has none."""
     owner, queue = await tenant(catalogue), Queue()
     first = await catalogue.documents.submit(owner, submission("report"), queue)
@@ -102,7 +102,7 @@ async def the_same_again_is_unchanged(catalogue: Catalogue) -> None:
     equal(len(queue.jobs), 1)
 
 
-async def other_metadata_is_an_update(catalogue: Catalogue) -> None:
+async def changed_metadata_is_an_update(catalogue: Catalogue) -> None:
     """With equal content, a visible document is not processed again, but readers of its metadata are notified."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -124,7 +124,7 @@ async def other_metadata_is_an_update(catalogue: Catalogue) -> None:
     equal(again.unchanged, True)
 
 
-async def other_content_or_options_make_a_version(catalogue: Catalogue) -> None:
+async def changed_content_or_options_create_a_version(catalogue: Catalogue) -> None:
     """The old version stays visible until the new one is published."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
@@ -174,7 +174,7 @@ async def processing_steps_are_repeatable(catalogue: Catalogue) -> None:
     equal(await state_version(catalogue, owner), after, "a repeated publish changes nothing")
 
 
-async def another_parse_drops_what_was_prepared(catalogue: Catalogue) -> None:
+async def another_parse_removes_prepared_chunks(catalogue: Catalogue) -> None:
     """Prepared chunks of another text are dropped."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -187,7 +187,7 @@ async def another_parse_drops_what_was_prepared(catalogue: Catalogue) -> None:
     equal((await catalogue.documents.document(owner, document.id)).chunk_count, 1)
 
 
-async def versions_only_grow(catalogue: Catalogue) -> None:
+async def version_numbers_only_increase(catalogue: Catalogue) -> None:
     """A late version neither starts nor becomes visible."""
     owner = await tenant(catalogue)
     first = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -204,7 +204,7 @@ async def versions_only_grow(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.visible_versions(owner), {document.id: 2})
 
 
-async def a_failed_version_leaves_the_visible_one(catalogue: Catalogue) -> None:
+async def a_failed_version_keeps_the_visible_one(catalogue: Catalogue) -> None:
     """The failure is listed, the older version stays visible, and the same content is processed again."""
     owner = await tenant(catalogue)
     first = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -229,7 +229,7 @@ async def a_failed_version_leaves_the_visible_one(catalogue: Catalogue) -> None:
     equal(await catalogue.documents.visible_versions(owner), {document.id: 2})
 
 
-async def equal_submissions_at_once_are_one_document(catalogue: Catalogue) -> None:
+async def concurrent_equal_submissions_are_one_document(catalogue: Catalogue) -> None:
     """Twenty concurrent submissions create one document with one job."""
     owner, queue = await tenant(catalogue), Queue()
     handed_in = [submission("report", document_id=f"proposed {number}") for number in range(20)]
@@ -292,7 +292,7 @@ async def chunks_are_listed_in_reading_order(catalogue: Catalogue) -> None:
     equal((counts["documents"], counts["documents_ready"], counts["chunks"]), (1, 1, 1203))
 
 
-async def a_partial_ingestion_is_tried_again_as_a_version(catalogue: Catalogue) -> None:
+async def a_partial_ingestion_is_retried_as_a_new_version(catalogue: Catalogue) -> None:
     """The visible version stays meanwhile. A failed version keeps its number and its prepared chunks."""
     owner, queue = await tenant(catalogue), Queue()
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -317,17 +317,17 @@ async def a_partial_ingestion_is_tried_again_as_a_version(catalogue: Catalogue) 
 
 CHECKS: tuple[Check, ...] = (
     a_submission_is_recorded_with_its_job,
-    what_contains_nul_is_nothing_or_refused,
-    a_submission_is_whole_or_not_at_all,
-    the_same_again_is_unchanged,
-    other_metadata_is_an_update,
-    other_content_or_options_make_a_version,
+    nul_characters_cause_no_server_error,
+    submissions_are_atomic,
+    a_repeated_submission_is_unchanged,
+    changed_metadata_is_an_update,
+    changed_content_or_options_create_a_version,
     processing_steps_are_repeatable,
-    another_parse_drops_what_was_prepared,
-    versions_only_grow,
-    a_failed_version_leaves_the_visible_one,
-    equal_submissions_at_once_are_one_document,
+    another_parse_removes_prepared_chunks,
+    version_numbers_only_increase,
+    a_failed_version_keeps_the_visible_one,
+    concurrent_equal_submissions_are_one_document,
     documents_are_listed_in_pages,
     chunks_are_listed_in_reading_order,
-    a_partial_ingestion_is_tried_again_as_a_version,
+    a_partial_ingestion_is_retried_as_a_new_version,
 )

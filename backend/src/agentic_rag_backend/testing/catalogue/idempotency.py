@@ -24,7 +24,7 @@ FIRST = StoredResponse(202, {"etag": '"1"', "content-type": "application/json"},
 Check = Callable[[IdempotencyKeys], Awaitable[None]]
 
 
-async def the_first_answer_is_given_again(keys: IdempotencyKeys) -> None:
+async def the_first_answer_is_replayed(keys: IdempotencyKeys) -> None:
     """The stored response is identical, byte for byte, any number of times."""
     claim = await _claim(keys, A, "digest")
     true(await keys.complete(A, "digest", claim, FIRST), "completed")
@@ -32,7 +32,7 @@ async def the_first_answer_is_given_again(keys: IdempotencyKeys) -> None:
         equal(await keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), FIRST)
 
 
-async def one_of_many_at_once_begins(keys: IdempotencyKeys) -> None:
+async def one_of_many_concurrent_requests_begins(keys: IdempotencyKeys) -> None:
     """The other callers learn that the request is in progress."""
 
     async def begin() -> str:
@@ -72,7 +72,7 @@ async def a_lease_ends(keys: IdempotencyKeys) -> None:
     equal(await keys.begin(A, "digest", fingerprint="same", lease_s=LEASE_S), FIRST)
 
 
-async def owners_are_apart(keys: IdempotencyKeys) -> None:
+async def owners_are_separate(keys: IdempotencyKeys) -> None:
     """Equal keys of two tenants and the operator are three keys. Another owner cannot use a digest and a claim."""
     claims = {owner: await _claim(keys, owner, "digest") for owner in (A, B, Operator.OPERATOR)}
     equal(await keys.complete(B, "digest", claims[A], FIRST), False, "another's claim")
@@ -87,7 +87,7 @@ async def owners_are_apart(keys: IdempotencyKeys) -> None:
     equal(answers, [StoredResponse(200), StoredResponse(299)], "two keys of one owner")
 
 
-async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
+async def expired_entries_are_removed(keys: IdempotencyKeys) -> None:
     """Expired keys of all tenants are removed. Valid responses and running requests stay."""
     for owner in (A, B):
         await _claim(keys, owner, "over", lease_s=0)
@@ -98,7 +98,7 @@ async def what_is_over_is_swept(keys: IdempotencyKeys) -> None:
     equal(await keys.begin(B, "kept", fingerprint="same", lease_s=LEASE_S), FIRST)
 
 
-async def what_a_killed_process_was_at_is_released(keys: IdempotencyKeys) -> None:
+async def claims_of_a_killed_process_are_released(keys: IdempotencyKeys) -> None:
     """For all tenants. Stored responses are returned as before."""
     for owner in (A, B):
         await _claim(keys, owner, "running")
@@ -109,7 +109,7 @@ async def what_a_killed_process_was_at_is_released(keys: IdempotencyKeys) -> Non
     equal(await keys.begin(A, "kept", fingerprint="same", lease_s=LEASE_S), FIRST)
 
 
-async def keys_want_an_owner(keys: IdempotencyKeys) -> None:
+async def every_method_requires_an_owner(keys: IdempotencyKeys) -> None:
     """Any value but a `TenantId` or the operator is an error."""
     for scope in (None, "", A.value, "operator"):
         await raises(InvalidScope, keys.begin(scope, "d", fingerprint="same", lease_s=1), "begin")  # type: ignore[arg-type]
@@ -118,15 +118,15 @@ async def keys_want_an_owner(keys: IdempotencyKeys) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    the_first_answer_is_given_again,
-    one_of_many_at_once_begins,
+    the_first_answer_is_replayed,
+    one_of_many_concurrent_requests_begins,
     another_request_is_refused,
     a_released_key_is_free,
     a_lease_ends,
-    owners_are_apart,
-    what_is_over_is_swept,
-    what_a_killed_process_was_at_is_released,
-    keys_want_an_owner,
+    owners_are_separate,
+    expired_entries_are_removed,
+    claims_of_a_killed_process_are_released,
+    every_method_requires_an_owner,
 )
 
 

@@ -24,7 +24,7 @@ async def a_change_without_a_job_is_recorded(catalogue: Catalogue) -> None:
     equal(await _subjects(catalogue, owner), [(Topic.LABELS, document_id)])
 
 
-async def what_is_recorded_again_meanwhile_stays(catalogue: Catalogue) -> None:
+async def entries_recorded_again_meanwhile_stay(catalogue: Catalogue) -> None:
     """The same subject may change again while an entry is being delivered."""
     owner = await tenant(catalogue)
     await catalogue.outbox.add(owner, Topic.LABELS, "one")
@@ -66,7 +66,7 @@ async def tenants_with_entries_are_found(catalogue: Catalogue) -> None:
 
 CHECKS: tuple[Check, ...] = (
     a_change_without_a_job_is_recorded,
-    what_is_recorded_again_meanwhile_stays,
+    entries_recorded_again_meanwhile_stay,
     entries_keep_their_order,
     tenants_with_entries_are_found,
 )

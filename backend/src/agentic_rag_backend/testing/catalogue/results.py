@@ -57,7 +57,7 @@ async def begin(catalogue: Catalogue, owner: TenantId, key: str, text: str) -> D
     return document
 
 
-async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
+async def the_next_job_is_created_with_the_last_chunks(catalogue: Catalogue) -> None:
     """Enqueueing is part of the transaction: after a failure nothing is staged, and a commit finds everything at once."""
     owner, docs, queue = await tenant(catalogue), catalogue.documents, Queue()
     submitted = await docs.submit(owner, submission("report", TEXT), nothing)
@@ -83,7 +83,7 @@ async def a_job_is_handed_on_with_its_last_chunks(catalogue: Catalogue) -> None:
     equal(len(queue.jobs), 2, "a visible version keeps what it has, and its job goes on all the same")
 
 
-async def a_job_ends_with_what_it_makes_visible(catalogue: Catalogue) -> None:
+async def a_job_ends_in_the_transaction_of_its_publication(catalogue: Catalogue) -> None:
     """In one transaction, and only if the version becomes visible. The first end is final."""
     owner, docs = await tenant(catalogue), catalogue.documents
     submitted = await docs.submit(owner, submission("report", TEXT), nothing)
@@ -111,7 +111,7 @@ async def a_job_ends_with_what_it_makes_visible(catalogue: Catalogue) -> None:
     equal(await catalogue.jobs.job(owner, job.id), ended, "the first ending stands")
 
 
-async def a_version_takes_over_what_is_unchanged(catalogue: Catalogue) -> None:
+async def a_version_reuses_unchanged_results(catalogue: Catalogue) -> None:
     """Results of equal chunks and recipes are copied with new positions, and kept while their version is visible."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
@@ -133,7 +133,7 @@ async def a_version_takes_over_what_is_unchanged(catalogue: Catalogue) -> None:
     equal([shown[item.chunk.id].chunk for item in new], [item.chunk for item in new])
 
 
-async def another_recipe_is_another_result(catalogue: Catalogue) -> None:
+async def another_recipe_reuses_no_result(catalogue: Catalogue) -> None:
     """Results of one recipe never replace results of another, in this version or another one."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
@@ -149,7 +149,7 @@ async def another_recipe_is_another_result(catalogue: Catalogue) -> None:
     equal(seen(await docs.prepared(owner, document.id, 2)), seen(new), "its own results are not copies")
 
 
-async def what_failed_is_not_reused(catalogue: Catalogue) -> None:
+async def failed_results_are_not_reused(catalogue: Catalogue) -> None:
     """A chunk without a vector, or with a failed extraction, is computed again, and the new result replaces it."""
     owner, docs = await tenant(catalogue), catalogue.documents
     first = await begin(catalogue, owner, "report", TEXT)
@@ -177,7 +177,7 @@ async def what_failed_is_not_reused(catalogue: Catalogue) -> None:
     equal([item.failures for item in await docs.prepared(owner, first.id, 3)], [()])
 
 
-async def what_was_stopped_is_reused(catalogue: Catalogue) -> None:
+async def results_of_a_stopped_version_are_reused(catalogue: Catalogue) -> None:
     """A version that ended before it was visible keeps its results until a newer one is visible."""
     owner, docs = await tenant(catalogue), catalogue.documents
     document = await ingest(catalogue, owner, "report")
@@ -243,12 +243,12 @@ async def a_purge_leaves_no_row(catalogue: Catalogue) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    a_job_is_handed_on_with_its_last_chunks,
-    a_job_ends_with_what_it_makes_visible,
-    a_version_takes_over_what_is_unchanged,
-    another_recipe_is_another_result,
-    what_failed_is_not_reused,
-    what_was_stopped_is_reused,
+    the_next_job_is_created_with_the_last_chunks,
+    a_job_ends_in_the_transaction_of_its_publication,
+    a_version_reuses_unchanged_results,
+    another_recipe_reuses_no_result,
+    failed_results_are_not_reused,
+    results_of_a_stopped_version_are_reused,
     results_belong_to_one_document_of_one_tenant,
     many_results_are_reused_at_once,
     a_purge_leaves_no_row,

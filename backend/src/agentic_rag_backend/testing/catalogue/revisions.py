@@ -74,7 +74,7 @@ async def a_refused_change_changes_nothing(catalogue: Catalogue) -> None:
     await raises(NotFound, catalogue.documents.revise(owner, document.id, Change(title="x"), nothing), "a deleted document")
 
 
-async def a_version_on_its_way_is_superseded(catalogue: Catalogue) -> None:
+async def an_unfinished_version_is_superseded(catalogue: Catalogue) -> None:
     """A metadata change during processing creates another version. The visible version stays until it is published."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
@@ -89,7 +89,7 @@ async def a_version_on_its_way_is_superseded(catalogue: Catalogue) -> None:
     equal((changed.document.title, changed.document.metadata), ("T", {"colour": "red"}), "nothing is visible yet")
 
 
-async def another_chunking_is_a_version_of_the_same_original(catalogue: Catalogue) -> None:
+async def another_chunking_creates_a_version_of_the_same_original(catalogue: Catalogue) -> None:
     """With the same content, title and metadata. The old chunks stay visible until it is published."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
@@ -110,7 +110,7 @@ async def another_chunking_is_a_version_of_the_same_original(catalogue: Catalogu
     equal((await catalogue.documents.revise(owner, document.id, Change(chunking=SMALL), queue)).unchanged, True)
 
 
-async def what_failed_can_be_changed(catalogue: Catalogue) -> None:
+async def a_failed_document_can_be_changed(catalogue: Catalogue) -> None:
     """A failed version is chunked again even without a change. An unreadable one gives way to the visible one, or `Conflict`."""
     owner, queue = await tenant(catalogue), Queue()
     document = await ingest(catalogue, owner, "report")
@@ -134,7 +134,7 @@ async def what_failed_can_be_changed(catalogue: Catalogue) -> None:
     await raises(Conflict, catalogue.documents.revise(owner, lost.id, Change(chunking=SMALL), queue), "nothing to cut")
 
 
-async def a_revision_is_what_its_owner_made(catalogue: Catalogue) -> None:
+async def a_revision_identifies_one_state_of_a_document(catalogue: Catalogue) -> None:
     """Processing keeps it. It changes with version, title and metadata, and differs between equal documents."""
     owner = await tenant(catalogue)
     submitted = await catalogue.documents.submit(owner, submission("report"), nothing)
@@ -150,7 +150,7 @@ async def a_revision_is_what_its_owner_made(catalogue: Catalogue) -> None:
     equal(len(set(seen)), len(seen))
 
 
-async def of_two_writers_one_wins(catalogue: Catalogue) -> None:
+async def one_of_two_writers_wins(catalogue: Catalogue) -> None:
     """Of many writers that expect the same revision, exactly one changes the document."""
     owner, docs = await tenant(catalogue), catalogue.documents
     for turn in range(3):
@@ -181,7 +181,7 @@ async def of_two_writers_one_wins(catalogue: Catalogue) -> None:
     await raises(NotFound, docs.tombstone(owner, document.id, nothing, expected=late), "a deleted document")
 
 
-async def a_job_ends_with_its_numbers(catalogue: Catalogue) -> None:
+async def a_job_ends_with_its_counts(catalogue: Catalogue) -> None:
     """Stage and counts given at the end are stored. Others stay unchanged."""
     owner = await tenant(catalogue)
     for progress, expected in ((("publish", 3, 3), ("publish", 3, 3)), (None, ("embed", 1, 3))):
@@ -196,10 +196,10 @@ async def a_job_ends_with_its_numbers(catalogue: Catalogue) -> None:
 CHECKS: tuple[Check, ...] = (
     metadata_is_merged_by_key,
     a_refused_change_changes_nothing,
-    a_version_on_its_way_is_superseded,
-    another_chunking_is_a_version_of_the_same_original,
-    what_failed_can_be_changed,
-    a_revision_is_what_its_owner_made,
-    of_two_writers_one_wins,
-    a_job_ends_with_its_numbers,
+    an_unfinished_version_is_superseded,
+    another_chunking_creates_a_version_of_the_same_original,
+    a_failed_document_can_be_changed,
+    a_revision_identifies_one_state_of_a_document,
+    one_of_two_writers_wins,
+    a_job_ends_with_its_counts,
 )

@@ -50,7 +50,7 @@ async def grow(catalogue: Catalogue, owner: TenantId, nodes: Sequence[TreeNode] 
     return generation
 
 
-async def trees_are_shown_whole(catalogue: Catalogue) -> None:
+async def trees_are_published_completely(catalogue: Catalogue) -> None:
     """Nodes of a new generation are invisible until it is published. That raises ``state_version``, and older ones cannot replace
     it.
     """
@@ -81,7 +81,7 @@ async def trees_are_shown_whole(catalogue: Catalogue) -> None:
     equal((await trees.nodes(owner, second), await trees.nodes(owner, first)), ([LEAF], []))
 
 
-async def nodes_are_found_by_what_they_are(catalogue: Catalogue) -> None:
+async def nodes_are_found_by_their_properties(catalogue: Catalogue) -> None:
     """By level, id, vector, children and document. Children keep their order."""
     owner, trees = await tenant(catalogue), catalogue.trees
     generation = await grow(catalogue, owner)
@@ -96,7 +96,7 @@ async def nodes_are_found_by_what_they_are(catalogue: Catalogue) -> None:
     equal(await trees.resting_on(owner, generation, "paper 3"), [])
 
 
-async def a_tree_changes_in_one_step(catalogue: Catalogue) -> None:
+async def tree_changes_are_atomic(catalogue: Catalogue) -> None:
     """Nodes are replaced and removed, others stay. Only the current generation can change."""
     owner, trees = await tenant(catalogue), catalogue.trees
     generation = await grow(catalogue, owner)
@@ -146,9 +146,9 @@ async def stale_trees_are_due(catalogue: Catalogue) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    trees_are_shown_whole,
-    nodes_are_found_by_what_they_are,
-    a_tree_changes_in_one_step,
+    trees_are_published_completely,
+    nodes_are_found_by_their_properties,
+    tree_changes_are_atomic,
     summaries_of_nodes_are_kept_by_key,
     stale_trees_are_due,
 )

@@ -17,7 +17,7 @@ from agentic_rag_backend.testing.catalogue.samples import (
 )
 
 
-async def changes_are_told_from_any_moment(catalogue: Catalogue) -> None:
+async def changes_are_returned_since_any_moment(catalogue: Catalogue) -> None:
     """From each state, the visible documents plus the changes equal the documents visible now, also after a purge."""
     owner, other = await tenant(catalogue), await tenant(catalogue, "other")
     docs = catalogue.documents
@@ -54,7 +54,7 @@ async def changes_are_told_from_any_moment(catalogue: Catalogue) -> None:
     equal(len(told.versions), 1, "only what changed is told")
 
 
-async def what_is_on_its_way_is_no_change(catalogue: Catalogue) -> None:
+async def unfinished_versions_are_no_change(catalogue: Catalogue) -> None:
     """A prepared version, or a version that failed to replace the visible one, is not a change."""
     owner = await tenant(catalogue)
     await ingest(catalogue, owner, "report")
@@ -65,7 +65,7 @@ async def what_is_on_its_way_is_no_change(catalogue: Catalogue) -> None:
     equal(told.versions, {})
 
 
-async def an_unknown_past_is_told_whole(catalogue: Catalogue) -> None:
+async def an_unknown_past_returns_the_whole_state(catalogue: Catalogue) -> None:
     """A caller with an unknown state, too old or of another database, gets everything."""
     owner = await tenant(catalogue)
     document = await ingest(catalogue, owner, "report")
@@ -77,7 +77,7 @@ async def an_unknown_past_is_told_whole(catalogue: Catalogue) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    changes_are_told_from_any_moment,
-    what_is_on_its_way_is_no_change,
-    an_unknown_past_is_told_whole,
+    changes_are_returned_since_any_moment,
+    unfinished_versions_are_no_change,
+    an_unknown_past_returns_the_whole_state,
 )

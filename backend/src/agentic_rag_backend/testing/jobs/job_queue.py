@@ -83,7 +83,7 @@ async def a_job_runs_once(place: Workplace) -> None:
     _equal(sorted(log.runs), [(A, "job", 1), (A, "job", 2)])
 
 
-async def row_and_job_are_one(place: Workplace) -> None:
+async def row_and_job_are_committed_together(place: Workplace) -> None:
     """A job enqueued in a transaction runs if it is committed, and never if it is rolled back."""
     log = _Log()
     async with _launched(place, log) as queue:
@@ -95,7 +95,7 @@ async def row_and_job_are_one(place: Workplace) -> None:
     _equal(log.runs, [(A, "committed", 3)])
 
 
-async def what_was_enqueued_before_runs_after_launch(place: Workplace) -> None:
+async def jobs_enqueued_before_launch_run_after_it(place: Workplace) -> None:
     """Jobs wait for a process that runs them."""
     log = _Log()
     async with _launched(place, log):
@@ -109,7 +109,7 @@ async def what_was_enqueued_before_runs_after_launch(place: Workplace) -> None:
     _equal(log.runs, [(A, "waiting", 1)])
 
 
-async def what_waits_tells_for_how_long(place: Workplace) -> None:
+async def waiting_jobs_report_their_waiting_time(place: Workplace) -> None:
     """The age of the oldest unclaimed workflow is measured in its own queue."""
     log = _Log()
     async with _launched(place, log):
@@ -127,7 +127,7 @@ async def what_waits_tells_for_how_long(place: Workplace) -> None:
         raise AssertionError(f"the older of two waited {first!r} s at first, then {waited!r}")
 
 
-async def commits_of_a_tenant_go_one_at_a_time(place: Workplace) -> None:
+async def commits_of_a_tenant_run_one_at_a_time(place: Workplace) -> None:
     """``commit`` runs one job of a tenant at once, in order. ``prepare`` runs several, up to its limit."""
     log, commits = _Log(), _Log()
     async with _launched(place, log, commits) as queue:
@@ -202,7 +202,7 @@ async def workflows_enqueue_workflows(place: Workplace) -> None:
     _equal(log.runs, [(A, "job", 1)])
 
 
-async def what_was_running_begins_anew(place: Workplace) -> None:
+async def interrupted_jobs_run_again(place: Workplace) -> None:
     """The next queue finishes all jobs that were queued or running at a shutdown, each once."""
     log = _Log()
     async with _launched(place, log) as queue:
@@ -218,7 +218,7 @@ async def what_was_running_begins_anew(place: Workplace) -> None:
     _equal(sorted(job for _, job, _ in log.runs), [f"{number}" for number in range(PREPARE_CONCURRENCY + 2)])
 
 
-async def only_a_running_queue_answers(place: Workplace) -> None:
+async def ping_requires_a_running_queue(place: Workplace) -> None:
     """`ping` raises `StoreUnavailable` before the launch and after the shutdown."""
     queue = _registered(place, _Log())
     await _raises(StoreUnavailable, queue.ping())
@@ -242,7 +242,7 @@ async def names_and_scopes_are_checked(place: Workplace) -> None:
             raise AssertionError(f"{name} was registered")
 
 
-async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
+async def jobs_without_a_workflow_are_reported(place: Workplace) -> None:
     """Queued and running jobs have a workflow of their current attempt. Ended and unknown jobs have none."""
     log = _Log()
     log.gate.clear()
@@ -260,7 +260,7 @@ async def jobs_without_a_workflow_are_told(place: Workplace) -> None:
         await _until_equal(lambda: queue.unended([_job("running"), _job("again")]), frozenset())
 
 
-async def a_lock_keeps_commits_out(place: Workplace) -> None:
+async def a_lock_excludes_commits(place: Workplace) -> None:
     """While the tenant's lock is held, none of its commits runs. A commit takes the lock. Others continue."""
     commits = _Log()
     async with _launched(place, _Log(), commits) as queue:
@@ -291,18 +291,18 @@ async def a_lock_keeps_commits_out(place: Workplace) -> None:
 
 CHECKS: tuple[Check, ...] = (
     a_job_runs_once,
-    row_and_job_are_one,
-    what_was_enqueued_before_runs_after_launch,
-    what_waits_tells_for_how_long,
-    commits_of_a_tenant_go_one_at_a_time,
+    row_and_job_are_committed_together,
+    jobs_enqueued_before_launch_run_after_it,
+    waiting_jobs_report_their_waiting_time,
+    commits_of_a_tenant_run_one_at_a_time,
     tenants_do_not_wait_for_each_other,
     a_failure_frees_the_tenant,
     workflows_enqueue_workflows,
-    what_was_running_begins_anew,
-    only_a_running_queue_answers,
+    interrupted_jobs_run_again,
+    ping_requires_a_running_queue,
     names_and_scopes_are_checked,
-    jobs_without_a_workflow_are_told,
-    a_lock_keeps_commits_out,
+    jobs_without_a_workflow_are_reported,
+    a_lock_excludes_commits,
 )
 
 

@@ -34,7 +34,7 @@ class Site(Catalogue, Protocol):
 Check = Callable[[Site], Awaitable[None]]
 
 
-async def one_of_many_takes_it(site: Site) -> None:
+async def one_of_many_takes_the_lease(site: Site) -> None:
     """Of many concurrent workers one gets the lease, and the others after it is given up, each with a higher fence."""
     names = await _joined(site, AT_ONCE)
     before = 0
@@ -49,7 +49,7 @@ async def one_of_many_takes_it(site: Site) -> None:
         await site.leases.give_up(A, fence)
 
 
-async def who_is_no_worker_takes_nothing(site: Site) -> None:
+async def only_workers_take_leases(site: Site) -> None:
     """Workers that never joined, have left, or were removed as dead get no lease."""
     await _joined(site, 1)
     await site.workers.join("left", [])
@@ -59,7 +59,7 @@ async def who_is_no_worker_takes_nothing(site: Site) -> None:
     equal(await site.leases.take(A, "commit", "worker-0"), None, "a buried worker")
 
 
-async def a_buried_workers_lease_is_free(site: Site) -> None:
+async def the_lease_of_a_removed_worker_is_free(site: Site) -> None:
     """The lease of a removed worker is free. While its holder is a worker, no other worker gets it."""
     await _joined(site, 3)
     await _taken(site, "worker-0")
@@ -71,7 +71,7 @@ async def a_buried_workers_lease_is_free(site: Site) -> None:
     await _taken(site, "worker-2")
 
 
-async def a_fence_is_void_when_it_is_taken_again(site: Site) -> None:
+async def a_fence_is_void_after_the_lease_is_taken_again(site: Site) -> None:
     """Also by the same worker."""
     await _joined(site, 1)
     first = await _taken(site, "worker-0")
@@ -80,7 +80,7 @@ async def a_fence_is_void_when_it_is_taken_again(site: Site) -> None:
     equal([await site.leases.holds(A, fence) for fence in (first, second)], [False, True])
 
 
-async def a_buried_workers_fence_is_void(site: Site) -> None:
+async def the_fence_of_a_removed_worker_is_void(site: Site) -> None:
     """Even before another worker takes the lease."""
     await _joined(site, 2)
     fence = await _taken(site, "worker-0")
@@ -88,7 +88,7 @@ async def a_buried_workers_fence_is_void(site: Site) -> None:
     equal(await site.leases.holds(A, fence), False)
 
 
-async def a_late_giving_up_changes_nothing(site: Site) -> None:
+async def a_late_release_changes_nothing(site: Site) -> None:
     """An invalid fence gives nothing up."""
     await _joined(site, 2)
     old = await _taken(site, "worker-0")
@@ -97,7 +97,7 @@ async def a_late_giving_up_changes_nothing(site: Site) -> None:
     equal((await site.leases.holds(A, new), await site.leases.take(A, "commit", "worker-1")), (True, None))
 
 
-async def who_asks_is_told_of(site: Site) -> None:
+async def a_waiting_request_is_reported_to_the_holder(site: Site) -> None:
     """The holder learns once whether another worker requested the lease."""
     await _joined(site, 2)
     equal(await site.leases.give_up(A, await _taken(site, "worker-0")), False)
@@ -108,7 +108,7 @@ async def who_asks_is_told_of(site: Site) -> None:
     equal(await site.leases.give_up(A, await _taken(site, "worker-1")), False, "told twice")
 
 
-async def tenants_and_names_are_apart(site: Site) -> None:
+async def tenants_and_names_are_separate(site: Site) -> None:
     """A lease belongs to one tenant and one name. A missing tenant is an error."""
     await _joined(site, 2)
     fence = await _taken(site, "worker-0")
@@ -135,7 +135,7 @@ async def a_void_fence_publishes_nothing(site: Site) -> None:
     equal(await site.documents.publish(owner, document.id, 1, fence=new), True)
 
 
-async def one_leads(site: Site) -> None:
+async def one_worker_leads(site: Site) -> None:
     """One of many workers does a task without a tenant, until it leaves the workers."""
     names = await _joined(site, 3)
     for _ in range(2):
@@ -150,16 +150,16 @@ async def one_leads(site: Site) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    one_of_many_takes_it,
-    who_is_no_worker_takes_nothing,
-    a_buried_workers_lease_is_free,
-    a_fence_is_void_when_it_is_taken_again,
-    a_buried_workers_fence_is_void,
-    a_late_giving_up_changes_nothing,
-    who_asks_is_told_of,
-    tenants_and_names_are_apart,
+    one_of_many_takes_the_lease,
+    only_workers_take_leases,
+    the_lease_of_a_removed_worker_is_free,
+    a_fence_is_void_after_the_lease_is_taken_again,
+    the_fence_of_a_removed_worker_is_void,
+    a_late_release_changes_nothing,
+    a_waiting_request_is_reported_to_the_holder,
+    tenants_and_names_are_separate,
     a_void_fence_publishes_nothing,
-    one_leads,
+    one_worker_leads,
 )
 
 

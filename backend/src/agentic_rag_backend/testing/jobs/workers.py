@@ -21,7 +21,7 @@ AT_ONCE = 8
 Check = Callable[[WorkerDirectory], Awaitable[None]]
 
 
-async def workers_come_and_go(directory: WorkerDirectory) -> None:
+async def workers_join_and_leave(directory: WorkerDirectory) -> None:
     """A joined worker is listed with its workflows and can send heartbeats until it leaves. Others cannot."""
     await directory.join("one", ["ingest_v1", "delete_v1"])
     await directory.join("two", [])
@@ -38,7 +38,7 @@ async def workers_come_and_go(directory: WorkerDirectory) -> None:
     equal(await directory.heartbeat("one"), False, "a heartbeat after leaving")
 
 
-async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
+async def only_silent_workers_are_removed(directory: WorkerDirectory) -> None:
     """A heartbeat since the last reading saves a worker. A removed worker learns of it at its next heartbeat."""
     await directory.join("one", [])
     await directory.join("two", [])
@@ -48,7 +48,7 @@ async def only_the_silent_are_buried(directory: WorkerDirectory) -> None:
     equal([await directory.heartbeat("one"), await directory.heartbeat("two")], [True, False])
 
 
-async def one_buries(directory: WorkerDirectory) -> None:
+async def one_of_many_removes_a_silent_worker(directory: WorkerDirectory) -> None:
     """Of many workers that remove the same worker, one succeeds, and a kill is counted once."""
     await directory.join("one", [])
     await directory.began(A, "w:1:1", "one")
@@ -57,7 +57,7 @@ async def one_buries(directory: WorkerDirectory) -> None:
     equal((told.count(True), await directory.kills()), (1, {"w:1:1": 1}))
 
 
-async def what_was_running_is_blamed(directory: WorkerDirectory) -> None:
+async def running_workflows_are_blamed_for_a_kill(directory: WorkerDirectory) -> None:
     """Kills count for the workflows that the removed worker was running at its end, and for no others."""
     for name in ("one", "two"):
         await directory.join(name, [])
@@ -72,7 +72,7 @@ async def what_was_running_is_blamed(directory: WorkerDirectory) -> None:
     equal(await directory.kills(), {"w:running:1": 1, "w:other:1": 1})
 
 
-async def kills_add_up_until_it_is_finished(directory: WorkerDirectory) -> None:
+async def kills_add_up_until_the_workflow_ends(directory: WorkerDirectory) -> None:
     """Regardless of stops in between. A worker that leaves adds no kill."""
     for times in (1, 2):
         await directory.join("one", [])
@@ -93,7 +93,7 @@ async def kills_add_up_until_it_is_finished(directory: WorkerDirectory) -> None:
     equal(await directory.kills(), {}, "after the end")
 
 
-async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
+async def only_the_running_worker_records_an_end(directory: WorkerDirectory) -> None:
     """A worker presumed dead reports an end. Workflows that now run elsewhere stay unchanged."""
     await directory.join("zombie", [])
     await directory.began(A, "w:1:1", "zombie")
@@ -106,7 +106,7 @@ async def an_end_is_the_runners(directory: WorkerDirectory) -> None:
     equal(await directory.kills(), {"w:1:1": 2})
 
 
-async def what_nobody_runs_is_forgotten(directory: WorkerDirectory) -> None:
+async def kills_can_be_forgotten(directory: WorkerDirectory) -> None:
     """`forget` removes the kills of the named workflows that no worker runs."""
     await directory.join("one", [])
     for name in ("w:1:1", "w:2:1", "w:3:1"):
@@ -119,7 +119,7 @@ async def what_nobody_runs_is_forgotten(directory: WorkerDirectory) -> None:
     equal(await directory.kills(), {"w:2:1": 1, "w:3:1": 1})
 
 
-async def runs_want_a_tenant(directory: WorkerDirectory) -> None:
+async def runs_require_a_tenant(directory: WorkerDirectory) -> None:
     """Any value but a `TenantId` is an error."""
     for scope in (None, "", A.value):
         await raises(InvalidScope, directory.began(scope, "w:1:1", "one"), "began")  # type: ignore[arg-type]
@@ -127,14 +127,14 @@ async def runs_want_a_tenant(directory: WorkerDirectory) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    workers_come_and_go,
-    only_the_silent_are_buried,
-    one_buries,
-    what_was_running_is_blamed,
-    kills_add_up_until_it_is_finished,
-    an_end_is_the_runners,
-    what_nobody_runs_is_forgotten,
-    runs_want_a_tenant,
+    workers_join_and_leave,
+    only_silent_workers_are_removed,
+    one_of_many_removes_a_silent_worker,
+    running_workflows_are_blamed_for_a_kill,
+    kills_add_up_until_the_workflow_ends,
+    only_the_running_worker_records_an_end,
+    kills_can_be_forgotten,
+    runs_require_a_tenant,
 )
 
 

@@ -40,7 +40,7 @@ STRANGE = (
 """Keys that a store might merge, decode, or treat as a path out of the tenant's folder. No key is another one's folder."""
 
 
-async def what_was_put_is_got(store: BlobStore) -> None:
+async def reads_return_what_was_written(store: BlobStore) -> None:
     """Byte for byte, also for empty and large content. The same key replaces the content."""
     key = blob_key("d1", 1)
     for content in (b"first", b"", bytes(range(256)) * 20_000, b"last"):
@@ -50,7 +50,7 @@ async def what_was_put_is_got(store: BlobStore) -> None:
     _equal((await store.get(A, key), await store.get(A, blob_key("d1", 2))), (b"last", b"second"))
 
 
-async def strange_keys_stay_apart(store: BlobStore) -> None:
+async def unusual_keys_are_separate(store: BlobStore) -> None:
     """Every key has its own blob. A key with an empty part is refused."""
     for key in STRANGE:
         await store.put(A, key, key.encode())
@@ -61,7 +61,7 @@ async def strange_keys_stay_apart(store: BlobStore) -> None:
     _equal(await store.delete_tenant(A), len(STRANGE))
 
 
-async def what_is_missing_is_not_found(store: BlobStore) -> None:
+async def missing_keys_are_not_found(store: BlobStore) -> None:
     """Reading a missing blob raises `NotFound`, deleting it returns False."""
     await _raises(NotFound, store.get(A, "d/1"), "a blob that was never put")
     _equal(await store.delete(A, "d/1"), False)
@@ -84,7 +84,7 @@ async def another_tenant_sees_nothing(store: BlobStore) -> None:
     await _raises(NotFound, store.get(A, "d/1"), "a removed tenant's blob")
 
 
-async def every_method_wants_a_tenant(store: BlobStore) -> None:
+async def every_method_requires_a_tenant(store: BlobStore) -> None:
     """Any value but a `TenantId` is an error and never means all tenants."""
     await store.put(A, "d/1", b"x")
     scopes: tuple[Any, ...] = (None, "", A.value)
@@ -112,7 +112,7 @@ async def keys_are_listed_by_age(store: BlobStore) -> None:
     _equal(await _keys(store, TenantId("t_" + "c" * 32), later), [])
 
 
-async def keys_come_in_pages(store: BlobStore) -> None:
+async def keys_are_listed_in_pages(store: BlobStore) -> None:
     """Pages have at most 1,000 keys, and every key occurs once."""
     keys = [f"{number}/1" for number in range(1_010)]
     for first in range(0, len(keys), 101):
@@ -122,7 +122,7 @@ async def keys_come_in_pages(store: BlobStore) -> None:
     _equal(sorted(key for page in pages for key in page), sorted(keys))
 
 
-async def what_is_missing_is_told(store: BlobStore) -> None:
+async def missing_keys_are_reported(store: BlobStore) -> None:
     """In the given order, and only within the tenant."""
     for key in STRANGE[:3]:
         await store.put(A, key, b"")
@@ -141,7 +141,7 @@ async def tenants_are_listed(store: BlobStore) -> None:
     _equal(await store.tenants(), [A])
 
 
-async def many_at_once(store: BlobStore) -> None:
+async def concurrent_writes_are_atomic(store: BlobStore) -> None:
     """Concurrent puts and deletes in one folder work, and readers never see a partial blob."""
     whole = {b"a" * 200_000, b"b" * 200_000}
 
@@ -158,16 +158,16 @@ async def many_at_once(store: BlobStore) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    what_was_put_is_got,
-    strange_keys_stay_apart,
-    what_is_missing_is_not_found,
+    reads_return_what_was_written,
+    unusual_keys_are_separate,
+    missing_keys_are_not_found,
     another_tenant_sees_nothing,
-    every_method_wants_a_tenant,
+    every_method_requires_a_tenant,
     keys_are_listed_by_age,
-    keys_come_in_pages,
-    what_is_missing_is_told,
+    keys_are_listed_in_pages,
+    missing_keys_are_reported,
     tenants_are_listed,
-    many_at_once,
+    concurrent_writes_are_atomic,
 )
 
 

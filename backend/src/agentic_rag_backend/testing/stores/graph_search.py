@@ -37,7 +37,7 @@ class SearchedGraph(Protocol):
 Check = Callable[[SearchedGraph], Awaitable[None]]
 
 
-async def what_is_said_is_found_best_first(graph: SearchedGraph) -> None:
+async def facts_are_found_best_first(graph: SearchedGraph) -> None:
     """The fact that answers the question comes first, and its ends are among the entities."""
     await graph.add(A, ONE)
     await graph.add(A, TWO)
@@ -50,7 +50,7 @@ async def what_is_said_is_found_best_first(graph: SearchedGraph) -> None:
         assert all(item.score > 0 for item in leg)
 
 
-async def limits_hold(graph: SearchedGraph) -> None:
+async def limits_are_respected(graph: SearchedGraph) -> None:
     """At most ``limit`` entities and ``limit`` facts."""
     await graph.add(A, knowledge("many", [(f"S{number}", "met", f"T{number}") for number in range(8)]))
     found = await graph.find(A, "who met whom, says many", limit=3)
@@ -70,7 +70,7 @@ async def another_tenant_sees_and_changes_nothing(graph: SearchedGraph) -> None:
     assert [repr(await graph.find(A, text, moment=NOW)) for text in QUESTIONS] == alone
 
 
-async def what_left_the_graph_is_not_found(graph: SearchedGraph) -> None:
+async def removed_facts_are_not_found(graph: SearchedGraph) -> None:
     """Even if search data still refers to it, as in the middle of a deletion."""
     await graph.add(A, ONE)
     await graph.add(A, TWO)
@@ -81,7 +81,7 @@ async def what_left_the_graph_is_not_found(graph: SearchedGraph) -> None:
     assert ONE.relationships[1].id in {item.id for item in found.relationships}
 
 
-async def only_what_holds_at_the_moment_is_found(graph: SearchedGraph) -> None:
+async def only_facts_valid_at_the_moment_are_found(graph: SearchedGraph) -> None:
     """Facts of unknown dates always hold. The default time is now."""
     year = timedelta(days=365)
     times: list[dict[str, Any]] = [
@@ -112,10 +112,10 @@ async def a_tenant_is_required(graph: SearchedGraph) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    what_is_said_is_found_best_first,
-    limits_hold,
+    facts_are_found_best_first,
+    limits_are_respected,
     another_tenant_sees_and_changes_nothing,
-    what_left_the_graph_is_not_found,
-    only_what_holds_at_the_moment_is_found,
+    removed_facts_are_not_found,
+    only_facts_valid_at_the_moment_are_found,
     a_tenant_is_required,
 )

@@ -70,7 +70,7 @@ OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 _WRITES = ("write_document", "delete_document", "write_communities", "delete_generations", "delete_tenant")
 
 
-async def every_method_wants_a_tenant(store: GraphStore) -> None:
+async def every_method_requires_a_tenant(store: GraphStore) -> None:
     """None, text and the empty scope are refused by every method, without effect."""
     await fill(store, A)
     before = await snapshot(store, A)
@@ -104,7 +104,7 @@ async def another_tenant_changes_nothing(store: GraphStore) -> None:
         equal(await snapshot(store, A), before)
 
 
-async def another_tenant_is_not_referred_to(store: GraphStore) -> None:
+async def references_to_another_tenant_are_refused(store: GraphStore) -> None:
     """A relationship or mention of an entity that only another tenant has is refused as a whole."""
     await fill(store, A)
     before = await snapshot(store, B)
@@ -127,7 +127,7 @@ async def writing_is_repeatable(store: GraphStore) -> None:
     equal(await snapshot(store, A), before)
 
 
-async def what_was_written_is_read(store: GraphStore) -> None:
+async def reads_return_what_was_written(store: GraphStore) -> None:
     """Every read returns the samples' data."""
     await fill(store, A)
     acme = Entity(id=entity_id("Acme"), name="Acme", type="thing", aliases=("ACM", "Acme Corporation"))
@@ -147,7 +147,7 @@ async def what_was_written_is_read(store: GraphStore) -> None:
     equal(sorted(map(repr, mentions)), sorted(map(repr, (*ONE.mentions, *TWO.mentions))))
 
 
-async def names_find_entities(store: GraphStore) -> None:
+async def entities_are_found_by_name(store: GraphStore) -> None:
     """Names and aliases are found under every spelling with the same normalised form. Two entities may have one name."""
     await fill(store, A)
     other = replace(knowledge("other", [("Ada", "is", "Ada")]).entities[0], id="another-ada", type="ship")
@@ -159,7 +159,7 @@ async def names_find_entities(store: GraphStore) -> None:
     true(not found.get("nobody"), "a name that nobody has was found")
 
 
-async def nothing_asked_nothing_read(store: GraphStore) -> None:
+async def empty_selections_return_nothing(store: GraphStore) -> None:
     """Empty selections select nothing and never mean everything."""
     await fill(store, A)
     equal(await store.entities(A, []), {})
@@ -176,7 +176,7 @@ async def nothing_asked_nothing_read(store: GraphStore) -> None:
     equal(await everything(store.all_versions(A, [])), [])
 
 
-async def deleting_leaves_nothing(store: GraphStore) -> None:
+async def deletes_remove_everything(store: GraphStore) -> None:
     """Deleting the last document removes everything, and the receipt counts it. Deleting again removes nothing."""
     await store.write_document(A, ONE)
     gone = await store.delete_document(A, "one", up_to_version=1)
@@ -189,7 +189,7 @@ async def deleting_leaves_nothing(store: GraphStore) -> None:
     equal(await store.delete_tenant(A), 0)
 
 
-async def deleting_keeps_what_others_say(store: GraphStore) -> None:
+async def deletes_keep_facts_of_other_documents(store: GraphStore) -> None:
     """After writing two documents and deleting one, the store equals a store with only the other."""
     await store.write_document(B, TWO)
     expected = await snapshot(store, B)
@@ -199,7 +199,7 @@ async def deleting_keeps_what_others_say(store: GraphStore) -> None:
     equal(await snapshot(store, A), expected)
 
 
-async def aliases_go_with_their_document(store: GraphStore) -> None:
+async def aliases_are_deleted_with_their_document(store: GraphStore) -> None:
     """An alias that only a deleted document used is no longer found."""
     await store.write_document(A, ONE)
     await store.write_document(A, TWO)
@@ -208,7 +208,7 @@ async def aliases_go_with_their_document(store: GraphStore) -> None:
     equal(await store.find_entities(A, ["ACM"]), {})
 
 
-async def late_deletes_spare_newer_versions(store: GraphStore) -> None:
+async def late_deletes_keep_newer_versions(store: GraphStore) -> None:
     """Deleting versions ≤ v keeps v + 1 complete, even if both make the same statement."""
     newer = knowledge("one", [("Ada", "founded", "Acme"), ("Ada", "left", "Acme")], version=2)
     await store.write_document(B, newer)
@@ -219,7 +219,7 @@ async def late_deletes_spare_newer_versions(store: GraphStore) -> None:
     equal(await snapshot(store, A), expected)
 
 
-async def a_version_is_taken_back(store: GraphStore) -> None:
+async def a_version_can_be_withdrawn(store: GraphStore) -> None:
     """Deleting versions above v keeps the statements of v and older versions, even if both make the same one."""
     await store.write_document(B, ONE)
     expected = await snapshot(store, B)
@@ -229,7 +229,7 @@ async def a_version_is_taken_back(store: GraphStore) -> None:
     equal(await snapshot(store, A), expected)
 
 
-async def order_does_not_matter(store: GraphStore) -> None:
+async def the_order_of_writes_does_not_matter(store: GraphStore) -> None:
     """Documents written in another order give the same graph."""
     for document in (ONE, TWO):
         await store.write_document(A, document)
@@ -238,7 +238,7 @@ async def order_does_not_matter(store: GraphStore) -> None:
     equal(await snapshot(store, A), await snapshot(store, B))
 
 
-async def a_write_is_whole_or_not_at_all(store: GraphStore) -> None:
+async def writes_are_atomic(store: GraphStore) -> None:
     """A document with one invalid row, or with a support in another document, leaves no data."""
     bad = replace(ONE, relationships=(*ONE.relationships, replace(ONE.relationships[0], id="bad", target_id="unknown")))
     stray = replace(ONE, mentions=(*ONE.mentions, Mention(entity_id("Ada"), Support("two", 1, "chunk"))))
@@ -251,7 +251,7 @@ async def a_write_is_whole_or_not_at_all(store: GraphStore) -> None:
         raise AssertionError("knowledge with a bad row was accepted")
 
 
-async def a_revision_is_of_one_state_of_knowledge(store: GraphStore) -> None:
+async def a_revision_identifies_one_state_of_knowledge(store: GraphStore) -> None:
     """The revision changes with every document written or removed, and only then."""
     seen = [await store.revision(A)]
     equal(seen, [""])
@@ -274,7 +274,7 @@ async def a_revision_is_of_one_state_of_knowledge(store: GraphStore) -> None:
     equal(len({each for each in seen if each}), 5)
 
 
-async def generations_stand_side_by_side(store: GraphStore) -> None:
+async def generations_are_separate(store: GraphStore) -> None:
     """Writing a generation replaces only that generation. Old ones are deleted on request."""
     small, large = community("small", 1, ["Ada"]), community("large", 1, ["Acme", "Bolt"])
     deep = replace(community("deep", 1, ["Acme"], level=1), parent_id=large.id)
@@ -291,7 +291,7 @@ async def generations_stand_side_by_side(store: GraphStore) -> None:
     equal([await store.communities(A, 1), await store.communities(A, 2)], [[], [second]])
 
 
-async def a_tenant_is_removed_whole(store: GraphStore) -> None:
+async def a_tenant_is_removed_completely(store: GraphStore) -> None:
     """After `delete_tenant` no data is left, and the tenant can be written again."""
     await fill(store, A)
     true(await store.delete_tenant(A) > 0, "delete_tenant reports that nothing went")
@@ -300,7 +300,7 @@ async def a_tenant_is_removed_whole(store: GraphStore) -> None:
     equal((await store.counts(A)).entities, 4)
 
 
-async def strange_text_is_stored(store: GraphStore) -> None:
+async def unusual_text_is_stored(store: GraphStore) -> None:
     """NUL, lone surrogates, right-to-left text and quotes in names and facts cause no errors and no damage."""
     names = ["N\0UL", "sur\ud800rogate", "'); DROP TABLE entities; --", "שלום", "\U0001f600", " "]
     await store.write_document(A, ONE)
@@ -313,7 +313,7 @@ async def strange_text_is_stored(store: GraphStore) -> None:
     equal(await snapshot(store, A), await snapshot(store, B))
 
 
-async def a_closed_store_says_so(store: GraphStore) -> None:
+async def a_closed_store_raises_an_error(store: GraphStore) -> None:
     """`ping` answers while the store is open; after `close` calls raise `StoreUnavailable`."""
     await store.ping()
     await store.close()
@@ -326,27 +326,27 @@ async def a_closed_store_says_so(store: GraphStore) -> None:
 
 
 CHECKS: tuple[Check, ...] = (
-    every_method_wants_a_tenant,
+    every_method_requires_a_tenant,
     another_tenant_sees_nothing,
     another_tenant_changes_nothing,
-    another_tenant_is_not_referred_to,
+    references_to_another_tenant_are_refused,
     writing_is_repeatable,
-    what_was_written_is_read,
-    names_find_entities,
-    nothing_asked_nothing_read,
+    reads_return_what_was_written,
+    entities_are_found_by_name,
+    empty_selections_return_nothing,
     *graph_streams.CHECKS,
-    deleting_leaves_nothing,
-    deleting_keeps_what_others_say,
-    aliases_go_with_their_document,
-    late_deletes_spare_newer_versions,
-    a_version_is_taken_back,
-    order_does_not_matter,
-    a_write_is_whole_or_not_at_all,
-    a_revision_is_of_one_state_of_knowledge,
-    generations_stand_side_by_side,
-    a_tenant_is_removed_whole,
-    strange_text_is_stored,
-    a_closed_store_says_so,
+    deletes_remove_everything,
+    deletes_keep_facts_of_other_documents,
+    aliases_are_deleted_with_their_document,
+    late_deletes_keep_newer_versions,
+    a_version_can_be_withdrawn,
+    the_order_of_writes_does_not_matter,
+    writes_are_atomic,
+    a_revision_identifies_one_state_of_knowledge,
+    generations_are_separate,
+    a_tenant_is_removed_completely,
+    unusual_text_is_stored,
+    a_closed_store_raises_an_error,
 )
 BY_NAME: dict[str, Check] = {check.__name__: check for check in CHECKS}
 

@@ -36,7 +36,7 @@ async def documents_are_selected(store: GraphStore) -> None:
     equal({support.document_id for support in shared.supports}, {"one", "two"})
 
 
-async def names_are_told_by_document(store: GraphStore) -> None:
+async def names_are_streamed_by_document(store: GraphStore) -> None:
     """Every name comes with each version that uses it and with its entity's stored name, optionally of some documents."""
     await fill(store, A)
     newer = knowledge("one", [("Acme", "sells", "Bolt")], version=2, aliases={"Acme": ["The Company"]})
@@ -116,7 +116,7 @@ async def tenants_are_listed(store: GraphStore) -> None:
 
 CHECKS: tuple[Check, ...] = (
     documents_are_selected,
-    names_are_told_by_document,
+    names_are_streamed_by_document,
     knowledge_batches_equal_mentions_and_names,
     versions_are_listed,
     tenants_are_listed,

@@ -55,7 +55,7 @@ async def ties_are_ordered_by_id(open_store: OpenStore) -> None:
         assert ids(legs.dense) == sorted([*smallest, better.id])[:7]
 
 
-async def legs_are_what_was_asked_for(open_store: OpenStore) -> None:
+async def legs_are_separate_and_best_first(open_store: OpenStore) -> None:
     """Cosine and BM25 scores, best first, in separate legs. Several searches are answered in order."""
     async with open_store("legs") as store:
         texts = ["harbour harbour lights", "harbour lights and a long way of many words to the sea", "an orchard"]
@@ -84,7 +84,7 @@ async def legs_are_what_was_asked_for(open_store: OpenStore) -> None:
         assert await store.search(A, CHUNKS, []) == []
 
 
-async def scores_are_the_tenants_own(open_store: OpenStore) -> None:
+async def scores_use_only_texts_of_the_tenant(open_store: OpenStore) -> None:
     """Scores and order are equal to the last bit with and without another tenant, in any order of writing."""
     choose = random.Random(7)  # noqa: S311 - samples, not secrets
     words = [f"word{number}q" for number in range(120)]
@@ -105,7 +105,7 @@ async def scores_are_the_tenants_own(open_store: OpenStore) -> None:
     assert found[0] == found[1] == found[2] == found[3]
 
 
-async def frequencies_are_the_kinds_own(open_store: OpenStore) -> None:
+async def frequencies_use_only_texts_of_the_kind(open_store: OpenStore) -> None:
     """Points of another kind, or another generation, change no score."""
     async with open_store("frequencies") as store:
         await store.upsert(A, NODES, [node(n, NodeKind.COMMUNITY, f"harbour word{n}q", generation=1) for n in range(9)])
@@ -115,7 +115,7 @@ async def frequencies_are_the_kinds_own(open_store: OpenStore) -> None:
         assert await find(store, A, NODES, kind=NodeKind.COMMUNITY, generation=1, text="harbour word3q") == before
 
 
-async def filters_mean_what_they_say(open_store: OpenStore) -> None:
+async def filters_match_as_documented(open_store: OpenStore) -> None:
     """A filter selects exactly the points that `domain.filters.matches` does, also after writes between searches."""
     choose = random.Random(11)  # noqa: S311 - samples, not secrets
     names = ["year", "a.b", 'quo"te[0]', "confidence", "ключ", "title", "document_id", "key", "unknown"]
@@ -142,8 +142,8 @@ async def filters_mean_what_they_say(open_store: OpenStore) -> None:
 CHECKS: tuple[Check, ...] = (
     limits_are_bounded,
     ties_are_ordered_by_id,
-    legs_are_what_was_asked_for,
-    scores_are_the_tenants_own,
-    frequencies_are_the_kinds_own,
-    filters_mean_what_they_say,
+    legs_are_separate_and_best_first,
+    scores_use_only_texts_of_the_tenant,
+    frequencies_use_only_texts_of_the_kind,
+    filters_match_as_documented,
 )

@@ -125,7 +125,7 @@ async def repeated_writes_change_nothing(open_store: OpenStore) -> None:
         assert await store.count(A, CHUNKS, document_id="d1") == 4
 
 
-async def deletes_leave_nothing(open_store: OpenStore) -> None:
+async def deletes_remove_every_point(open_store: OpenStore) -> None:
     """Deleted points are not found, read or counted. The returned numbers are those of existing points."""
     async with open_store("deletes") as store:
         await store.upsert(A, CHUNKS, [chunk(number) for number in range(6)])
@@ -158,7 +158,7 @@ async def documents_are_purged_by_version(open_store: OpenStore) -> None:
         assert await store.count(A, CHUNKS, document_id="d1") == await store.count(A, CHUNKS, document_id="d2") == 1
 
 
-async def generations_are_kept_apart(open_store: OpenStore) -> None:
+async def generations_are_separate(open_store: OpenStore) -> None:
     """A search of a generation finds only that generation. Old ones are removed, other kinds stay."""
     async with open_store("generations") as store:
         points = [node(number, NodeKind.COMMUNITY, generation=number) for number in (1, 2, 3)]
@@ -172,7 +172,7 @@ async def generations_are_kept_apart(open_store: OpenStore) -> None:
         assert await store.count(A, NODES) == 3
 
 
-async def kinds_and_collections_are_kept_apart(open_store: OpenStore) -> None:
+async def kinds_and_collections_are_separate(open_store: OpenStore) -> None:
     """A search finds one kind in one collection. Equal ids in both are two points. Facts need no dense vector."""
     async with open_store("kinds") as store:
         await store.upsert(A, CHUNKS, [chunk(1)])
@@ -186,7 +186,7 @@ async def kinds_and_collections_are_kept_apart(open_store: OpenStore) -> None:
         assert ids((await find(store, A)).dense) == [point_id(1)]
 
 
-async def bad_vectors_are_refused_whole(open_store: OpenStore) -> None:
+async def invalid_vectors_are_refused_completely(open_store: OpenStore) -> None:
     """With one invalid vector, nothing of the batch is written. A search with one is refused too."""
     bad: list[Any] = [np.zeros(DIMENSIONS + 1, np.float32), np.zeros((1, DIMENSIONS), np.float32), np.zeros(0, np.float32)]
     bad += [np.full(DIMENSIONS, value, np.float32) for value in (np.nan, np.inf, -np.inf)]
@@ -292,7 +292,7 @@ async def indexes_are_described(open_store: OpenStore) -> None:
         assert all(0.0 <= index.indexed_share <= 1.0 for index in found.values())
 
 
-async def what_is_written_survives_reopening(open_store: OpenStore) -> None:
+async def data_survives_reopening(open_store: OpenStore) -> None:
     """A reopened store gives the same answers. A closed store gives none."""
     async with open_store("reopened") as store:
         await store.upsert(A, CHUNKS, [chunk(number, metadata={"year": number}) for number in range(20)])
@@ -319,15 +319,15 @@ CHECKS: tuple[Check, ...] = (
     another_tenant_sees_nothing,
     another_tenant_changes_nothing,
     repeated_writes_change_nothing,
-    deletes_leave_nothing,
+    deletes_remove_every_point,
     documents_are_purged_by_version,
-    generations_are_kept_apart,
-    kinds_and_collections_are_kept_apart,
-    bad_vectors_are_refused_whole,
+    generations_are_separate,
+    kinds_and_collections_are_separate,
+    invalid_vectors_are_refused_completely,
     *vector_search.CHECKS,
     metadata_can_be_replaced,
     stored_points_are_listed,
     tenants_are_listed,
     indexes_are_described,
-    what_is_written_survives_reopening,
+    data_survives_reopening,
 )

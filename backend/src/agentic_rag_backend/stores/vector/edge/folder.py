@@ -119,7 +119,7 @@ def _load(path: Path, layout: Layout) -> EdgeShard:
         raise _damaged(path, error.message) from error
 
 
-def take_place(folder: Path, fingerprint: str) -> None:
+def activate_collections(folder: Path, fingerprint: str) -> None:
     """Put the collections built for ``fingerprint`` into use in one step and remove the others. Repeatable.
 
     The caller holds the lock.

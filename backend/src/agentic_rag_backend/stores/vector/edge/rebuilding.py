@@ -12,13 +12,13 @@ from pathlib import Path
 
 from agentic_rag_backend.stores.vector.bm25 import Bm25Encoder, Bm25Parameters
 from agentic_rag_backend.stores.vector.edge.engine import Layout
-from agentic_rag_backend.stores.vector.edge.folder import lock, open_shards, take_place
+from agentic_rag_backend.stores.vector.edge.folder import activate_collections, lock, open_shards
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 from agentic_rag_backend.stores.vector.edge.upkeep import NO_UPKEEP, IndexUpkeep
 from agentic_rag_backend.stores.vector.points import fingerprint_of
 
 
-async def open_beside(
+async def open_for_rebuilding(
     folder: Path, *, dimensions: int, embedder_fingerprint: str, bm25: Bm25Parameters | None = None
 ) -> EdgeVectorStore:
     """Open the store under construction in ``folder``; create it if there is none.
@@ -48,6 +48,6 @@ def take_over(folder: Path, fingerprint: str) -> None:
     """
     descriptor = lock(folder)
     try:
-        take_place(folder, fingerprint)
+        activate_collections(folder, fingerprint)
     finally:
         os.close(descriptor)

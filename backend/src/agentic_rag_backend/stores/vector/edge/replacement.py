@@ -116,12 +116,12 @@ class Replacement:
                 replayed += await self._catch_up(engine, down_to=0)
                 # One step of the event loop: readers and writers see no intermediate state.
                 with self._holding():
-                    return self._take_place(engine, replayed)
+                    return self._activate(engine, replayed)
         finally:
             if self._shard.engine is not engine:
                 engine.close()
 
-    def _take_place(self, engine: EdgeShard, replayed: int) -> EdgeShard:
+    def _activate(self, engine: EdgeShard, replayed: int) -> EdgeShard:
         with engine_errors("flushing"):
             engine.flush()
         points, expected = _count(engine), _count(self._shard.engine)

@@ -225,7 +225,7 @@ async def open_collections(
 
     Args:
         mark: metadata of a new collection (see `ownership`).
-        building: create collections that are not in use before `take_place`.
+        building: create collections that are not in use before `activate_collections`.
 
     Raises:
         ReindexRequired: there are points of another fingerprint.
@@ -239,7 +239,7 @@ async def open_collections(
     return names
 
 
-async def take_place(server: QdrantServer, prefix: str, fingerprint: str) -> None:
+async def activate_collections(server: QdrantServer, prefix: str, fingerprint: str) -> None:
     """Put the collections of ``fingerprint`` into use, and remove the collections of other fingerprints. Repeatable.
 
     The new collections first record which collections they replace, so that a leftover collection does no harm.

@@ -61,7 +61,12 @@ from agentic_rag_backend.stores.vector.qdrant.requests import (
     scope_of,
     within,
 )
-from agentic_rag_backend.stores.vector.qdrant.server import QdrantServer, open_collections, require_supported, take_place
+from agentic_rag_backend.stores.vector.qdrant.server import (
+    QdrantServer,
+    activate_collections,
+    open_collections,
+    require_supported,
+)
 from agentic_rag_backend.stores.vector.tags import read_tag, tags_of
 from agentic_rag_backend.stores.vector.vocabulary import FieldValues
 
@@ -148,7 +153,7 @@ class QdrantVectorStore:
         """Put the new collections into use, and remove the collections of other fingerprints. Repeatable."""
         if self._owner is not None:
             await claim(self._server, _prefix(self._owner), self._owner)
-        await take_place(self._server, _prefix(self._owner), self._fingerprint)
+        await activate_collections(self._server, _prefix(self._owner), self._fingerprint)
 
     @property
     def fingerprint(self) -> str:

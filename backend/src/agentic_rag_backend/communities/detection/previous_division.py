@@ -10,7 +10,7 @@ from agentic_rag_backend.communities.detection.leiden import Edges, Members, con
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class PreviousDivision:
     """The previous division of the graph: entities by cluster, of the ``base`` and of each level.
 
     ``unchanged`` are the members of the communities that did not change since.
@@ -21,7 +21,9 @@ class Before:
     unchanged: frozenset[frozenset[str]] = frozenset()
 
 
-def held(before: Before, ids: Sequence[str], members: Iterable[int], edges: Edges, *, level: int) -> list[Members]:
+def held_groups(
+    previous: PreviousDivision, ids: Sequence[str], members: Iterable[int], edges: Edges, *, level: int
+) -> list[Members]:
     """Return disjoint groups of ``members`` that stay together while ``members`` are divided for ``level``.
 
     The groups are the largest unchanged communities, and the smallest changed ones as far as relationships connect them. New
@@ -31,13 +33,13 @@ def held(before: Before, ids: Sequence[str], members: Iterable[int], edges: Edge
         ids: the entities by number.
         edges: the edges among ``members``.
     """
-    clusters = before.base if level == 0 else before.levels.get(level, {})
+    clusters = previous.base if level == 0 else previous.levels.get(level, {})
     label = {member: clusters[ids[member]] for member in members if ids[member] in clusters}
     left = set(label)
     found: list[Members] = []
     smallest: dict[int, tuple[int, int]] = {}
-    for deeper in sorted(each for each in before.levels if each >= level):
-        numbers = before.levels[deeper]
+    for deeper in sorted(each for each in previous.levels if each >= level):
+        numbers = previous.levels[deeper]
         groups: defaultdict[int, Members] = defaultdict(list)
         for member in sorted(left):
             if ids[member] in numbers:
@@ -45,7 +47,7 @@ def held(before: Before, ids: Sequence[str], members: Iterable[int], edges: Edge
                 smallest[member] = deeper, numbers[ids[member]]
         for group in groups.values():
             # a root that only groups clusters holds nothing together
-            if len({label[each] for each in group}) == 1 and frozenset(ids[each] for each in group) in before.unchanged:
+            if len({label[each] for each in group}) == 1 and frozenset(ids[each] for each in group) in previous.unchanged:
                 found.append(group)
                 left.difference_update(group)
     found += _hanging_together(edges, {member: smallest[member] for member in left if member in smallest})

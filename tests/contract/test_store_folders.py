@@ -1,4 +1,4 @@
-"""The contract of places on SQLite, and on places with planted faults."""
+"""The contract of store folders on SQLite, and with planted faults."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from planted_statements import plant
 
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.testing.catalogue import places as contract
+from agentic_rag_backend.testing.catalogue import store_folders as contract
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ async def test_sqlite(catalogue: SqlCatalogue, check: contract.Check) -> None:
 @pytest.mark.parametrize(
     ("check", "kind", "old", "new"),
     [
-        (contract.the_first_that_is_claimed_stays, "SELECT places", "places.name = ?", "? <> ''"),
-        (contract.a_place_that_moved_is_the_same, "UPDATE places", "places.name = ?", "places.name <> ?"),
-        (contract.a_place_is_replaced_when_that_is_wanted, "INSERT INTO places", "SET place_id = excluded.place_id,", "SET"),
+        (contract.the_first_claim_stays, "SELECT places", "places.name = ?", "? <> ''"),
+        (contract.a_moved_folder_keeps_its_id, "UPDATE places", "places.name = ?", "places.name <> ?"),
+        (contract.replace_records_another_folder, "INSERT INTO places", "SET place_id = excluded.place_id,", "SET"),
     ],
 )
 async def test_faulty_statements_fail(catalogue: SqlCatalogue, check: contract.Check, kind: str, old: str, new: str) -> None:

@@ -25,19 +25,19 @@ RETURN type(r) AS labels, properties(r) AS held, coalesce(a.uuid, '') AS source,
 
 
 @pytest.mark.parametrize("per_document", [40, 1_000])
-async def test_a_filled_graph_is_a_written_one(
+async def test_direct_writes_give_the_same_graph(
     empty_neo4j: Neo4jAddress, monkeypatch: pytest.MonkeyPatch, per_document: int
 ) -> None:
     monkeypatch.syspath_prepend(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-    filling, planted = importlib.import_module("neo4j_filling"), importlib.import_module("planted_graph")
+    direct_writes, planted = importlib.import_module("neo4j_direct_writes"), importlib.import_module("planted_graph")
     graph = planted.Planted.of(60, 130)
-    monkeypatch.setattr(filling, "_BATCH", 17)
+    monkeypatch.setattr(direct_writes, "_BATCH", 17)
     store = await Neo4jGraphStore.open(empty_neo4j)
     try:
         await planted.write(store, TENANT, graph, per_document=per_document)
         written = await _held(empty_neo4j)
         await store.delete_tenant(TENANT)
-        await filling.fill(store.connections, TENANT, graph.documents(per_document))
+        await direct_writes.fill(store.connections, TENANT, graph.documents(per_document))
         filled = await _held(empty_neo4j)
         versions = [version async for batch in store.all_versions(TENANT) for version in batch]
         counts = await store.counts(TENANT)

@@ -23,7 +23,7 @@ class CoOccurrence:
     members: tuple[str, ...]
 
 
-def absorb(
+def join_small_clusters(
     clusters: Sequence[list[int]],
     *,
     links: Callable[[Mapping[int, int]], Links],
@@ -55,7 +55,7 @@ def absorb(
     return sorted(sorted(cluster) for cluster in merged.values())
 
 
-def gather(
+def link_small_clusters(
     clusters: Sequence[list[int]], *, contexts: Sequence[tuple[int, list[int]]], min_size: int
 ) -> list[tuple[int, int, float]]:
     """Return edges between the clusters (by index) that are still too small, from the contexts they share."""

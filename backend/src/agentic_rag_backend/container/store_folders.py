@@ -16,21 +16,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from agentic_rag_backend.container.sharing import shares_catalogue
+from agentic_rag_backend.container.shared_stores import shares_catalogue
 from agentic_rag_backend.errors import ConfigurationError, StoreUnavailable
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.engine import SqlCatalogue
-from agentic_rag_backend.stores.catalogue.places import Place
+from agentic_rag_backend.stores.catalogue.store_folders import StoreFolder
 
 VECTORS = "vectors"
-_WAYS_OUT = {
+_REMEDIES = {
     VECTORS: "VECTOR_STORE=qdrant for several processes, or 'agentic-rag reindex', which writes lost vectors again",
     "graph": "GRAPH_STORE=neo4j for several processes",
     "originals": "BLOB_URL, a folder or bucket that every process can reach",
 }
 
 
-async def require_places(settings: Settings, catalogue: SqlCatalogue, *, but: str | None = None) -> None:
+async def require_store_folders(settings: Settings, catalogue: SqlCatalogue, *, but: str | None = None) -> None:
     """Refuse folders that do not belong to the catalogue. The folders of its first process do.
 
     Args:
@@ -45,21 +45,21 @@ async def require_places(settings: Settings, catalogue: SqlCatalogue, *, but: st
     for name, marker in _markers(settings).items():
         if name == but:
             continue
-        ours = await asyncio.to_thread(_place, marker)
-        theirs = await catalogue.places.claim(name, ours)
+        ours = await asyncio.to_thread(_folder_of, marker)
+        theirs = await catalogue.store_folders.claim(name, ours)
         if theirs.id != ours.id:
             raise ConfigurationError(
                 f"the {name} of this catalogue are in {theirs.described}, but this process uses {ours.described}, so each "
-                f"process would see a part. Use the same DATA_DIR, {_WAYS_OUT[name]}. If this folder is a copy of the "
+                f"process would see a part. Use the same DATA_DIR, {_REMEDIES[name]}. If this folder is a copy of the "
                 f"other, write {theirs.id} into {marker}"
             )
 
 
-async def take_place(settings: Settings, catalogue: SqlCatalogue) -> None:
+async def record_vector_folder(settings: Settings, catalogue: SqlCatalogue) -> None:
     """Record this process's vectors as those of the catalogue, after all of them were written."""
     marker = _markers(settings).get(VECTORS)
     if marker is not None and shares_catalogue(settings):
-        await catalogue.places.replace(VECTORS, await asyncio.to_thread(_place, marker))
+        await catalogue.store_folders.replace(VECTORS, await asyncio.to_thread(_folder_of, marker))
 
 
 def _markers(settings: Settings) -> dict[str, Path]:
@@ -76,8 +76,8 @@ def _markers(settings: Settings) -> dict[str, Path]:
     return found
 
 
-def _place(marker: Path) -> Place:
-    """Return the place of a marker file. Create the file if it is missing; of concurrent processes, one creates it."""
+def _folder_of(marker: Path) -> StoreFolder:
+    """Return the folder of a marker file. Create the file if it is missing; of concurrent processes, one creates it."""
     try:
         if not marker.exists():
             marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,4 +89,4 @@ def _place(marker: Path) -> Place:
         found = marker.read_text().strip()
     except OSError as error:
         raise StoreUnavailable(f"{marker} cannot be read or created: {error.strerror or error}") from error
-    return Place(found, f"{socket.gethostname()}:{marker.parent.absolute()}")
+    return StoreFolder(found, f"{socket.gethostname()}:{marker.parent.absolute()}")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.domain.tree import TreeNode, inner_fingerprint, leaf_fingerprint
 from agentic_rag_backend.raptor.options import TreeOptions
-from agentic_rag_backend.raptor.structure.growth import GrowingTree
+from agentic_rag_backend.raptor.structure.growing_tree import GrowingTree
 from agentic_rag_backend.raptor.structure.plan import Leaves, plan_tree
 
 TENANT = TenantId("t_" + "a" * 32)

@@ -3,7 +3,7 @@
 Nothing is looked up before it is written: every row is created once (`CREATE`), in batches of thousands. Data that the store
 derives from rows (an edge's first sentence, a chunk's edges, a version's counts) is derived here. Only the schema parts that find
 nodes exist; the store creates the indexes of relationships over all data when it is opened. The rows are the store's own.
-``tests/integration/neo4j/test_filling.py`` checks that both give the same graph.
+``tests/integration/neo4j/test_direct_writes.py`` checks that both give the same graph.
 """
 
 from __future__ import annotations
