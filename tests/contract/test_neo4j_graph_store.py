@@ -18,7 +18,7 @@ from sampling import sampled
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
 from agentic_rag_backend.domain.tenant import TenantId
-from agentic_rag_backend.stores.graph import neo4j
+from agentic_rag_backend.stores.graph import neo4j, neo4j_writes
 from agentic_rag_backend.stores.graph.base import GraphStore
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Transaction
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
@@ -79,9 +79,9 @@ async def test_faulty_statements_fail(
     store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch, check: str, statement: str, old: str, new: str
 ) -> None:
     # Hints name the predicates that a fault removes.
-    text = re.sub(r" USING INDEX SEEK \w+:\w+\([^)]*\)", "", neo4j._CYPHER[statement])
+    text = re.sub(r" USING INDEX SEEK \w+:\w+\([^)]*\)", "", neo4j_writes.CYPHER[statement])
     assert old in text
-    monkeypatch.setitem(neo4j._CYPHER, statement, text.replace(old, new))  # type: ignore[arg-type]
+    monkeypatch.setitem(neo4j_writes.CYPHER, statement, text.replace(old, new))  # type: ignore[arg-type]
     with pytest.raises((AssertionError, KeyError)):
         await contract.BY_NAME[check](store)
 
@@ -91,9 +91,9 @@ async def test_a_store_that_leaves_out_what_does_not_fit_fails(
     store: Neo4jGraphStore, monkeypatch: pytest.MonkeyPatch, check: samples.Check
 ) -> None:
     async def careless(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
-        await transaction.run(neo4j._CYPHER[name], values)
+        await transaction.run(neo4j_writes.CYPHER[name], values)
 
-    monkeypatch.setattr(neo4j, "_add", careless)
+    monkeypatch.setattr(neo4j, "add_rows", careless)
     with pytest.raises(AssertionError):
         await check(store)
 

@@ -17,7 +17,7 @@ from pydantic_core import PydanticKnownError, core_schema
 from agentic_rag_backend.api import schemas
 from agentic_rag_backend.api.responses.errors import install_error_handlers
 from agentic_rag_backend.api.schemas.base import Body
-from agentic_rag_backend.wording import given, said, shortened
+from agentic_rag_backend.wording import describe_value, message_of, shortened
 
 NASTY = "\x07\u202e\x1b[31m\n"
 VALUES: tuple[Any, ...] = (
@@ -108,7 +108,7 @@ def test_every_kind_that_pydantic_has_is_said_without_its_words() -> None:
             theirs = PydanticKnownError(kind, context).message()
         except (TypeError, KeyError):  # it needs more than these limits
             theirs = "Input should"
-        ours = said({"type": kind, "msg": theirs, "ctx": context})
+        ours = message_of({"type": kind, "msg": theirs, "ctx": context})
         assert ours.startswith(("must", "is ")), kind
         assert theirs not in ours, kind
 
@@ -125,8 +125,8 @@ def test_every_kind_that_pydantic_has_is_said_without_its_words() -> None:
         ({"type": "less_than_equal", "msg": ""}, "must be at most ?"),
     ],
 )
-def test_what_is_said(problem: dict[str, Any], words: str) -> None:
-    assert said(problem) == words
+def test_messages_of_errors(problem: dict[str, Any], words: str) -> None:
+    assert message_of(problem) == words
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_what_is_said(problem: dict[str, Any], words: str) -> None:
     ],
 )
 def test_what_was_given(value: Any, shown: str) -> None:
-    assert given(value) == shown
+    assert describe_value(value) == shown
 
 
 def test_half_of_a_surrogate_pair_is_escaped() -> None:

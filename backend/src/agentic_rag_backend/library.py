@@ -33,7 +33,7 @@ from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.building import BuiltQuery
 from agentic_rag_backend.settings_reading import read_settings
 from agentic_rag_backend.sources.files import find_sources
-from agentic_rag_backend.wording import said
+from agentic_rag_backend.wording import message_of
 
 DEFAULT_TENANT = "default"
 IN_FLIGHT = 16
@@ -170,7 +170,7 @@ class Embedded:
         try:
             body = SearchBody.model_validate({**options, "query": question})
         except ValidationError as error:
-            problems = (f"{'.'.join(map(str, item['loc']))}: {said(item)}" for item in error.errors(include_url=False))
+            problems = (f"{'.'.join(map(str, item['loc']))}: {message_of(item)}" for item in error.errors(include_url=False))
             raise InvalidRequest("; ".join(problems)) from None
         return self.container.queries.build(body.request(), await self._principal())
 

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.settings_file import CONFIG_VARIABLE, read_config_file
-from agentic_rag_backend.wording import given, said
+from agentic_rag_backend.wording import describe_value, message_of
 
 ENVIRONMENT, DOTENV, CONFIG_FILE, OPTION, DEFAULT = "environment", ".env", "config file", "option", "default"
 OTHER_VARIABLES = frozenset({CONFIG_VARIABLE, "AGENTIC_RAG_URL", "AGENTIC_RAG_API_KEY", "POSTGRES_PASSWORD"})
@@ -125,13 +125,13 @@ def _problem(problem: Any, origins: Mapping[str, str]) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     field = Settings.model_fields.get(name)
     if field is None:
-        return f"{name.upper()}: {said(problem)}"
+        return f"{name.upper()}: {message_of(problem)}"
     source = [f"set in {_PLACES[origins[name]]}"] if name in origins else []
     if problem["type"] == "value_error":
-        return " ".join([said(problem), *(f"({each})" for each in source)])
+        return " ".join([message_of(problem), *(f"({each})" for each in source)])
     default = [f"the default is {str(field.default).lower()}"] if field.default is not None else []
     more = "; ".join([*source, *default])
-    got = "" if is_secret(field) else f"; got {given(without_password(str(problem['input'])))}"
+    got = "" if is_secret(field) else f"; got {describe_value(without_password(str(problem['input'])))}"
     return f"{name.upper()} must be {allowed(field)}{got}" + (f" ({more})" if more else "")
 
 

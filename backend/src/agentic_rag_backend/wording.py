@@ -10,7 +10,7 @@ from typing import Any
 
 MAX_SHOWN = 40
 """Maximum characters shown of a refused value."""
-MAX_SAID = 400
+MAX_MESSAGE = 400
 """Maximum characters of a message that our own validator wrote."""
 
 _OBJECT, _LIST, _TEXT = "must be an object", "must be a list", "must be text"
@@ -62,23 +62,23 @@ _OWN = frozenset({"value_error", "assertion_error", "limit"})
 """Error types whose message comes from our own validators. Pydantic adds a prefix to some."""
 
 
-def said(problem: Mapping[str, Any]) -> str:
+def message_of(problem: Mapping[str, Any]) -> str:
     """Return the message of a pydantic error: the limit that was missed, as the end of a sentence about the field."""
     kind = str(problem["type"])
     if kind in _OWN:
         message = str(problem["msg"])
         for prefix in ("Value error, ", "Assertion failed, "):
             message = message.removeprefix(prefix)
-        return shortened(message, MAX_SAID)
+        return shortened(message, MAX_MESSAGE)
     family = next((words for prefix, words in _BY_FAMILY.items() if kind.startswith(prefix)), "is not valid")
     words = _BY_TYPE.get(kind, family).format_map(_Context(problem.get("ctx") or {}))
     if words.endswith((" 1 characters", " 1 items")):
         words = words.removesuffix("s")
-    return shortened(words, MAX_SAID)
+    return shortened(words, MAX_MESSAGE)
 
 
-def given(value: Any) -> str:
-    """Return the given value, shortened. Numbers and strings as JSON; of larger values, the beginning or the size."""
+def describe_value(value: Any) -> str:
+    """Return a value as text, shortened. Numbers and strings as JSON; of larger values, the beginning or the size."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str):

@@ -497,11 +497,11 @@ async def test_changes_lead_to_one_rebuild_once_it_is_quiet(world: Any, story: S
     world.queue.enqueued.clear()
     schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=60)
     now = datetime.now(UTC)
-    assert await schedule.look(now) == 0
-    looks = [await schedule.look(now + timedelta(seconds=seconds)) for seconds in (59, 61, 62, 3000)]
+    assert await schedule.request_due(now) == 0
+    looks = [await schedule.request_due(now + timedelta(seconds=seconds)) for seconds in (59, 61, 62, 3000)]
     assert (looks, [name for name, _ in world.queue.enqueued]) == ([0, 1, 0, 0], ["rebuild_v1"])
     await service.rebuild(tenant, world.queue.enqueued[0][1], 1)
-    assert await schedule.look(now + timedelta(days=1)) == 0
+    assert await schedule.request_due(now + timedelta(days=1)) == 0
 
 
 async def test_a_tenant_that_is_never_quiet_is_served(world: Any) -> None:
@@ -512,7 +512,7 @@ async def test_a_tenant_that_is_never_quiet_is_served(world: Any) -> None:
         while not found:
             number += 1
             await world.add(tenant, f"note {number}", ["Ada Thorne knows Ben Wick."])
-            found = await schedule.look(datetime.now(UTC))
+            found = await schedule.request_due(datetime.now(UTC))
     assert found == 1
 
 
@@ -521,11 +521,11 @@ async def test_a_rebuild_that_fails_is_not_asked_for_again_until_something_chang
     await add_all(world, tenant, story(""))
     schedule = RebuildSchedule(world.catalogue, service.request_rebuild, delay_s=1)
     soon = datetime.now(UTC) + timedelta(seconds=2)
-    assert await schedule.look(soon) == 1
+    assert await schedule.request_due(soon) == 1
     (_, job_id) = world.queue.enqueued[-1]
     await world.catalogue.jobs.finish(tenant, job_id, JobState.FAILED)
-    assert await schedule.look(soon) == 0
-    assert await schedule.look(soon + timedelta(hours=2)) == 1, "and once more after an hour"
+    assert await schedule.request_due(soon) == 0
+    assert await schedule.request_due(soon + timedelta(hours=2)) == 1, "and once more after an hour"
 
 
 async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
@@ -535,9 +535,9 @@ async def test_a_tenants_flag_decides(world: Any, story: Story) -> None:
         world.catalogue, service.request_rebuild, delay_s=1, enabled=lambda flags: bool(flags.get("COMMUNITY_AUTO_REBUILD"))
     )
     soon = datetime.now(UTC) + timedelta(seconds=2)
-    assert await schedule.look(soon) == 0
+    assert await schedule.request_due(soon) == 0
     await world.catalogue.tenants.set_flags(tenant, {"COMMUNITY_AUTO_REBUILD": True})
-    assert await schedule.look(soon) == 1
+    assert await schedule.request_due(soon) == 1
 
 
 async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(world: Any, story: Story) -> None:
@@ -558,19 +558,19 @@ async def test_few_changes_wait_until_they_are_many_or_the_generation_is_old(wor
     few = await share()
     assert 0 < few < 0.3
     soon = datetime.now(UTC) + timedelta(seconds=2)
-    assert await schedule(few + 0.01).look(soon) == 0
-    assert await schedule(0.0).look(soon) == 0, "it was looked at, and nothing changed since"
+    assert await schedule(few + 0.01).request_due(soon) == 0
+    assert await schedule(0.0).request_due(soon) == 0, "it was looked at, and nothing changed since"
     await world.add(tenant, "Another", ["Ada Thorne and Cy Wick met Ben Wick in Ostrava.", "Cy Wick moved to Ostrava."])
     assert await share() > few + 0.01
-    assert await schedule(few + 0.01).look(soon + timedelta(seconds=2)) == 1
+    assert await schedule(few + 0.01).request_due(soon + timedelta(seconds=2)) == 1
     await service.rebuild(tenant, world.queue.enqueued[-1][1], 1)
     assert await share() == 0
     await world.hide(tenant, added)
     await world.graph.delete_document(tenant, added, up_to_version=1)
     assert 0 < await share() <= few, "what went counts, too, but for what another document says as well"
     soon = datetime.now(UTC) + timedelta(seconds=2)
-    assert await schedule(0.99).look(soon) == 0
-    assert await schedule(0.99).look(soon + LITTLE_AFTER) == 1
+    assert await schedule(0.99).request_due(soon) == 0
+    assert await schedule(0.99).request_due(soon + LITTLE_AFTER) == 1
 
 
 async def test_only_the_leading_process_looks(world: Any, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:

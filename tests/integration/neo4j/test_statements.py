@@ -10,7 +10,7 @@ import pytest
 from neo4j import AsyncManagedTransaction
 
 from agentic_rag_backend.domain.graph import DocumentKnowledge
-from agentic_rag_backend.stores.graph import neo4j
+from agentic_rag_backend.stores.graph import neo4j, neo4j_writes
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 from agentic_rag_backend.stores.graph.neo4j import Neo4jGraphStore
 from agentic_rag_backend.testing.stores import graph_samples as samples
@@ -55,7 +55,7 @@ async def test_no_statement_looks_at_more_than_it_needs(store: Neo4jGraphStore, 
         await store.write_document(samples.A, document)
     await store._connections.define("CALL db.clearQueryCaches()")
     wide, sorting = {}, set()
-    for name, statement in neo4j._CYPHER.items():
+    for name, statement in neo4j_writes.CYPHER.items():
         async with store._connections._session(60) as session:
             summary = await (await session.run("EXPLAIN " + statement, _VALUES)).consume()
         operators = list(_operators(summary.plan or {}))
@@ -114,7 +114,9 @@ async def test_a_hub_among_the_ends_is_not_expanded(store: Neo4jGraphStore, monk
     hits = []
     for degree in (50, 1_000_000):
         async with store._connections._session(60) as session:
-            result = await session.run("PROFILE " + neo4j._CYPHER["relationships_between"], {**values, "hub_degree": degree})
+            result = await session.run(
+                "PROFILE " + neo4j_writes.CYPHER["relationships_between"], {**values, "hub_degree": degree}
+            )
             summary = await result.consume()
         hits.append(_hits(summary.profile or {}))
     assert hits[0] < 500 < hits[1]

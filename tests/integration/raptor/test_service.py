@@ -395,9 +395,9 @@ async def test_trees_take_in_what_changed_only_where_that_is_wanted(world: Any) 
         asked.append(owner)
 
     unwanted = TreeSchedule(world.catalogue, request, delay_s=60, enabled=lambda flags: False)
-    assert (await unwanted.look(later), asked) == (0, [])
+    assert (await unwanted.request_due(later), asked) == (0, [])
     wanted = TreeSchedule(world.catalogue, request, delay_s=60, enabled=lambda flags: True)
-    assert await wanted.look(later + timedelta(hours=2)) == 1
+    assert await wanted.request_due(later + timedelta(hours=2)) == 1
     assert asked == [tenant]
 
 

@@ -19,7 +19,7 @@ from agentic_rag_backend.cli.interruption import UNFINISHED, CommandStopped
 from agentic_rag_backend.cli.operations import config, doctor, migrate, reindex, serve, worker
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.errors import AgenticRagError, ConfigurationError, InvalidRequest, PayloadTooLarge
-from agentic_rag_backend.wording import given, said
+from agentic_rag_backend.wording import describe_value, message_of
 
 FAILED, USAGE, INTERRUPTED = 1, 2, 130
 
@@ -116,7 +116,7 @@ def _in_words(error: TyperException) -> str | None:
     if not isinstance(error.__cause__, ValidationError) or parameter is None:
         return None
     problem = error.__cause__.errors(include_url=False)[0]
-    return f"{max(parameter.opts, key=len)} {said(problem)}; got {given(problem['input'])}"
+    return f"{max(parameter.opts, key=len)} {message_of(problem)}; got {describe_value(problem['input'])}"
 
 
 def main() -> None:

@@ -39,12 +39,12 @@ class JobFollower:
     """Polls the newest page of jobs and delivers finished jobs to `ended`.
 
     Args:
-        on_look: called at each poll with every unfinished job that is awaited.
+        on_poll: called at each poll with every unfinished job that is awaited.
     """
 
-    def __init__(self, client: Client, on_look: Callable[[Job], None] = lambda _: None) -> None:
+    def __init__(self, client: Client, on_poll: Callable[[Job], None] = lambda _: None) -> None:
         self._client = client
-        self._on_look = on_look
+        self._on_poll = on_poll
         self._waiting: dict[str, asyncio.Future[Job]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -85,7 +85,7 @@ class JobFollower:
             if job["state"] in ENDED:
                 self._waiting.pop(job_id).set_result(job)
             else:
-                self._on_look(job)
+                self._on_poll(job)
 
 
 async def follow(client: Client, job_id: str, *, title: str) -> Job:

@@ -97,7 +97,7 @@ class Intake:
 
     Args:
         on_ended: called with each finished document.
-        on_look: called with unfinished jobs that are awaited.
+        on_poll: called with unfinished jobs that are awaited.
         wait: wait for the jobs. Otherwise a queued document counts as finished.
     """
 
@@ -108,13 +108,13 @@ class Intake:
         *,
         wait: bool,
         on_ended: Callable[[SourceDocument, Item], None] = lambda document, item: None,
-        on_look: Callable[[Job], None] = lambda _: None,
+        on_poll: Callable[[Job], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._processing = processing
         self._wait = wait
         self._on_ended = on_ended
-        self._on_look = on_look
+        self._on_poll = on_poll
         self._sending = _Gate(SENDING, SENDING_BYTES)
 
     async def take(self, documents: Iterable[SourceDocument]) -> Results:
@@ -126,7 +126,7 @@ class Intake:
         """
         self._client.wait_for_restarts()
         results, reading = Results(), _ReadAhead(iter(documents))
-        async with JobFollower(self._client, self._on_look) as follower:
+        async with JobFollower(self._client, self._on_poll) as follower:
 
             async def work() -> None:
                 while (document := await reading.next()) is not None:

@@ -55,7 +55,7 @@ class CommunityService:
         retire_after_s: float = 1.0,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        self._communities = catalogue.communities
+        communities = self._communities = catalogue.communities
         self._rebuilds = Rebuilds(
             catalogue=catalogue,
             queue=queue,
@@ -64,23 +64,18 @@ class CommunityService:
             workflow=WORKFLOW,
             runner=Runner(catalogue.jobs, patience_s),
         )
-        self._reader = CommunityReader(documents=catalogue.documents, communities=catalogue.communities, graph=graph)
+        self._reader = CommunityReader(documents=catalogue.documents, communities=communities, graph=graph)
+        restorer = Restorer(communities=communities, vectors=vectors, embedder=embedder)
+        publisher = Publisher(
+            communities=communities, graph=graph, vectors=vectors, embedder=embedder, retire_after_s=retire_after_s
+        )
         self._rebuilder = Rebuilder(
             catalogue=catalogue,
             graph=graph,
             reader=self._reader,
             summariser=Summariser(model, model_name=model_name),
-            publisher=Publisher(
-                communities=catalogue.communities,
-                graph=graph,
-                vectors=vectors,
-                embedder=embedder,
-                retire_after_s=retire_after_s,
-            ),
-            up_to_date=UpToDateCheck(
-                reader=self._reader,
-                restorer=Restorer(communities=catalogue.communities, vectors=vectors, embedder=embedder),
-            ),
+            publisher=publisher,
+            up_to_date=UpToDateCheck(reader=self._reader, restorer=restorer),
             detection=detection or DetectionOptions(),
         )
 

@@ -41,10 +41,10 @@ class QuestionSet:
     questions: tuple[LabelledQuestion, ...]
 
 
-def evaluation_data(beside: Path) -> Path | None:
+def evaluation_data(repository_parent: Path) -> Path | None:
     """Return the folder of evaluation data: from the environment, or ``shared/data`` next to the checkout; None if absent."""
     named = os.environ.get(ENVIRONMENT_VARIABLE)
-    folder = Path(named) if named else beside / "shared" / "data"
+    folder = Path(named) if named else repository_parent / "shared" / "data"
     return folder if folder.is_dir() else None
 
 

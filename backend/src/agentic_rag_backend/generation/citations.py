@@ -134,8 +134,8 @@ class CitationChecker:
         if not kept:
             return ()
         covered = frozenset().union(*(support.covered for _, support in kept))
-        said = frozenset().union(*(passage.forms for passage, _ in kept))
-        if self._share(forms, covered) < least or not names_and_numbers(claim.text) <= said:
+        passage_forms = frozenset().union(*(passage.forms for passage, _ in kept))
+        if self._share(forms, covered) < least or not names_and_numbers(claim.text) <= passage_forms:
             return ()
         if _contradicted(claim.text, [words(support.quote) for _, support in kept]):
             return ()
@@ -184,10 +184,10 @@ def _exact_span(claim: Sequence[Word], held: IndexedPassage) -> tuple[int, int] 
 
 def _contradicted(claim: str, quotes: Sequence[Sequence[Word]]) -> bool:
     """Return whether the claim denies a statement of the quotes, or affirms a statement that they deny."""
-    said = words(claim)
-    if any(_negates(word) for word in said):
+    claim_words = words(claim)
+    if any(_negates(word) for word in claim_words):
         return not any(_negates(word) for quote in quotes for word in quote)
-    forms = {word.form for word in said if word.content}
+    forms = {word.form for word in claim_words if word.content}
     for quote in quotes:
         for index, word in enumerate(quote):
             if _negates(word):

@@ -114,15 +114,15 @@ def theme_passages(
     passages: list[Passage] = []
     for finding in theme.findings[:most]:
         held = (visible[source.chunk_id] for source in finding.sources if source.chunk_id in visible)
-        said = (_said_in(finding.statement, chunk, score) for chunk in held)
-        found = next((passage for passage in said if passage is not None), None)
+        stated = (_stating_passage(finding.statement, chunk, score) for chunk in held)
+        found = next((passage for passage in stated if passage is not None), None)
         if found is not None:
             passages.append(found)
             score *= LATER_FINDING
     return passages
 
 
-def _said_in(statement: str, chunk: VisibleChunk, score: float) -> Passage | None:
+def _stating_passage(statement: str, chunk: VisibleChunk, score: float) -> Passage | None:
     """Return the sentence of the chunk that covers most of the statement; None if no sentence covers enough of it."""
     wanted = content_forms(statement)
     title = content_forms(chunk.document_title)

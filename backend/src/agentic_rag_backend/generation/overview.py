@@ -45,16 +45,16 @@ _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 @dataclass(frozen=True, slots=True)
 class _ThemeSentence:
-    """A statement of a passage behind a theme; ``said`` is the share of the question's words in it, by weight."""
+    """A statement of a passage behind a theme; ``word_share`` is the share of the question's words in it, by weight."""
 
     passage: Passage
     theme: int
-    said: float = 0.0
+    word_share: float = 0.0
     cosine: float = 0.0
 
     @property
     def worth(self) -> float:
-        worth = WORDS_SHARE * self.said + (1 - WORDS_SHARE) * max(0.0, self.cosine)
+        worth = WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * max(0.0, self.cosine)
         return LEANING * worth if leans_on_context(self.passage.text) else worth
 
 
@@ -79,7 +79,7 @@ async def overview(
             best[each.theme] = index
     near = [index for index in best.values() if of_all or found[index].cosine >= MIN_COSINE]
     chosen = _merged(found, near, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
-    scores = [each.said if of_all else each.cosine for each in found]
+    scores = [each.word_share if of_all else each.cosine for each in found]
     return PartialAnswers(
         points=tuple(_point(found[index].passage, scores[index]) for index in chosen),
         scores=tuple(max(0.0, min(1.0, scores[index])) for index in near),
@@ -103,15 +103,17 @@ def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str,
     sentences = [_ThemeSentence(passage, number, sum(weighed[form] for form in held) / total) for number, passage, held in found]
     taken: Counter[int] = Counter()
     chosen: list[_ThemeSentence] = []
-    for each in sorted(sentences, key=lambda each: (-each.said, each.theme, each.passage.chunk_id, each.passage.start_char)):
+    for each in sorted(
+        sentences, key=lambda each: (-each.word_share, each.theme, each.passage.chunk_id, each.passage.start_char)
+    ):
         if len(chosen) < EMBEDDED and taken[each.theme] < SENTENCES_A_THEME:
             taken[each.theme] += 1
             chosen.append(each)
     return chosen
 
 
-def _asked_words(asked: Iterable[str], said: frozenset[str]) -> frozenset[str]:
-    return frozenset(form for form in asked if related(form, said))
+def _asked_words(asked: Iterable[str], forms: frozenset[str]) -> frozenset[str]:
+    return frozenset(form for form in asked if related(form, forms))
 
 
 def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[tuple[int, VisibleChunk]]:
@@ -129,8 +131,8 @@ def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) ->
     """Return the sentences that state the first findings of the best documented themes."""
     found: list[_ThemeSentence] = []
     for number, theme in enumerate(themes[:MOST_THEMES]):
-        said = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_A_THEME) if is_statement(each.text)]
-        found += [_ThemeSentence(each, number, max(0.0, min(1.0, theme.score))) for each in said]
+        passages = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_A_THEME) if is_statement(each.text)]
+        found += [_ThemeSentence(each, number, max(0.0, min(1.0, theme.score))) for each in passages]
     return found[:EMBEDDED]
 
 

@@ -65,7 +65,7 @@ class Writing:
             ModelUnavailable: the model failed and there is no fallback.
         """
         if self._brief.request is None:
-            async for event in self._read(_said(self._brief.text), draft):
+            async for event in self._read(_deltas_of(self._brief.text), draft):
                 yield event
             return
         reason: str | None = None
@@ -97,7 +97,7 @@ class Writing:
         draft.dropped.clear()
         self.model = EXTRACTIVE
         fallback = self._writers.fallback
-        source = _said(self._brief.text) if self._brief.text or fallback is None else fallback.stream(request)
+        source = _deltas_of(self._brief.text) if self._brief.text or fallback is None else fallback.stream(request)
         async for event in self._read(source, draft):
             yield event
 
@@ -140,7 +140,7 @@ class Writing:
         return refuses
 
 
-async def _said(text: str) -> AsyncGenerator[ModelDelta, None]:
+async def _deltas_of(text: str) -> AsyncGenerator[ModelDelta, None]:
     yield ModelDelta(text)
 
 

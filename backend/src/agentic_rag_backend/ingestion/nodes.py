@@ -68,8 +68,8 @@ class KnowledgeNodes:
         """Count the items that `remove` would remove. No one else may write to the tenant's graph between the two."""
         versions = range(up_to_version + 1)
         doomed, shared = await self._touched(tenant, document_id, versions)
-        said = await self.graph.fact_sentences(tenant, sorted(doomed | shared))
-        supports = sum(_of(sentence.support, document_id, versions) for sentence in said)
+        sentences = await self.graph.fact_sentences(tenant, sorted(doomed | shared))
+        supports = sum(_of(sentence.support, document_id, versions) for sentence in sentences)
         chunks: defaultdict[str, set[str]] = defaultdict(set)
         mentions = 0
         async for found in self.graph.all_mentions(tenant, [document_id]):

@@ -117,7 +117,7 @@ def _reasons(
         return (Dropped(by="limit", detail=f"its rank is {rank}; the limit is {query.limit}"),)
     fields = one.fields
     reasons = [
-        Dropped(by="filters", detail=f"{told(part)} does not hold: the document has {_held(part, fields)}")
+        Dropped(by="filters", detail=f"{to_json(part)} does not hold: the document has {_held(part, fields)}")
         for part in _parts(query.filters)
         if not matches(part, fields)
     ]
@@ -140,7 +140,7 @@ def _parts(filter: Filter | None) -> tuple[Filter, ...]:
     return tuple(part for each in filter.filters for part in _parts(each)) if isinstance(filter, And) else (filter,)
 
 
-def told(filter: Filter) -> str:
+def to_json(filter: Filter) -> str:
     """Return a filter in the JSON grammar of requests."""
     return _json(_written(filter))
 

@@ -122,8 +122,8 @@ def _file(source: Source) -> SourceDocument:
     size = source.path.stat().st_size
     size_mb = size / 1024 / 1024
     if size_mb > MOST_MB:
-        told = f"a file may have at most {MOST_MB} MiB; {source.path.name} has {size_mb:.1f}"
-        return _problem(source, "payload_too_large", told)
+        reason = f"a file may have at most {MOST_MB} MiB; {source.path.name} has {size_mb:.1f}"
+        return _problem(source, "payload_too_large", reason)
     return SourceDocument(path=source.path, key=source.key, content=source.path.read_bytes(), size=size)
 
 

@@ -93,8 +93,8 @@ def check_table(path: Path, columns: Columns | None) -> None:
         raise InvalidRequest(f"{path} holds rows; --text-column says which column is the text: {listed}")
     for name in needed:
         if found.count(name) != 1:
-            said = "there is no" if name not in found else "more than one"
-            raise InvalidRequest(f"{path}: {said} column {name[:80]!r}; the columns are {listed}")
+            problem = "there is no" if name not in found else "more than one"
+            raise InvalidRequest(f"{path}: {problem} column {name[:80]!r}; the columns are {listed}")
 
 
 def read_rows(path: Path, prefix: str, columns: Columns) -> Iterator[Row | BadRow]:

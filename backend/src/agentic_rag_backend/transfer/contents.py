@@ -115,9 +115,9 @@ def _manifest(member: Member | None) -> Manifest:
     if member is None or member.name != archive.MANIFEST:
         raise InvalidRequest("this is not an archive of a tenant: it does not begin with a manifest")
     content = archive.small(member)
-    said = archive.loosely(content)
-    version = said.get("version")
-    if said.get("format") != FORMAT or not isinstance(version, int):
+    manifest = archive.loosely(content)
+    version = manifest.get("version")
+    if manifest.get("format") != FORMAT or not isinstance(version, int):
         raise InvalidRequest(f"this is not an archive of a tenant: the format of its manifest is not {FORMAT!r}")
     if version > VERSION:
         raise InvalidRequest(f"the archive is of format {version}; this release reads up to {VERSION}: update it first")

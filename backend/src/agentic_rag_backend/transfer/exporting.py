@@ -114,8 +114,8 @@ class _Spool:
             with self.record(document_id).open("rb") as file:
                 for line in file:
                     if line.startswith(b'{"kind":"entity"'):
-                        said = decoded(EntityLine, line.strip(), where="spool")
-                        found.setdefault(said.id, set()).update(said.names)
+                        entity = decoded(EntityLine, line.strip(), where="spool")
+                        found.setdefault(entity.id, set()).update(entity.names)
         return found
 
 
@@ -183,7 +183,7 @@ class Exporter:
         record = await self._source.transfer.record(tenant, document_id)
         if record is None:
             return False
-        said = await knowledge_lines(self._source.graph, tenant, record)
+        knowledge = await knowledge_lines(self._source.graph, tenant, record)
         stored = await self._stored(tenant, record)
         original: bytes | None = None
         try:
@@ -194,7 +194,7 @@ class Exporter:
                 return False  # superseded since it was read
         # An interrupted reindexing has stored vectors of another embedder.
         prepared = tuple(item if self._usable(item) else replace(item, vector=None) for item in record.prepared)
-        lines = [*record_lines(replace(record, prepared=prepared), stored, original=original is not None), *said]
+        lines = [*record_lines(replace(record, prepared=prepared), stored, original=original is not None), *knowledge]
         await asyncio.to_thread(spool.keep, document_id, record.header, lines, original)
         return True
 

@@ -341,9 +341,9 @@ class TenantImport:
         relationships: dict[str, Relationship] = {}
         sentences: list[RelationshipSupport] = []
         for line in archived.relationships:
-            relationship, said = self._relationship(line, supports)
+            relationship, stated = self._relationship(line, supports)
             relationships[relationship.id] = relationship
-            sentences += said
+            sentences += stated
         return DocumentKnowledge(
             document_id=document_id,
             version=archived.document.version,
@@ -364,7 +364,7 @@ class TenantImport:
     ) -> tuple[Relationship, list[RelationshipSupport]]:
         source, target = self.identity.entity(line.source), self.identity.entity(line.target)
         id = relationship_id(self.tenant, source, line.relation, target)
-        said = [
+        sentences = [
             RelationshipSupport(
                 relationship_id=id,
                 support=supports[each.chunk],
@@ -379,13 +379,13 @@ class TenantImport:
             source_id=source,
             target_id=target,
             relation=line.relation,
-            fact=said[0].fact,
+            fact=sentences[0].fact,
             weight=line.weight,
             valid_at=line.valid_at,
             invalid_at=line.invalid_at,
-            supports=tuple(dict.fromkeys(each.support for each in said)),
+            supports=tuple(dict.fromkeys(each.support for each in sentences)),
         )
-        return relationship, said
+        return relationship, sentences
 
     def _entity(self, id: str, names: Sequence[str]) -> Entity:
         shown, kind = self.types[id]

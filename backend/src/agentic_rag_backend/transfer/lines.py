@@ -105,8 +105,8 @@ async def knowledge_lines(graph: KnowledgeStore, tenant: TenantId, record: Docum
         for each in found:
             support = each.support
             if (support.document_id, support.version) == own and support.chunk_id in position:
-                said = MentionRecord(chunk=position[support.chunk_id], count=each.count, about=each.about)
-                mentions.setdefault(each.entity_id, []).append(said)
+                mention = MentionRecord(chunk=position[support.chunk_id], count=each.count, about=each.about)
+                mentions.setdefault(each.entity_id, []).append(mention)
     lines: list[Record] = [
         EntityLine(id=id, names=tuple(called), mentions=tuple(mentions.get(id, ()))) for id, called in names.items()
     ]
@@ -135,18 +135,18 @@ def _relationship(relationship: Relationship, sentences: Sequence[SentenceRecord
 
 
 def _sentences(
-    relationship: Relationship, said: Sequence[RelationshipSupport], own: tuple[str, int], position: Mapping[str, int]
+    relationship: Relationship, sentences: Sequence[RelationshipSupport], own: tuple[str, int], position: Mapping[str, int]
 ) -> Iterator[SentenceRecord]:
-    spoken: set[Support] = set()
-    for each in said:
+    seen: set[Support] = set()
+    for each in sentences:
         support = each.support
         if (support.document_id, support.version) == own and support.chunk_id in position:
-            spoken.add(support)
+            seen.add(support)
             yield SentenceRecord(
                 chunk=position[support.chunk_id], start_char=each.start_char, end_char=each.end_char, fact=each.fact
             )
     for support in relationship.supports:
-        silent = (support.document_id, support.version) == own and support.chunk_id in position and support not in spoken
+        silent = (support.document_id, support.version) == own and support.chunk_id in position and support not in seen
         if silent:
             yield SentenceRecord(chunk=position[support.chunk_id], start_char=0, end_char=0, fact=relationship.fact)
 
@@ -211,9 +211,9 @@ class ArchivedDocument:
             for sentence in each.sentences
         ]
         for chunk, size in zip(self.chunks, sizes, strict=True):
-            said = chunk.extraction
-            places += [(each.start_char, each.end_char, size) for each in (said.mentions if said else ())]
-            places += [(each.fact_start, each.fact_end, size) for each in (said.relationships if said else ())]
+            extraction = chunk.extraction
+            places += [(each.start_char, each.end_char, size) for each in (extraction.mentions if extraction else ())]
+            places += [(each.fact_start, each.fact_end, size) for each in (extraction.relationships if extraction else ())]
         for start, end, size in places:
             if not start <= end <= size:
                 raise InvalidRequest(f"{where}: a mention or sentence is at {start} to {end} in a chunk of {size} characters")

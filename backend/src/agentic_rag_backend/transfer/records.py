@@ -41,7 +41,7 @@ from agentic_rag_backend.transfer.values import (
     Weight,
     Word,
 )
-from agentic_rag_backend.wording import said, shortened
+from agentic_rag_backend.wording import message_of, shortened
 
 FORMAT: Final = "agentic-rag tenant"
 VERSION: Final = 1
@@ -273,7 +273,7 @@ def _holds_nul(line: bytes) -> bool:
 
 def _problem(item: ErrorDetails) -> str:
     given, field = item.get("input"), ".".join(map(str, item["loc"])) or "line"
-    problem = f"{shortened(field, 200)}: {said(item)}"
+    problem = f"{shortened(field, 200)}: {message_of(item)}"
     if isinstance(given, int | float) and abs(given) < 2**63:
         return f"{problem}; it is {given}"
     sized = isinstance(given, str | list | dict) and item["type"] != "json_invalid"

@@ -118,12 +118,12 @@ def _statuses(operation: dict[str, Any], method: str, *, named: bool) -> set[str
 
 def _add_problems(operation: dict[str, Any], statuses: set[str]) -> None:
     for status in sorted(statuses):
-        said = operation["responses"].get(status, {}).get("description", "")
+        description = operation["responses"].get(status, {}).get("description", "")
         content: dict[str, Any] = {"schema": {"$ref": _REFERENCE.format(model="Problem")}}
         if (example := problem_example(status)) is not None:
             content["example"] = example
         response: dict[str, Any] = {
-            "description": said if status == "404" and said else _DESCRIPTIONS.get(status, said),
+            "description": description if status == "404" and description else _DESCRIPTIONS.get(status, description),
             "content": {MEDIA_TYPE: content},
         }
         if status in _HEADERS:

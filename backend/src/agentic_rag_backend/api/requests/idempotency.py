@@ -149,17 +149,17 @@ def _replayed(answer: StoredResponse) -> Response:
 
 async def _fingerprint(request: Request, form: FormData | None) -> str:
     """Return a hash of the request's content. The boundary of a multipart form does not matter."""
-    said = [request.scope["query_string"].decode("latin-1"), request.headers.get("if-match", ""), media_type_of(request)]
+    parts = [request.scope["query_string"].decode("latin-1"), request.headers.get("if-match", ""), media_type_of(request)]
     if form is None:
-        said.append(hashlib.sha256(await request.body()).hexdigest())
+        parts.append(hashlib.sha256(await request.body()).hexdigest())
     else:
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
                 content = await asyncio.to_thread(_hashed, value)
-                said += [name, "file", value.filename or "", value.content_type or "", content]
+                parts += [name, "file", value.filename or "", value.content_type or "", content]
             else:
-                said += [name, "text", value]
-    return _digest(*said)
+                parts += [name, "text", value]
+    return _digest(*parts)
 
 
 def _hashed(upload: UploadFile) -> str:

@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from agentic_rag_backend.api.methods import allowed_methods
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, NotFound
 from agentic_rag_backend.telemetry.logs import get_logger
-from agentic_rag_backend.wording import given, said, shortened
+from agentic_rag_backend.wording import describe_value, message_of, shortened
 
 _log = get_logger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -138,11 +138,15 @@ def _framework_headers(request: Request, error: HTTPException) -> dict[str, str]
 def _field_error(item: Any) -> dict[str, Any]:
     """Return the field, the message with the limit, and the shortened value of one error."""
     location = ".".join(str(part) for part in item["loc"] if part != "body")
-    shown: dict[str, Any] = {"field": shortened(location, _MAX_FIELD) or "body", "message": said(item), "code": item["type"]}
+    shown: dict[str, Any] = {
+        "field": shortened(location, _MAX_FIELD) or "body",
+        "message": message_of(item),
+        "code": item["type"],
+    }
     if item["type"] in ("missing", "extra_forbidden"):
         return shown  # the value is the object around the field, or adds nothing
     value = item.get("input")
     if isinstance(value, (str, int, float, bool)):
-        shown["value"] = shortened(value, _MAX_SHOWN) if isinstance(value, str) else given(value)
-    shown["message"] += f"; got {given(value)}"
+        shown["value"] = shortened(value, _MAX_SHOWN) if isinstance(value, str) else describe_value(value)
+    shown["message"] += f"; got {describe_value(value)}"
     return shown

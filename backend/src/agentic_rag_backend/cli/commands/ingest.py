@@ -7,7 +7,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -39,7 +39,7 @@ _AGAIN = "repeat the command to continue; finished documents are not processed a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
+class SourceSelection:
     """The documents to read, from the options."""
 
     walk: Walk
@@ -94,7 +94,7 @@ async def show_progress(
         task = progress.add_task("ingest", total=size or None)
         count = 0
 
-        def look(job: Job) -> None:
+        def show_stage(job: Job) -> None:
             if job["state"] == "running":
                 progress.update(task, description=plain(f"ingest: {count} documents, {job['stage']}"))
 
@@ -104,7 +104,7 @@ async def show_progress(
             progress.update(task, advance=document.size)
             on_ended(item)
 
-        return await Intake(client, processing, wait=wait, on_ended=ended, on_look=look).take(documents)
+        return await Intake(client, processing, wait=wait, on_ended=ended, on_poll=show_stage).take(documents)
 
 
 async def rebuild_if_automatic(client: Client) -> Job | None:
@@ -122,7 +122,7 @@ async def rebuild_if_automatic(client: Client) -> Job | None:
     return await follow(client, accepted["job_id"], title="communities")
 
 
-def given(paths: Sequence[str], options: Mapping[str, Any]) -> Given:
+def select_sources(paths: Sequence[str], options: Mapping[str, Any]) -> SourceSelection:
     """Return the documents that ``paths`` and the options of `ingest` name.
 
     Raises:
@@ -134,7 +134,7 @@ def given(paths: Sequence[str], options: Mapping[str, Any]) -> Given:
     extent = survey(walk, columns)
     if key is not None and extent.has_tables:
         raise InvalidRequest("--key is for a single document; use --key-column for the rows of a table")
-    return Given(walk=walk, columns=columns, extent=extent)
+    return SourceSelection(walk=walk, columns=columns, extent=extent)
 
 
 def _columns(options: Mapping[str, Any]) -> Columns | None:
@@ -158,7 +158,7 @@ def _columns(options: Mapping[str, Any]) -> Columns | None:
 
 def _checked(context: typer.Context, paths: list[str]) -> list[str]:
     """Refuse paths that name nothing before any store is opened. Options are parsed before arguments."""
-    given(paths, context.params)
+    select_sources(paths, context.params)
     return paths
 
 
@@ -168,6 +168,17 @@ def register(app: typer.Typer) -> None:
 
 
 _TABLES = "Tables: rows of .jsonl, .csv and .tsv"
+Paths = Annotated[
+    list[str], typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (recursively) or quoted patterns.")
+]
+Key = Annotated[str | None, typer.Option("--key", help="Key of a single document; default: its path below the folder.")]
+WatchJob = Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the documents are ready.")]
+ReportDuplicates = Annotated[
+    bool, typer.Option("--report-duplicates/--no-report-duplicates", help="Report duplicates and near duplicates.")
+]
+JsonLines = Annotated[
+    bool, typer.Option("--json-lines", help="Print one line of JSON for each finished document, and one for the summary.")
+]
 TextColumn = Annotated[
     str | None, typer.Option("--text-column", help="Column with the text; required for tables.", rich_help_panel=_TABLES)
 ]
@@ -187,16 +198,55 @@ Delimiter = Annotated[
 ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One run of the command. ``wait`` is false if the jobs only start; ``counts`` are the finished documents by state."""
+
+    session: Session
+    wait: bool
+    json_lines: bool
+    counts: Counter[str] = field(default_factory=Counter)
+
+    async def submit(self, selection: SourceSelection, processing: Processing, finder: DuplicateFinder | None) -> IngestReport:
+        """Submit the documents, and rebuild the communities if any is ready."""
+        client = self.session.client
+        documents = SourceReader(selection.walk, selection.columns, finder)
+        size = selection.extent.size
+        rebuilt = None
+        try:
+            results = await show_progress(client, documents, processing, size=size, wait=self.wait, on_ended=self._ended)
+            if self.wait and results.counts.keys() & {"ready", "partial"}:
+                rebuilt = await rebuild_if_automatic(client)
+        except AgenticRagError:
+            self.session.output.note(f"stopped after {_count_text(self.counts)}; {_AGAIN}")
+            raise
+        except asyncio.CancelledError:
+            raise Interrupted(f"interrupted after {_count_text(self.counts)}; {_others(client)}; {_AGAIN}") from None
+        return IngestReport(results=results, extent=selection.extent, finder=finder, rebuilt=rebuilt)
+
+    def show(self, report: IngestReport) -> None:
+        """Print the report, and notes about jobs that this command does not wait for."""
+        output, in_process = self.session.output, self.session.client.in_process
+        if self.json_lines:
+            _print_line(report.ending())
+        else:
+            _show(output, report)
+        if not self.wait and in_process:
+            output.note("queued; the jobs run with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
+        if self.wait and report.rebuilt is None and not in_process and not (self.json_lines or output.as_json):
+            output.note(LATER)
+
+    def _ended(self, item: Item) -> None:
+        self.counts[item.state] += 1
+        if self.json_lines:
+            _print_item(item)
+
+
 async def ingest(
     session: Session,
-    paths: Annotated[
-        list[str],
-        typer.Argument(metavar="PATH...", callback=_checked, help="Files, folders (recursively) or quoted patterns."),
-    ],
-    key: Annotated[
-        str | None, typer.Option("--key", help="Key of a single document; default: its path below the folder.")
-    ] = None,
-    watch_job: Annotated[bool, typer.Option("--watch-job/--no-watch-job", help="Wait until the documents are ready.")] = True,
+    paths: Paths,
+    key: Key = None,
+    watch_job: WatchJob = True,
     chunk_size: Annotated[int | None, typer.Option("--chunk-size", help="Size of a chunk, in units.")] = None,
     overlap: Annotated[int | None, typer.Option("--overlap", help="Overlap of neighbouring chunks, in units.")] = None,
     unit: Annotated[str | None, typer.Option("--unit", help="tokens or characters.")] = None,
@@ -207,61 +257,19 @@ async def ingest(
     title_column: TitleColumn = None,
     metadata_columns: MetadataColumns = None,
     delimiter: Delimiter = None,
-    report_duplicates: Annotated[
-        bool, typer.Option("--report-duplicates/--no-report-duplicates", help="Report duplicates and near duplicates.")
-    ] = True,
-    json_lines: Annotated[
-        bool, typer.Option("--json-lines", help="Print one line of JSON for each finished document, and one for the summary.")
-    ] = False,
+    report_duplicates: ReportDuplicates = True,
+    json_lines: JsonLines = False,
 ) -> None:
     """Upload documents and wait until they can be searched."""
     tables = {"text_column": text_column, "key_column": key_column, "title_column": title_column, "delimiter": delimiter}
-    named = given(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
+    selection = select_sources(paths, {"key": key, "metadata_columns": metadata_columns, **tables})
     chosen = {"strategy": chunking, "chunk_size": chunk_size, "overlap": overlap, "unit": unit}
     processing = Processing(chunking={name: value for name, value in chosen.items() if value is not None}, extraction=extraction)
-    over: Counter[str] = Counter()
-
-    def ended(item: Item) -> None:
-        over[item.state] += 1
-        if json_lines:
-            _print_item(item)
-
-    finder = _finder() if report_duplicates else None
-    try:
-        report = await _taken(session.client, named, processing, wait=watch_job, finder=finder, on_ended=ended)
-    except AgenticRagError:
-        session.output.note(f"stopped after {_told(over)}; {_AGAIN}")
-        raise
-    except asyncio.CancelledError:
-        raise Interrupted(f"interrupted after {_told(over)}; {_others(session.client)}; {_AGAIN}") from None
-    if json_lines:
-        _print_line(report.ending())
-    else:
-        _show(session.output, report)
-    if not watch_job and session.client.in_process:
-        session.output.note("queued; the jobs run with 'agentic-rag serve' or the next 'agentic-rag ingest' on this DATA_DIR")
-    if watch_job and report.rebuilt is None and not session.client.in_process and not (json_lines or session.output.as_json):
-        session.output.note(LATER)
+    run = _Run(session=session, wait=watch_job, json_lines=json_lines)
+    report = await run.submit(selection, processing, _finder() if report_duplicates else None)
+    run.show(report)
     if not report.fine:
         raise typer.Exit(1)
-
-
-async def _taken(
-    client: Client,
-    named: Given,
-    processing: Processing,
-    *,
-    wait: bool,
-    finder: DuplicateFinder | None,
-    on_ended: Callable[[Item], None],
-) -> IngestReport:
-    documents = SourceReader(named.walk, named.columns, finder)
-    size = named.extent.size
-    results = await show_progress(client, documents, processing, size=size, wait=wait, on_ended=on_ended)
-    rebuilt = None
-    if wait and results.counts.keys() & {"ready", "partial"}:
-        rebuilt = await rebuild_if_automatic(client)
-    return IngestReport(results=results, extent=named.extent, finder=finder, rebuilt=rebuilt)
 
 
 def _others(client: Client) -> str:
@@ -286,7 +294,7 @@ def _print_line(value: Mapping[str, Any]) -> None:
     sys.stdout.flush()
 
 
-def _told(counts: Counter[str]) -> str:
+def _count_text(counts: Counter[str]) -> str:
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
     return f"{counts.total()} documents" + (f": {states}" if states else "")
 
@@ -307,7 +315,7 @@ def _show(output: Output, report: IngestReport) -> None:
         more = finder.found - len(alike)
         output.show(f"{finder.found} near duplicates{f', {more} of them not shown' if more else ''}")
     others = f"; {report.extent.skipped} files of other types skipped" if report.extent.skipped else ""
-    output.show(f"{_told(results.counts)}{others}")
+    output.show(f"{_count_text(results.counts)}{others}")
     if rebuilt is not None:
         reason = "" if succeeded(rebuilt) else f": {why(rebuilt)}"
         output.show(f"communities: {rebuilt['state']}{reason}")

@@ -94,7 +94,7 @@ def share_threads() -> None:
     asyncio.get_running_loop().set_default_executor(FairThreadPool(min(32, (os.cpu_count() or 1) + 4), "asyncio"))
 
 
-async def serve_until_told(server: uvicorn.Server, listening: socket.socket, *, goes_on: str) -> None:
+async def serve_until_stopped(server: uvicorn.Server, listening: socket.socket, *, goes_on: str) -> None:
     """Serve until a signal; return at SIGTERM.
 
     Raises:

@@ -17,7 +17,7 @@ import typer
 from agentic_rag_backend.cli.command import AsJson, DataDir
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
 from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.operations.listening import listen, serve_until_told, server_of, share_threads, url_of
+from agentic_rag_backend.cli.operations.listening import listen, serve_until_stopped, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.cli.session.address import (
     Address,
@@ -104,7 +104,7 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             elif made is not None:
                 # Not through the console, which would wrap the key.
                 typer.echo(f"key of tenant '{made.tenant}', shown only now (stored in {data_dir}/credentials.json): {made.key}")
-        await serve_until_told(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
+        await serve_until_stopped(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
 
 
 def is_loopback(host: str) -> bool:

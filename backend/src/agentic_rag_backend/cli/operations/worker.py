@@ -10,7 +10,7 @@ import typer
 from agentic_rag_backend.cli.command import AsJson
 from agentic_rag_backend.cli.configuration import load_settings, models_line, models_of
 from agentic_rag_backend.cli.interruption import run_async
-from agentic_rag_backend.cli.operations.listening import listen, serve_until_told, server_of, share_threads, url_of
+from agentic_rag_backend.cli.operations.listening import listen, serve_until_stopped, server_of, share_threads, url_of
 from agentic_rag_backend.cli.output import Output
 from agentic_rag_backend.memory import collection_paused
 
@@ -56,6 +56,6 @@ async def _work(settings: Settings, output: Output) -> None:
             else:
                 output.show(f"working · health at {url}/health/ready")
                 output.show(models_line(settings))
-            await serve_until_told(server, listening, goes_on="other workers, or the next to start, continue its jobs")
+            await serve_until_stopped(server, listening, goes_on="other workers, or the next to start, continue its jobs")
     finally:
         listening.close()

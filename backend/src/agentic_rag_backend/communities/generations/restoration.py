@@ -35,21 +35,24 @@ class Restorer:
         return found
 
     async def restore(
-        self, tenant: TenantId, missing: Sequence[Community], told_now: Mapping[str, CommunitySummary] | None = None
+        self,
+        tenant: TenantId,
+        missing: Sequence[Community],
+        summaries_by_fingerprint: Mapping[str, CommunitySummary] | None = None,
     ) -> list[str]:
         """Write the points of ``missing`` and return their ids. Communities without a summary are left out.
 
         Args:
-            told_now: summaries by fingerprint; None: the recorded summaries.
+            summaries_by_fingerprint: the summaries to write; None: the recorded ones.
         """
         written: list[str] = []
         for first in range(0, len(missing), _BATCH):
             batch = missing[first : first + _BATCH]
-            summaries = told_now or await self.communities.summaries(tenant, [each.fingerprint for each in batch])
-            told = [each for each in batch if each.fingerprint in summaries]
-            if not told:
+            summaries = summaries_by_fingerprint or await self.communities.summaries(tenant, [each.fingerprint for each in batch])
+            summarised = [each for each in batch if each.fingerprint in summaries]
+            if not summarised:
                 continue
-            dense = await self.embedder.embed([embedded_text(summaries[each.fingerprint]) for each in told])
+            dense = await self.embedder.embed([embedded_text(summaries[each.fingerprint]) for each in summarised])
             points = [
                 VectorPoint(
                     id=community_point_id(each.id, each.generation),
@@ -58,7 +61,7 @@ class Restorer:
                     text=searchable_text(summaries[each.fingerprint]),
                     generation=each.generation,
                 )
-                for each, vector in zip(told, dense, strict=True)
+                for each, vector in zip(summarised, dense, strict=True)
             ]
             await self.vectors.upsert(tenant, Collection.NODES, points)
             written += [point.id for point in points]

@@ -54,17 +54,17 @@ class CommunityScrubber:
         return await self.restorer.communities.summaries_resting_on(tenant, document_id)
 
 
-def _without(told: CommunitySummary, document_id: str) -> CommunitySummary:
+def _without(summary: CommunitySummary, document_id: str) -> CommunitySummary:
     """Return the visible part of a summary, without the document's passages among its sources."""
 
     def kept(label: Label) -> Label:
         return replace(label, sources=tuple(each for each in label.sources if each.document_id != document_id))
 
     return replace(
-        told,
+        summary,
         prompt_version=LEFT,
-        title=None if told.title is None else kept(told.title),
-        names=tuple(map(kept, told.names)),
-        keywords=tuple(map(kept, told.keywords)),
-        sources=told.sources if told.summary else (),
+        title=None if summary.title is None else kept(summary.title),
+        names=tuple(map(kept, summary.names)),
+        keywords=tuple(map(kept, summary.keywords)),
+        sources=summary.sources if summary.summary else (),
     )

@@ -64,11 +64,11 @@ class ThemeSchedule(ABC):
             await asyncio.sleep(pause_s)
             try:
                 if await leads():
-                    await self.look(datetime.now(UTC))
+                    await self.request_due(datetime.now(UTC))
             except AgenticRagError as error:
                 _log.warning("rebuilds_not_requested", by=type(self).__name__, code=error.code, reason=error.message)
 
-    async def look(self, now: datetime) -> int:
+    async def request_due(self, now: datetime) -> int:
         """Request every rebuild that is due. Return their number."""
         found = 0
         while True:

@@ -87,7 +87,7 @@ def merge_facts(facts: Iterable[Fact]) -> list[Fact]:
     return list(merged.values())
 
 
-def _said(fact: Fact) -> frozenset[str]:
+def _statement_forms(fact: Fact) -> frozenset[str]:
     return content_forms(fact.statement)
 
 
@@ -96,7 +96,7 @@ def telling_facts(
     entities: Sequence[CentralEntity],
     *,
     limit: int,
-    forms_of: Callable[[Fact], frozenset[str]] = _said,
+    forms_of: Callable[[Fact], frozenset[str]] = _statement_forms,
 ) -> tuple[Fact, ...]:
     """Return up to ``limit`` facts, best first: each names central entities that the earlier facts omit.
 

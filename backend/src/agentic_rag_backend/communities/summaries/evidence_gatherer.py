@@ -93,13 +93,13 @@ class EvidenceGatherer:
         So a reused summary still has that passage. Other passages that mention the members follow, to support the name if that
         passage goes.
         """
-        said, elsewhere = {}, {}
+        sources_of, elsewhere = {}, {}
         for each, entities in zip(communities, central, strict=True):
             wordings = [(padded_words(fact.statement), fact) for fact in facts[each.id]]
             for entity in entities[:_CANDIDATES]:
                 name = f" {normalise_name(entity.name)} "
                 sources = spread(source for wording, fact in wordings if name in wording for source in fact.sources)
-                said[each.id, entity.id] = sources
+                sources_of[each.id, entity.id] = sources
                 if not sources:
                     elsewhere[each.id, entity.id] = self._about(each, entity, facts[each.id])
         ids = sorted({support.chunk_id for supports in elsewhere.values() for support in supports})
@@ -107,7 +107,7 @@ class EvidenceGatherer:
 
         def passages(community: str, entity: CentralEntity) -> tuple[Support, ...]:
             doubtful = (each for each in elsewhere.get((community, entity.id), ()) if each.chunk_id in texts)
-            found = said[community, entity.id] or tuple(
+            found = sources_of[community, entity.id] or tuple(
                 each for each in doubtful if contains_label(texts[each.chunk_id], entity.name)
             )
             return spread([*found, *self._mentions(entity)]) if found else ()
@@ -156,9 +156,9 @@ class EvidenceGatherer:
         found: defaultdict[str, list[tuple[str, Support]]] = defaultdict(list)
         ids = sorted({relationship for ranked in wanted for relationship in ranked})
         if ids:
-            for said in await self._graph.fact_sentences(self._tenant, ids):
-                if supports_now(self._versions, said.support):
-                    found[said.relationship_id].append((said.fact, said.support))
+            for sentence in await self._graph.fact_sentences(self._tenant, ids):
+                if supports_now(self._versions, sentence.support):
+                    found[sentence.relationship_id].append((sentence.fact, sentence.support))
         facts: dict[str, list[Fact]] = {}
         for community, ranked in zip(communities, wanted, strict=True):
             ends = {edge.relationship_id: frozenset((edge.source_id, edge.target_id)) for edge in community.inside}

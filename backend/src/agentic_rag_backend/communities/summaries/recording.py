@@ -61,19 +61,19 @@ Save = Callable[[list[CommunitySummary]], Awaitable[None]]
 async def write_recorded(
     writers: Sequence[Callable[[], Awaitable[WrittenSummary]]],
     save: Save,
-    look: Callable[[], Awaitable[None]],
+    recheck: Callable[[], Awaitable[None]],
     wait_for_model: Callable[[ModelUnavailable], Awaitable[bool]],
 ) -> list[WrittenSummary]:
     """Return every writer's result; each summary is saved as soon as it is written. An unavailable model is asked again.
 
     Args:
-        look: called twice a second; an exception from it ends the writers.
+        recheck: called twice a second; an exception from it ends the writers.
         wait_for_model: pauses before the next attempt; returns False once extractive summaries have to do.
     """
     found: dict[int, WrittenSummary] = {}
     left = list(range(len(writers)))
     while left:
-        written = await _each_saved([asyncio.ensure_future(writers[number]()) for number in left], save, look)
+        written = await _each_saved([asyncio.ensure_future(writers[number]()) for number in left], save, recheck)
         for number, each in zip(left, written, strict=True):
             spent = found[number].usage if number in found else Usage()
             found[number] = replace(each, usage=spent + each.usage)
@@ -93,7 +93,7 @@ def _model_away(written: WrittenSummary) -> bool:
 
 
 async def _each_saved(
-    tasks: Sequence[asyncio.Future[WrittenSummary]], save: Save, look: Callable[[], Awaitable[None]]
+    tasks: Sequence[asyncio.Future[WrittenSummary]], save: Save, recheck: Callable[[], Awaitable[None]]
 ) -> list[WrittenSummary]:
     """Return every task's result. Any exception during the wait cancels the tasks."""
     now = asyncio.get_running_loop().time
@@ -108,7 +108,7 @@ async def _each_saved(
             if written:
                 await save(written)
             if pending and now() - looked >= _RECHECK_INTERVAL_S:
-                await look()
+                await recheck()
                 looked = now()
         return [task.result() for task in tasks]
     finally:

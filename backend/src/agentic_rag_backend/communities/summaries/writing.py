@@ -201,9 +201,9 @@ def _all_sources(evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Supp
 
 def _label(text: str, evidence: SummaryEvidence, facts: Sequence[Fact]) -> Label:
     """Return a title or keyword with the evidence that contains it; without any, the text is the model's own, like the prose."""
-    said = [source for fact in facts if contains_name(fact.statement, text) for source in fact.sources]
-    named = [source for entity in evidence.entities if contains_name(entity.name, text) for source in entity.passages]
-    return Label(text, spread([*said, *named]))
+    from_facts = [source for fact in facts if contains_name(fact.statement, text) for source in fact.sources]
+    from_entities = [source for entity in evidence.entities if contains_name(entity.name, text) for source in entity.passages]
+    return Label(text, spread([*from_facts, *from_entities]))
 
 
 def _findings(items: Sequence[object], evidence: SummaryEvidence, facts: Sequence[Fact]) -> tuple[Finding, ...]:

@@ -197,10 +197,10 @@ class _Results:
             return False
         tenant, stores, document = self._round.tenant, self._round.stores, self._document
         version = document.current_version
-        said: list[Extraction] = [self._held[id].extraction for id in self._order]
+        extractions: list[Extraction] = [self._held[id].extraction for id in self._order]
         # Remove the old knowledge first: names may now resolve to other entities, which would leave parts of both states.
         await stores.nodes.remove(tenant, document.id, up_to_version=version, above=version - 1)
-        knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, said)
+        knowledge = await stores.resolver.resolve(tenant, document.id, version, document.title, extractions)
         await stores.graph.write_document(tenant, knowledge)
         await stores.nodes.write(tenant, knowledge)
         return True

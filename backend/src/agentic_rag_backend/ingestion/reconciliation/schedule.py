@@ -52,11 +52,11 @@ class Schedule:
             await asyncio.sleep(pause_s * random.uniform(0.9, 1.1))  # noqa: S311 - not used for secrets
             try:
                 if await leads():
-                    await self.look(datetime.now(UTC))
+                    await self.reconcile_due(datetime.now(UTC))
             except AgenticRagError as error:
                 _log.warning("reconciliation_not_requested", code=error.code, reason=error.message)
 
-    async def look(self, now: datetime) -> int:
+    async def reconcile_due(self, now: datetime) -> int:
         """Queue a comparison for every due tenant and return their number. Also compare data that belongs to no tenant."""
         await self._reconciler.run_tenants(repair=True)
         queued, cursor = 0, None

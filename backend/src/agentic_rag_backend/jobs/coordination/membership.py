@@ -54,7 +54,7 @@ class Membership(Protocol):
     async def enter(self, workflows: Collection[str]) -> None:
         """Join the workers. Call this before claiming jobs."""
 
-    async def look(self) -> bool:
+    async def refresh(self) -> bool:
         """Recover workflows that no live worker runs. Return False if this process was declared dead and must rejoin."""
 
     async def tidy(self) -> None:
@@ -87,7 +87,7 @@ class SoleProcess:
         for killer in await asyncio.to_thread(self._take_up):
             await self._end(killer, killed_too_often(killer))
 
-    async def look(self) -> bool:
+    async def refresh(self) -> bool:
         """End workflows that this release does not know. They would otherwise occupy their tenant's slot for ever."""
         with as_unavailable():
             claimed = await asyncio.to_thread(self._dbos_client.claimed)
@@ -150,7 +150,7 @@ class SharedDatabase:
         await self._directory.join(self.executor_id, workflows)
         self._beaten(begun)
 
-    async def look(self) -> bool:
+    async def refresh(self) -> bool:
         """Send a heartbeat, bury silent workers, and hand back or fail the workflows that no live worker runs."""
         now_s = time.monotonic()
         if not await self._directory.heartbeat(self.executor_id):

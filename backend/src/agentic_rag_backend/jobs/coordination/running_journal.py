@@ -43,13 +43,13 @@ class RunningJournal:
         running: set[str] = set()
         for line in self._lines():
             with contextlib.suppress(ValueError, TypeError, AttributeError, LookupError):  # the last line may be incomplete
-                said = json.loads(line)
-                if isinstance(said, dict):
-                    self._kills = {str(workflow): int(kills) for workflow, kills in said["kills"].items()}
-                elif said[0] == "+":
-                    running.add(str(said[1]))
+                entry = json.loads(line)
+                if isinstance(entry, dict):
+                    self._kills = {str(workflow): int(kills) for workflow, kills in entry["kills"].items()}
+                elif entry[0] == "+":
+                    running.add(str(entry[1]))
                 else:
-                    running.discard(str(said[1]))
+                    running.discard(str(entry[1]))
         return frozenset(running)
 
     def begin(self, kills: Mapping[str, int]) -> None:

@@ -95,15 +95,15 @@ class DbosClient:
             retry_connection_errors=False,
         )
 
-    def declare(self, *, polling_interval_s: float, claimed_beside: int | None) -> None:
+    def declare(self, *, polling_interval_s: float, claims_per_tenant: int | None) -> None:
         """Declare both queues with this process's polling interval.
 
         Args:
-            claimed_beside: limit of claimed jobs per tenant and process, with several processes. None: this process is alone and
-                claims far ahead.
+            claims_per_tenant: limit of claimed jobs per tenant and process, with several processes. None: this process is
+                alone and claims far ahead.
         """
         for queue in QueueName:
-            if claimed_beside is None:
+            if claims_per_tenant is None:
                 self._client.register_queue(
                     queue.value, partition_concurrency=CLAIMED_AHEAD, polling_interval_sec=polling_interval_s
                 )
@@ -111,7 +111,7 @@ class DbosClient:
                 # The limit applies per process. A limit over all processes would make their claims conflict, and one
                 # process could claim jobs that others have slots for.
                 self._client.register_queue(
-                    queue.value, partition_worker_concurrency=claimed_beside, polling_interval_sec=polling_interval_s
+                    queue.value, partition_worker_concurrency=claims_per_tenant, polling_interval_sec=polling_interval_s
                 )
 
     def enqueue(self, options: EnqueueOptions, tenant: TenantId, job_id: str, attempt: int) -> None:

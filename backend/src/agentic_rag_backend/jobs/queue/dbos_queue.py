@@ -89,7 +89,7 @@ class DbosQueue:
         self._declared: dict[str, DeclaredWorkflow] = {}
         self._others = others
         self._drain_s = _DRAIN_S if drain_s is None else drain_s
-        self._claimed_beside = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
+        self._claims_per_tenant = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
         self._workers = QueueWorkers(
             polling_interval_s,
             lambda: len(self._execution),
@@ -201,7 +201,9 @@ class DbosQueue:
             await self.migrate()
             with as_unavailable():
                 await asyncio.to_thread(
-                    self._dbos_client.declare, polling_interval_s=self._polling_interval_s, claimed_beside=self._claimed_beside
+                    self._dbos_client.declare,
+                    polling_interval_s=self._polling_interval_s,
+                    claims_per_tenant=self._claims_per_tenant,
                 )
             await self._begin()
         except BaseException:
@@ -332,7 +334,7 @@ class DbosQueue:
         while True:
             await asyncio.sleep(self._membership.interval_s)
             try:
-                if self._is_to_begin or not await self._membership.look():
+                if self._is_to_begin or not await self._membership.refresh():
                     await self._begin_anew()
                 await self._claims.queue_again(self._membership.executor_id, self._declared)
             except AgenticRagError:

@@ -26,7 +26,7 @@ _DENSE_EDGE_BYTES = 24
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _NewEdges:
     """New edges, distinct, ordered by chunk and then by the entity's key, with their documents. Uses the ledger's numbers."""
 
     documents: Ints
@@ -75,16 +75,16 @@ class GraphLedger:
         _, unnamed = self._namings_of.now().gather(documents)
         _, left = self._mentions.now().gather(gone)
         namings = self._number_namings(knowledge)
-        said = self._number_mentions(knowledge)
-        linked = np.unique(np.concatenate([left >> 1, said.entities]))
+        edges = self._number_mentions(knowledge)
+        linked = np.unique(np.concatenate([left >> 1, edges.entities]))
         touched = np.unique(np.concatenate([linked, namings.entities, self._names.entities_of(unnamed)]))
         before = dict(self._found_by(touched))
         self._names.drop(unnamed)
         _put_groups(self._namings_of, documents, namings.documents, self._names.use(namings, knowledge))
         self._names.set_labels(self._number_labels(knowledge), knowledge)
         self._names.settle(touched)
-        self._put_chunks(documents, gone, said)
-        self._put_links(linked, gone, said)
+        self._put_chunks(documents, gone, edges)
+        self._put_links(linked, gone, edges)
         self._versions.view[documents] = list(known.values())
         self._names.link(before, self._found_by(touched))
 
@@ -105,7 +105,7 @@ class GraphLedger:
         known = entities >= 0
         return EntityLabels(entities[known], labels.names[known], labels.types[known])
 
-    def _number_mentions(self, knowledge: Knowledge) -> _Said:
+    def _number_mentions(self, knowledge: Knowledge) -> _NewEdges:
         mentions = knowledge.mentions
         chunks = _numbered(self._chunks, knowledge.chunks, mentions.chunks)
         self._mentions.grow(len(self._chunks))
@@ -115,29 +115,29 @@ class GraphLedger:
         pairs = np.stack([chunks[order], entities[order]])
         order = order[np.r_[True, (pairs[:, 1:] != pairs[:, :-1]).any(axis=0)]] if len(order) else order
         documents = _numbered(self._documents, knowledge.documents, mentions.documents[order])
-        return _Said(documents, chunks[order], entities[order], mentions.about[order])
+        return _NewEdges(documents, chunks[order], entities[order], mentions.about[order])
 
     def _found_by(self, entities: Ints) -> Iterator[tuple[int, set[str]]]:
         """Yield the searchable names of entities. Entities that no chunk mentions are not searchable."""
         mentioned = entities[self._links.now().lengths[entities] > 0]
         return ((entity, self._names.normalised(entity)) for entity in mentioned.tolist())
 
-    def _put_chunks(self, documents: Ints, gone: Ints, said: _Said) -> None:
-        chunks, first, lengths = np.unique(said.chunks, return_index=True, return_counts=True)
-        _put_groups(self._chunks_of, documents, said.documents[first], chunks)
+    def _put_chunks(self, documents: Ints, gone: Ints, edges: _NewEdges) -> None:
+        chunks, first, lengths = np.unique(edges.chunks, return_index=True, return_counts=True)
+        _put_groups(self._chunks_of, documents, edges.documents[first], chunks)
         _empty(self._mentions, np.unique(gone))
-        self._mentions.replace(chunks, lengths, said.entities * 2 + said.about)
+        self._mentions.replace(chunks, lengths, edges.entities * 2 + edges.about)
 
-    def _put_links(self, entities: Ints, gone: Ints, said: _Said) -> None:
+    def _put_links(self, entities: Ints, gone: Ints, edges: _NewEdges) -> None:
         position, values = self._links.now().gather(entities)
         is_gone = np.zeros(len(self._chunks), dtype=bool)
         is_gone[gone] = True
         stays = ~is_gone[values >> 1]
         position, values = position[stays], values[stays]
         keys = self._chunks.keys
-        row, chunks = np.searchsorted(entities, said.entities), said.chunks
+        row, chunks = np.searchsorted(entities, edges.entities), edges.chunks
         order = np.lexsort((keys[chunks], row))
-        row, chunks, about = row[order], chunks[order], said.about[order]
+        row, chunks, about = row[order], chunks[order], edges.about[order]
         at = _places(np.bincount(position, minlength=len(entities)), keys[values >> 1], row, keys[chunks])
         position, values = np.insert(position, at, row), np.insert(values, at, chunks * 2 + about)
         self._links.replace(entities, np.bincount(position, minlength=len(entities)), values)

@@ -38,7 +38,7 @@ def further_chunks(summaries: Iterable[CommunitySummary], visible: Mapping[str, 
             support.chunk_id
             for summary in summaries
             for label in _labels(summary)
-            if not _said(label, visible)
+            if not _is_stated(label, visible)
             for support in label.sources
         }
         - visible.keys()
@@ -65,7 +65,7 @@ def visible_summary(summary: CommunitySummary, visible: Mapping[str, VisibleChun
     whole = all_there(visible, summary.sources)
 
     def holds(label: Label) -> bool:
-        return _said(label, visible) if label.sources else whole
+        return _is_stated(label, visible) if label.sources else whole
 
     return replace(
         summary,
@@ -100,7 +100,7 @@ def _labels(summary: CommunitySummary) -> tuple[Label, ...]:
     return (*summary.names, *summary.keywords, *(() if summary.title is None else (summary.title,)))
 
 
-def _said(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
+def _is_stated(label: Label, visible: Mapping[str, VisibleChunk]) -> bool:
     # Read again, since titles and headings change without the chunk's id.
     passages = (visible.get(support.chunk_id) for support in label.sources)
     return any(passage is not None and contains_label(passage, label.text) for passage in passages)

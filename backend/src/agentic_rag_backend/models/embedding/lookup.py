@@ -48,8 +48,8 @@ class _OnnxNode:
     @property
     def of_first_axis(self) -> bool:
         """Whether it has no attribute but ``axis=0``, the default."""
-        said = [{field.number: field.value for field in _fields(each)} for each in self.attributes]
-        return all(each.get(_ATTRIBUTE_NAME) == b"axis" and not each.get(_ATTRIBUTE_INTEGER) for each in said)
+        attributes = [{field.number: field.value for field in _fields(each)} for each in self.attributes]
+        return all(each.get(_ATTRIBUTE_NAME) == b"axis" and not each.get(_ATTRIBUTE_INTEGER) for each in attributes)
 
     def written(self) -> bytes:
         texts = [(_NODE_INPUT, each) for each in self.inputs] + [(_NODE_OUTPUT, each) for each in self.outputs]

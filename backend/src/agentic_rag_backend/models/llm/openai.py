@@ -167,8 +167,8 @@ class OpenAIModel:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {size} characters")
         except (openai.OpenAIError, ValueError) as error:
             raise ModelUnavailable(f"model {call.model!r} broke off its reply: {reason_of(failure_of(error))}") from None
-        told = usage or _estimate(request.messages, "".join(written))
-        attempt.end("ok", prompt_tokens=told.prompt_tokens, completion_tokens=told.completion_tokens)
+        used = usage or _estimate(request.messages, "".join(written))
+        attempt.end("ok", prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
         yield ModelDelta("", call.account.usage)
 
     async def _next(self, chunks: Any, call: Call) -> Any:

@@ -147,10 +147,10 @@ def support(reading: QuestionAnalysis, chosen: Sequence[Candidate], nearest: flo
     """
     if reading.asked is AnswerKind.THEME or not reading.weights:
         return max(0.0, nearest)
-    said = frozenset().union(*(candidate.held | candidate.near for candidate in chosen))
+    stated = frozenset().union(*(candidate.held | candidate.near for candidate in chosen))
     if reading.measured and not _counted(reading, chosen):
         return 0.0
-    share = sum(weight for form, weight in reading.weights.items() if form in said)
+    share = sum(weight for form, weight in reading.weights.items() if form in stated)
     return float(max(0.0, nearest) * share**0.5)
 
 
@@ -236,12 +236,12 @@ def _whole(sentence: Sentence) -> bool:
 
 
 def _by_words(reading: QuestionAnalysis, candidate: Candidate) -> float:
-    said = sum(
+    stated = sum(
         weight * (1.0 if form in candidate.held else CONTEXT_SHARE)
         for form, weight in reading.weights.items()
         if form in candidate.held or form in candidate.near
     )
-    score = LEXICAL_SHARE * said + PASSAGE_SHARE * candidate.passage_score + ANSWER_SHARE * candidate.answers
+    score = LEXICAL_SHARE * stated + PASSAGE_SHARE * candidate.passage_score + ANSWER_SHARE * candidate.answers
     return score if candidate.statement else FRAGMENT * score
 
 
@@ -294,8 +294,8 @@ def _connected(reading: QuestionAnalysis, candidate: Candidate, bridge: float) -
 
 def _fresh(reading: QuestionAnalysis, chosen: Sequence[int]) -> NDArray[np.float32]:
     """Return, for each candidate, the weight of the question's words that it contains and no chosen sentence contains."""
-    said = frozenset().union(*(reading.candidates[number].held for number in chosen))
-    return np.array([sum(reading.weights[form] for form in each.held - said) for each in reading.candidates], np.float32)
+    stated = frozenset().union(*(reading.candidates[number].held for number in chosen))
+    return np.array([sum(reading.weights[form] for form in each.held - stated) for each in reading.candidates], np.float32)
 
 
 def _ordered(chosen: Sequence[Candidate]) -> list[Candidate]:

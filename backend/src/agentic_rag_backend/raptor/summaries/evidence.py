@@ -77,8 +77,8 @@ def _terms(facts: Sequence[Fact], weights: Mapping[str, float]) -> list[CentralE
 def _facts(passage: VisibleChunk) -> Iterable[Fact]:
     text = passage.chunk.text
     sentences = [" ".join(sentence.text.split()) for sentence in split_sentences(text)]
-    said = [sentence for sentence in sentences if sentence] or [" ".join(text.split())[:_LONGEST]]
-    return (_fact(sentence, (_support(passage),)) for sentence in said)
+    kept = [sentence for sentence in sentences if sentence] or [" ".join(text.split())[:_LONGEST]]
+    return (_fact(sentence, (_support(passage),)) for sentence in kept)
 
 
 def _fact(statement: str, sources: tuple[Support, ...]) -> Fact:

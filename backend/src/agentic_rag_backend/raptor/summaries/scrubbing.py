@@ -49,14 +49,14 @@ class TreeScrubber:
         generation = (await self.trees.pointer(tenant)).generation
         for start in range(0, len(ids), _PAGE):
             nodes = await self.trees.nodes(tenant, generation, ids=ids[start : start + _PAGE])
-            summaries = await self.told(tenant, nodes)
+            summaries = await self.visible_summaries(tenant, nodes)
             await self.trees.save_summaries(tenant, list(summaries.values()))
-            told = [node for node in nodes if node.id in summaries and searchable(summaries[node.id])]
-            silent = [node.point_id(tenant) for node in nodes if node not in told]
+            searchable_nodes = [node for node in nodes if node.id in summaries and searchable(summaries[node.id])]
+            silent = [node.point_id(tenant) for node in nodes if node not in searchable_nodes]
             if silent:
                 await self.points.vectors.delete(tenant, Collection.NODES, silent)
-            for first in range(0, len(told), _BATCH):
-                await self._write(tenant, told[first : first + _BATCH], summaries)
+            for first in range(0, len(searchable_nodes), _BATCH):
+                await self._write(tenant, searchable_nodes[first : first + _BATCH], summaries)
         return len(ids)
 
     async def _write(self, tenant: TenantId, nodes: Sequence[TreeNode], summaries: Mapping[str, CommunitySummary]) -> list[str]:
@@ -73,7 +73,7 @@ class TreeScrubber:
             await self.points.vectors.delete(tenant, Collection.NODES, unused)
         return [id for id in written if id in used]
 
-    async def told(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
+    async def visible_summaries(self, tenant: TenantId, nodes: Sequence[TreeNode]) -> dict[str, CommunitySummary]:
         """Return the summaries of nodes, by node, without statements that rest on invisible passages."""
         held = await self.trees.summaries(tenant, [key_of(node) for node in nodes])
         visible = await passages_behind(self.documents, tenant, held.values())
@@ -86,8 +86,8 @@ class TreeScrubber:
             batch = nodes[start : start + _PAGE]
             there = await self.points.held(tenant, [node.point_id(tenant) for node in batch])
             lacking = [node for node in batch if node.point_id(tenant) not in there]
-            told = await self.told(tenant, lacking) if lacking else {}
-            found += [node for node in lacking if node.id in told and searchable(told[node.id])]
+            visible_summaries = await self.visible_summaries(tenant, lacking) if lacking else {}
+            found += [node for node in lacking if node.id in visible_summaries and searchable(visible_summaries[node.id])]
         return found
 
     async def restore(self, tenant: TenantId, missing: Sequence[TreeNode]) -> list[str]:
@@ -95,8 +95,8 @@ class TreeScrubber:
         written: list[str] = []
         for start in range(0, len(missing), _BATCH):
             batch = missing[start : start + _BATCH]
-            told = await self.told(tenant, batch)
-            written += await self._write(tenant, [node for node in batch if node.id in told], told)
+            visible_summaries = await self.visible_summaries(tenant, batch)
+            written += await self._write(tenant, [node for node in batch if node.id in visible_summaries], visible_summaries)
         return written
 
 

@@ -146,8 +146,8 @@ class NodeWriter:
                 evidence, names = leaf_evidence(node, passages, weights), leaf_names(passages)
             else:
                 keys = [key_of(tree[id]) for id in node.children]
-                told = [summaries[key] for key in keys if key in summaries]
-                evidence, names = inner_evidence(node, told, weights), inner_names(told)
+                child_summaries = [summaries[key] for key in keys if key in summaries]
+                evidence, names = inner_evidence(node, child_summaries, weights), inner_names(child_summaries)
             return _Given(evidence, names, extractive_summary(evidence, weights))
 
         # Reading sentences takes half a second, so let the event loop serve others.

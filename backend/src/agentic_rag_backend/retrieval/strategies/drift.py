@@ -160,7 +160,9 @@ class Drift:
         plain = follow_ups_of_themes(question, themes, most)
         if not self._calls.possible or not spending.left:
             return plain
-        shown = "\n".join(fence("theme", f"{theme.summary}\n{_told(theme)}", attributes={"name": theme.name}) for theme in themes)
+        shown = "\n".join(
+            fence("theme", f"{theme.summary}\n{_findings_text(theme)}", attributes={"name": theme.name}) for theme in themes
+        )
         values = {"themes": shown, "question": fence("question", question), "most": str(most)}
         spending.begin()
         reply = await self._calls.ask(built_in("drift_primer"), values, _SCHEMA, max_tokens=500)
@@ -197,7 +199,7 @@ def _of_local(query: Query, text: str) -> Query:
     return replace(query, text=text, options={}).with_candidates(COUNTED)
 
 
-def _told(theme: ThemeHit) -> str:
+def _findings_text(theme: ThemeHit) -> str:
     return "\n".join(f"- {finding.statement}" for finding in theme.findings)
 
 

@@ -18,20 +18,17 @@ from agentic_rag_backend.domain.graph import (
     normalise_name,
 )
 from agentic_rag_backend.domain.tenant import TenantId, require_tenant
-from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.stores.graph import nodes, rows
 from agentic_rag_backend.stores.graph.base import GraphCounts, HeldVersion
 from agentic_rag_backend.stores.graph.bolt import Neo4jAddress, Neo4jConnections, Record, Transaction
 from agentic_rag_backend.stores.graph.knowledge_batches import group_knowledge
 from agentic_rag_backend.stores.graph.neo4j_ownership import claim
 from agentic_rag_backend.stores.graph.neo4j_schema import migrate, require_migrated
-from agentic_rag_backend.stores.graph.statements import load_statements
+from agentic_rag_backend.stores.graph.neo4j_writes import CYPHER, add_rows, delete_knowledge, refresh, run_delete
 from agentic_rag_backend.stores.ownership import Owner
 
 T = TypeVar("T")
 Row = Sequence[Any]
-
-_CYPHER = load_statements(".cypher")
 
 _ENTITIES_PER_BATCH = 1_000
 _MENTIONS_PER_BATCH = 5_000
@@ -124,13 +121,13 @@ class Neo4jGraphStore:
         key = {"tenant": tenant.value, "deployment": self._deployment, **versioned}
 
         async def work(transaction: Transaction) -> None:
-            await transaction.run(_CYPHER["lock_knowledge"], key)
-            await transaction.run(_CYPHER["add_version"], {**key, **version})
+            await transaction.run(CYPHER["lock_knowledge"], key)
+            await transaction.run(CYPHER["add_version"], {**key, **version})
             for name, found in additions.items():
-                await _add(transaction, name, {**key, "rows": found})
+                await add_rows(transaction, name, {**key, "rows": found})
             for name, uuids in follow.items():
-                await _refresh(transaction, name, {**key, "uuids": uuids})
-            await transaction.run(_CYPHER["record_version"], key)
+                await refresh(transaction, name, {**key, "uuids": uuids})
+            await transaction.run(CYPHER["record_version"], key)
 
         await self._connections.write(work)
 
@@ -146,8 +143,8 @@ class Neo4jGraphStore:
         }
 
         async def work(transaction: Transaction) -> GraphDeletion:
-            found = await transaction.rows(_CYPHER["knowledge_of_versions"], key)
-            return await _delete_knowledge(transaction, key, found[0]) if found else GraphDeletion()
+            found = await transaction.rows(CYPHER["knowledge_of_versions"], key)
+            return await delete_knowledge(transaction, key, found[0]) if found else GraphDeletion()
 
         return await self._connections.write(work)
 
@@ -245,10 +242,10 @@ class Neo4jGraphStore:
         found, members = nodes.community_rows(tenant, generation, communities)
 
         async def work(transaction: Transaction) -> None:
-            await transaction.run(_CYPHER["lock_tenant"], key)
-            await transaction.run(_CYPHER["delete_generation"], key)
-            await transaction.run(_CYPHER["add_communities"], {**key, "rows": found})
-            await transaction.run(_CYPHER["add_members"], {**key, "rows": members})
+            await transaction.run(CYPHER["lock_tenant"], key)
+            await transaction.run(CYPHER["delete_generation"], key)
+            await transaction.run(CYPHER["add_communities"], {**key, "rows": found})
+            await transaction.run(CYPHER["add_members"], {**key, "rows": members})
 
         await self._connections.write(work)
 
@@ -280,7 +277,7 @@ class Neo4jGraphStore:
         key = {"tenant": require_tenant(tenant).value, "generation": below}
 
         async def work(transaction: Transaction) -> int:
-            return await _gone(transaction, "delete_generations_below", key)
+            return await run_delete(transaction, "delete_generations_below", key)
 
         return await self._connections.write(work)
 
@@ -295,13 +292,13 @@ class Neo4jGraphStore:
         for what in _OF_TENANTS:
             while gone := await self._delete_some(f"delete_tenant_{what}", key):
                 total += gone
-        await self._connections.write(lambda transaction: transaction.run(_CYPHER["delete_tenant_lock"], key))
+        await self._connections.write(lambda transaction: transaction.run(CYPHER["delete_tenant_lock"], key))
         return total
 
     async def tenants(self) -> list[TenantId]:
         """Return every tenant that has data."""
         of = {"deployment": self._deployment}
-        found = await self._connections.read(lambda transaction: transaction.rows(_CYPHER["list_tenants"], of))
+        found = await self._connections.read(lambda transaction: transaction.rows(CYPHER["list_tenants"], of))
         return [TenantId(row["tenant"]) for row in found]
 
     async def ping(self) -> None:
@@ -314,7 +311,7 @@ class Neo4jGraphStore:
 
     async def _rows(self, name: str, tenant: TenantId, **values: Any) -> list[Record]:
         key = {"tenant": require_tenant(tenant).value, **values}
-        return await self._connections.read(lambda transaction: transaction.rows(_CYPHER[name], key))
+        return await self._connections.read(lambda transaction: transaction.rows(CYPHER[name], key))
 
     async def _list(self, name: str, tenant: TenantId, **values: Any) -> list[Row]:
         (row,) = await self._rows(name, tenant, **values)
@@ -322,7 +319,7 @@ class Neo4jGraphStore:
         return found
 
     async def _delete_some(self, name: str, key: Mapping[str, Any]) -> int:
-        return await self._connections.write(lambda transaction: _gone(transaction, name, key))
+        return await self._connections.write(lambda transaction: run_delete(transaction, name, key))
 
     async def _all_entities(self, tenant: TenantId) -> AsyncIterator[list[Entity]]:
         after = ""
@@ -375,56 +372,6 @@ class Neo4jGraphStore:
             found = await self._list("held_versions", tenant, documents=documents)
             if batch := rows.to_versions(found):
                 yield batch
-
-
-async def _add(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
-    """Run a statement that writes one item a row, and check that no row was dropped because its references are missing.
-
-    Raises:
-        InvalidRequest: the tenant's graph lacks an entity or relationship that a row refers to.
-    """
-    if not values["rows"]:
-        return
-    ((written,),) = [row.values() for row in await transaction.rows(_CYPHER[name], values)]
-    if written != len(values["rows"]):
-        missing = len(values["rows"]) - written
-        raise InvalidRequest(
-            f"the graph store refused {missing} rows of {name}: items that they refer to are not in the tenant's graph"
-        )
-
-
-async def _refresh(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
-    if values["uuids"]:
-        await transaction.run(_CYPHER[name], values)
-
-
-async def _gone(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:
-    (row,) = await transaction.rows(_CYPHER[name], values)
-    return int(row["gone"])
-
-
-async def _delete_knowledge(transaction: Transaction, key: Mapping[str, Any], found: Record) -> GraphDeletion:
-    mentions = await _gone(transaction, "delete_mentions", key)
-    supports = await _gone(transaction, "delete_statements", key)
-    await transaction.run(_CYPHER["delete_versions"], key)
-    stated = {**key, "uuids": sorted(found["edges"])}
-    edges = await transaction.rows(_CYPHER["delete_unsupported_relationships"], stated)
-    ends = {end for row in edges for end in (row["source"], row["target"])}
-    touched = {**key, "uuids": sorted({*found["mentioned"], *found["named"], *ends})}
-    gone = await transaction.rows(_CYPHER["delete_unsupported_entities"], touched)
-    for name in ("rename_entities", "delete_unsupported_names", "refresh_entities"):
-        await _refresh(transaction, name, touched)
-    await _refresh(transaction, "refresh_relationships", stated)
-    await _refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(found["chunks"])})
-    await transaction.run(_CYPHER["delete_unversioned_document"], key)
-    return GraphDeletion(
-        entities=len(gone),
-        relationships=len(edges),
-        mentions=mentions,
-        supports=supports,
-        entity_ids=tuple(sorted(row["id"] for row in gone)),
-        relationship_ids=tuple(sorted(row["id"] for row in edges)),
-    )
 
 
 async def _mapped(pages: AsyncIterator[list[Row]], read: Callable[[Sequence[Row]], list[T]]) -> AsyncIterator[list[T]]:

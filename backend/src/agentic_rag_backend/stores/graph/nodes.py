@@ -86,7 +86,7 @@ def version_row(tenant: TenantId, knowledge: DocumentKnowledge) -> Row:
     document, version = knowledge.document_id, knowledge.version
     chunks = dict.fromkeys(knowledge.chunk_ids)
     chunks |= dict.fromkeys(mention.support.chunk_id for mention in knowledge.mentions)
-    chunks |= dict.fromkeys(said.support.chunk_id for said in knowledge.relationship_supports)
+    chunks |= dict.fromkeys(sentence.support.chunk_id for sentence in knowledge.relationship_supports)
     chunks |= dict.fromkeys(
         support.chunk_id
         for relationship in knowledge.relationships
@@ -232,10 +232,10 @@ def to_naming(position: str, entity_name: str, entity_type: str) -> Naming:
     return rows.to_naming((document, int(version), entity, name, entity_name, entity_type))
 
 
-def to_support_row(identifier: str, source: str, target: str, relation: str, position: str, *said: Any) -> tuple[Any, ...]:
-    """Return the row for `rows.to_relationships`. ``said`` is fact, weight and validity."""
+def to_support_row(identifier: str, source: str, target: str, relation: str, position: str, *sentence: Any) -> tuple[Any, ...]:
+    """Return the row for `rows.to_relationships`. ``sentence`` is fact, weight and validity."""
     document, version, chunk, _ = split_position(position, 4)
-    return identifier, source, target, relation, document, int(version), chunk, *said
+    return identifier, source, target, relation, document, int(version), chunk, *sentence
 
 
 def to_sentence_row(identifier: str, position: str, fact: str, end: int) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ def check_scope(knowledge: DocumentKnowledge) -> None:
     """
     of = (knowledge.document_id, knowledge.version)
     supports = [mention.support for mention in knowledge.mentions]
-    supports += [said.support for said in knowledge.relationship_supports]
+    supports += [sentence.support for sentence in knowledge.relationship_supports]
     for support in supports:
         if (support.document_id, support.version) != of:
             raise InvalidRequest(
@@ -106,28 +106,28 @@ def relationship_rows(tenant: TenantId, knowledge: DocumentKnowledge, supports: 
 def support_rows(tenant: TenantId, knowledge: DocumentKnowledge) -> list[Row]:
     """Return one row per sentence. A passage that supports a relationship without a sentence has start = end = 0."""
     relationships = {relationship.id: relationship for relationship in knowledge.relationships}
-    said = list(knowledge.relationship_supports)
-    spoken = {(sentence.relationship_id, sentence.support.chunk_id) for sentence in said}
+    sentences = list(knowledge.relationship_supports)
+    stated = {(sentence.relationship_id, sentence.support.chunk_id) for sentence in sentences}
     own = (knowledge.document_id, knowledge.version)
-    said += [
+    sentences += [
         RelationshipSupport(relationship_id=relationship.id, support=support, fact=relationship.fact, start_char=0, end_char=0)
         for relationship in knowledge.relationships
         for support in relationship.supports
-        if (support.document_id, support.version) == own and (relationship.id, support.chunk_id) not in spoken
+        if (support.document_id, support.version) == own and (relationship.id, support.chunk_id) not in stated
     ]
-    return [_support_row(tenant, sentence, relationships.get(sentence.relationship_id)) for sentence in said]
+    return [_support_row(tenant, sentence, relationships.get(sentence.relationship_id)) for sentence in sentences]
 
 
-def _support_row(tenant: TenantId, said: RelationshipSupport, relationship: Relationship | None) -> Row:
+def _support_row(tenant: TenantId, sentence: RelationshipSupport, relationship: Relationship | None) -> Row:
     return {
         "tenant": tenant.value,
-        "relationship": said.relationship_id,
-        "document": said.support.document_id,
-        "version": said.support.version,
-        "chunk": said.support.chunk_id,
-        "start": said.start_char,
-        "end": said.end_char,
-        "fact": storable(said.fact),
+        "relationship": sentence.relationship_id,
+        "document": sentence.support.document_id,
+        "version": sentence.support.version,
+        "chunk": sentence.support.chunk_id,
+        "start": sentence.start_char,
+        "end": sentence.end_char,
+        "fact": storable(sentence.fact),
         "weight": relationship.weight if relationship else 1.0,
         "valid_at": _text(relationship.valid_at) if relationship else None,
         "invalid_at": _text(relationship.invalid_at) if relationship else None,
@@ -199,12 +199,12 @@ def to_naming(row: Sequence[Any]) -> Naming:
 def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
     """Yield relationships from grouped rows: the first sentence, the largest weight, the widest validity."""
     for _, group in groupby(found, key=itemgetter(0)):
-        said = list(group)
-        identifier, source, target, relation, *_, fact, weight, valid_at, invalid_at = said[0]
-        if len(said) > 1:
-            weight = max(row[8] for row in said)
-            valid_at = min((row[9] for row in said if row[9] is not None), default=None)
-            invalid_at = max((row[10] for row in said if row[10] is not None), default=None)
+        passages = list(group)
+        identifier, source, target, relation, *_, fact, weight, valid_at, invalid_at = passages[0]
+        if len(passages) > 1:
+            weight = max(row[8] for row in passages)
+            valid_at = min((row[9] for row in passages if row[9] is not None), default=None)
+            invalid_at = max((row[10] for row in passages if row[10] is not None), default=None)
         yield Relationship(
             id=identifier,
             source_id=source,
@@ -214,7 +214,7 @@ def to_relationships(found: Iterable[Sequence[Any]]) -> Iterator[Relationship]:
             weight=weight,
             valid_at=datetime.fromisoformat(valid_at) if valid_at else None,
             invalid_at=datetime.fromisoformat(invalid_at) if invalid_at else None,
-            supports=tuple(Support(*passage) for passage in dict.fromkeys(row[4:7] for row in said)),
+            supports=tuple(Support(*passage) for passage in dict.fromkeys(row[4:7] for row in passages)),
         )
 
 

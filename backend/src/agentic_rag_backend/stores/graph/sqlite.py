@@ -111,16 +111,16 @@ class SqliteGraphStore:
     async def delete_document(self, tenant: TenantId, document_id: str, *, up_to_version: int, above: int = 0) -> GraphDeletion:
         """Remove the knowledge of versions > ``above`` and ≤ ``up_to_version``. The cost depends on what they touch only."""
         scope = require_tenant(tenant).value
-        said = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
+        values = {"tenant": scope, "document": document_id, "version": up_to_version, "above": above}
 
         def work(connection: sqlite3.Connection) -> GraphDeletion:
-            connection.execute(_SQL["change_revision"], said)
-            entities = {row[0] for row in connection.execute(_SQL["touched_entities"], said)}
-            touched = [row[0] for row in connection.execute(_SQL["touched_relationships"], said)]
-            mentions = connection.execute(_SQL["delete_mentions"], said).rowcount
-            supports = connection.execute(_SQL["delete_relationship_supports"], said).rowcount
-            connection.execute(_SQL["delete_entity_supports"], said)
-            connection.execute(_SQL["delete_written_versions"], said)
+            connection.execute(_SQL["change_revision"], values)
+            entities = {row[0] for row in connection.execute(_SQL["touched_entities"], values)}
+            touched = [row[0] for row in connection.execute(_SQL["touched_relationships"], values)]
+            mentions = connection.execute(_SQL["delete_mentions"], values).rowcount
+            supports = connection.execute(_SQL["delete_relationship_supports"], values).rowcount
+            connection.execute(_SQL["delete_entity_supports"], values)
+            connection.execute(_SQL["delete_written_versions"], values)
             edges = connection.execute(_SQL["delete_unsupported_relationships"], _among(scope, touched)).fetchall()
             entities.update(end for _, *ends in edges for end in ends)
             among = _among(scope, sorted(entities))

@@ -69,7 +69,7 @@ Operation = Callable[[Catalogue, Any, dict[str, str]], Awaitable[Any]]
 """Calls a method for a tenant with ids of A. ``open`` and ``ended`` are jobs, ``key`` is an API key."""
 
 
-async def _told(catalogue: Catalogue, owner: TenantId) -> dict[str, int]:
+async def _visibility_counts(catalogue: Catalogue, owner: TenantId) -> dict[str, int]:
     """Return all documents that the catalogue reports as visible."""
     return dict((await catalogue.documents.visibility(owner)).versions)
 
@@ -93,7 +93,7 @@ OPERATIONS: dict[str, Operation] = {
     "documents.purge": lambda c, t, ids: c.documents.purge(t, ids["deleted"], up_to_version=9),
     "documents.drop_versions": lambda c, t, _: c.documents.drop_versions(t, VISIBLE, below=9),
     "documents.visible_versions": lambda c, t, _: c.documents.visible_versions(t),
-    "documents.visibility": lambda c, t, _: _told(c, t),
+    "documents.visibility": lambda c, t, _: _visibility_counts(c, t),
     "documents.statuses": lambda c, t, _: c.documents.statuses(t),
     "documents.visible_chunk_ids": lambda c, t, _: c.documents.visible_chunk_ids(t, [VISIBLE, STAGED]),
     "documents.take_up": lambda c, t, ids: c.documents.take_up(t, ids["deleted"], lambda kind: nothing),

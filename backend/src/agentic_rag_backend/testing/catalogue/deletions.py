@@ -112,8 +112,8 @@ async def a_discarded_original_is_recorded_in_the_outbox(catalogue: Catalogue) -
     submitted = await catalogue.documents.submit(owner, submission("report", metadata={"shelf": 1}), nothing)
     document_id = submitted.document.id
     await stage(catalogue, owner, submitted)
-    text, told = "\n".join(LINES), {"shelf": 1, "from the file": True}
-    await catalogue.documents.save_parsed(owner, document_id, 1, text=text, title="Title of report", metadata=told)
+    text, metadata = "\n".join(LINES), {"shelf": 1, "from the file": True}
+    await catalogue.documents.save_parsed(owner, document_id, 1, text=text, title="Title of report", metadata=metadata)
     equal(await catalogue.documents.unknown_blobs(owner, [key]), [])
     equal(await catalogue.documents.publish(owner, document_id, 1, keep_original=False), True)
     equal(await catalogue.documents.publish(owner, document_id, 1, keep_original=False), True, "repeated")

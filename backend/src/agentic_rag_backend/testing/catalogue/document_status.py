@@ -133,8 +133,8 @@ async def a_repair_is_recorded_as_a_change(catalogue: Catalogue) -> None:
     await catalogue.documents.record_repair(owner, document.id, knowledge=True)
     equal((await state_version(catalogue, owner), (await catalogue.communities.pointer(owner)).stale), (before + 2, True))
     await catalogue.documents.record_repair(owner, "nobody's", knowledge=True)
-    told = dict((await catalogue.documents.visibility(owner, since=before)).versions)
-    equal(told, {document.id: 1, "nobody's": 0})
+    versions = dict((await catalogue.documents.visibility(owner, since=before)).versions)
+    equal(versions, {document.id: 1, "nobody's": 0})
 
 
 CHECKS: tuple[Check, ...] = (

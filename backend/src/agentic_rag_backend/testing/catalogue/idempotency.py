@@ -42,8 +42,8 @@ async def one_of_many_concurrent_requests_begins(keys: IdempotencyKeys) -> None:
             true(error.retry_after_s is not None and error.retry_after_s > 0, "when to ask again")
             return "in progress"
 
-    told = await asyncio.gather(*(begin() for _ in range(AT_ONCE)))
-    equal(Counter(told), {"IdempotencyClaim": 1, "in progress": AT_ONCE - 1})
+    outcomes = await asyncio.gather(*(begin() for _ in range(AT_ONCE)))
+    equal(Counter(outcomes), {"IdempotencyClaim": 1, "in progress": AT_ONCE - 1})
 
 
 async def another_request_is_refused(keys: IdempotencyKeys) -> None:

@@ -88,7 +88,7 @@ def recipe(chunk: Chunk, *, made_with: str = "v1") -> str:
 
 
 def _extraction(chunk: Chunk) -> Extraction:
-    said = ExtractedRelationship(
+    relationship = ExtractedRelationship(
         source="Ada",
         source_type="person",
         target="Charles",
@@ -102,7 +102,7 @@ def _extraction(chunk: Chunk) -> Extraction:
     return Extraction(
         chunk_id=chunk.id,
         mentions=(EntityMention(name="Ada", type="person", start_char=0, end_char=3, about=True),),
-        relationships=(said,),
+        relationships=(relationship,),
         aliases=(Alias(name="Ada", alias="Countess of Lovelace", type="person"),),
     )
 

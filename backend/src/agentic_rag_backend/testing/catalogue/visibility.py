@@ -23,35 +23,35 @@ async def changes_are_returned_since_any_moment(catalogue: Catalogue) -> None:
     docs = catalogue.documents
     moments: list[tuple[int, dict[str, int]]] = []
 
-    async def look() -> None:
+    async def check_changes() -> None:
         found = await docs.visibility(owner)
         equal(found, Visibility(await state_version(catalogue, owner), await docs.visible_versions(owner), whole=True))
         moments.append((found.state_version, dict(found.versions)))
         for since, before in moments:
-            told = await docs.visibility(owner, since=since)
-            equal((told.state_version, told.whole), (found.state_version, False))
-            after = {id: version for id, version in {**before, **told.versions}.items() if version}
-            equal(after, found.versions, f"told since {since}: {told.versions}")
+            changed = await docs.visibility(owner, since=since)
+            equal((changed.state_version, changed.whole), (found.state_version, False))
+            after = {id: version for id, version in {**before, **changed.versions}.items() if version}
+            equal(after, found.versions, f"changes since {since}: {changed.versions}")
 
-    await look()
+    await check_changes()
     report = await ingest(catalogue, owner, "report")
     await ingest(catalogue, other, "foreign")
-    await look()
+    await check_changes()
     await ingest(catalogue, owner, "minutes")
     await catalogue.tenants.set_flags(owner, {"colour": "red"})
-    await look()
+    await check_changes()
     await ingest(catalogue, owner, "report", LINES[0])
-    await look()
+    await check_changes()
     await docs.tombstone(owner, report.id, nothing)
-    await look()
+    await check_changes()
     await docs.purge(owner, report.id, up_to_version=9)
-    await look()
+    await check_changes()
     await ingest(catalogue, owner, "report")
-    await look()
-    told = await docs.visibility(owner, since=moments[-1][0])
-    equal(told.versions, {}, "nothing changed")
-    told = await docs.visibility(owner, since=moments[-2][0])
-    equal(len(told.versions), 1, "only what changed is told")
+    await check_changes()
+    changed = await docs.visibility(owner, since=moments[-1][0])
+    equal(changed.versions, {}, "nothing changed")
+    changed = await docs.visibility(owner, since=moments[-2][0])
+    equal(len(changed.versions), 1, "only changes are returned")
 
 
 async def unfinished_versions_are_no_change(catalogue: Catalogue) -> None:
@@ -61,8 +61,8 @@ async def unfinished_versions_are_no_change(catalogue: Catalogue) -> None:
     before = await catalogue.documents.visibility(owner)
     submitted = await catalogue.documents.submit(owner, submission("report", LINES[0]), nothing)
     await stage(catalogue, owner, submitted, LINES[0])
-    told = await catalogue.documents.visibility(owner, since=before.state_version)
-    equal(told.versions, {})
+    changed = await catalogue.documents.visibility(owner, since=before.state_version)
+    equal(changed.versions, {})
 
 
 async def an_unknown_past_returns_the_whole_state(catalogue: Catalogue) -> None:
@@ -71,9 +71,9 @@ async def an_unknown_past_returns_the_whole_state(catalogue: Catalogue) -> None:
     document = await ingest(catalogue, owner, "report")
     now = await state_version(catalogue, owner)
     for since in (now + 1, -1_000_000):
-        told = await catalogue.documents.visibility(owner, since=since)
-        equal(told, Visibility(now, {document.id: 1}, whole=True))
-    true(not (await catalogue.documents.visibility(owner, since=0)).whole, "a young tenant's past is on record whole")
+        changed = await catalogue.documents.visibility(owner, since=since)
+        equal(changed, Visibility(now, {document.id: 1}, whole=True))
+    true(not (await catalogue.documents.visibility(owner, since=0)).whole, "the whole past of a new tenant is recorded")
 
 
 CHECKS: tuple[Check, ...] = (

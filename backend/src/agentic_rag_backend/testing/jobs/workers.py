@@ -53,8 +53,8 @@ async def one_of_many_removes_a_silent_worker(directory: WorkerDirectory) -> Non
     await directory.join("one", [])
     await directory.began(A, "w:1:1", "one")
     (silent,) = await directory.workers()
-    told = await asyncio.gather(*(directory.bury(silent) for _ in range(AT_ONCE)))
-    equal((told.count(True), await directory.kills()), (1, {"w:1:1": 1}))
+    outcomes = await asyncio.gather(*(directory.bury(silent) for _ in range(AT_ONCE)))
+    equal((outcomes.count(True), await directory.kills()), (1, {"w:1:1": 1}))
 
 
 async def running_workflows_are_blamed_for_a_kill(directory: WorkerDirectory) -> None:

@@ -68,13 +68,13 @@ class Recordings:
                 if words[start:end] == self._words[id]:
                     whole.add(id)
                     accounted.update(range(start, end))
-        said = f" {' '.join(words)} "
+        padded = f" {' '.join(words)} "
         found = []
         for id, found_at in starts.items():
             if id in whole:
                 found.append(self._extracted[id])
             elif len(found_at - accounted) > 1:  # not only words that occur in a passage there
-                found.append(_within(self._extracted[id], said))
+                found.append(_within(self._extracted[id], padded))
         return found
 
     def reply(self, prompt: str, schema: Mapping[str, Any] | None) -> str | None:
@@ -119,9 +119,9 @@ def _words(text: str) -> list[str]:
     return [match[0].casefold() for match in _WORD.finditer(text)]
 
 
-def _within(whole: Extracted, said: str) -> Extracted:
+def _within(whole: Extracted, padded: str) -> Extracted:
     def occurs(name: str) -> bool:
-        return f" {' '.join(_words(name))} " in said
+        return f" {' '.join(_words(name))} " in padded
 
     return Extracted(
         whole.passage_id,

@@ -128,9 +128,9 @@ def activate_collections(folder: Path, fingerprint: str) -> None:
     built = home.with_suffix(_BUILDING)
     if built.exists():
         others = [record.parent.name for record in folder.glob(f"*/{_RECORD}") if not record.parent.suffix]
-        told = {"fingerprint": fingerprint, "replaces": sorted(set(others) - {home.name})}
+        record = {"fingerprint": fingerprint, "replaces": sorted(set(others) - {home.name})}
         unfinished = built / f"{_RECORD}.new"
-        unfinished.write_text(json.dumps(told, indent=2) + "\n")
+        unfinished.write_text(json.dumps(record, indent=2) + "\n")
         sync(unfinished)
         unfinished.replace(built / _RECORD)
         shutil.rmtree(home, ignore_errors=True)  # same fingerprint, so it is empty: otherwise it would be in use
@@ -143,19 +143,19 @@ def _home(folder: Path, fingerprint: str) -> Path:
     return folder / hashlib.sha256(fingerprint.encode()).hexdigest()[:16]
 
 
-def _recorded(record: Path) -> dict[str, Any]:
+def _recorded(file: Path) -> dict[str, Any]:
     """Return the content of a ``fingerprint.json``.
 
     Raises:
         StoreDamaged: the file is not valid.
     """
     try:
-        told = json.loads(record.read_text(encoding="utf-8"))
+        record = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:  # of JSON, or of text
-        raise _damaged(record, str(error)) from error
-    if not isinstance(told, dict) or not isinstance(told.get("fingerprint"), str):
-        raise _damaged(record, "it names no fingerprint")
-    return told
+        raise _damaged(file, str(error)) from error
+    if not isinstance(record, dict) or not isinstance(record.get("fingerprint"), str):
+        raise _damaged(file, "it names no fingerprint")
+    return record
 
 
 def _damaged(path: Path, reason: str) -> StoreDamaged:
@@ -182,8 +182,8 @@ def read_pointer(home: Path) -> dict[Collection, InUse]:
         StoreUnavailable: ``shards.json`` is not valid.
     """
     try:
-        told = json.loads((home / _POINTER).read_text())
-        return {collection: InUse(**told[collection]) for collection in Collection}
+        pointer = json.loads((home / _POINTER).read_text())
+        return {collection: InUse(**pointer[collection]) for collection in Collection}
     except FileNotFoundError:
         return {collection: InUse(str(collection)) for collection in Collection}
     except (ValueError, KeyError, TypeError) as error:
@@ -195,9 +195,9 @@ def write_pointer(home: Path, places: Mapping[Collection, InUse]) -> None:
 
     It survives a power loss after `sync` of ``home``.
     """
-    told = {collection.value: asdict(place) for collection, place in places.items()}
+    pointer = {collection.value: asdict(place) for collection, place in places.items()}
     unfinished = home / f"{_POINTER}.new"
-    unfinished.write_text(json.dumps(told, indent=2) + "\n")
+    unfinished.write_text(json.dumps(pointer, indent=2) + "\n")
     sync(unfinished)
     unfinished.replace(home / _POINTER)
 

@@ -40,7 +40,7 @@ _REMAINDER = 256
 """Changed points that are copied while writers wait."""
 _ROOM = 3
 """Free disk required, as a multiple of the shard's size: the copy, the index segments, and a reserve."""
-_SAID_CHARACTERS = 300
+_STDERR_CHARACTERS = 300
 _ZEROS = bytes(256 * 1024)
 _log = get_logger(__name__)
 
@@ -196,7 +196,7 @@ async def _optimize(folder: Path, time_limit_s: float) -> None:
     )
     try:
         async with asyncio.timeout(time_limit_s):
-            _, said = await process.communicate()
+            _, stderr = await process.communicate()
     except TimeoutError:
         raise StoreUnavailable(f"building the index took longer than {time_limit_s:g} s") from None
     finally:
@@ -204,7 +204,7 @@ async def _optimize(folder: Path, time_limit_s: float) -> None:
             process.kill()
             await process.wait()
     if process.returncode != 0:
-        words = said.decode("utf-8", "replace").strip()[-_SAID_CHARACTERS:]
+        words = stderr.decode("utf-8", "replace").strip()[-_STDERR_CHARACTERS:]
         raise StoreUnavailable(f"the process building the index ended with {process.returncode}: {words or 'no word'}")
 
 

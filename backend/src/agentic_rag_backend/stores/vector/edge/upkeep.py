@@ -163,16 +163,16 @@ class IndexUpkeep:
 
     def _conclude(self, collection: Collection, run: IndexUpkeepRun) -> None:
         self._last[collection] = run
-        told = {"collection": collection.value, "seconds": round(run.seconds, 3), "gap_s": round(run.gap_s, 3)}
+        fields = {"collection": collection.value, "seconds": round(run.seconds, 3), "gap_s": round(run.gap_s, 3)}
         if run.failure is None:
             self._failures[collection] = 0
-            _log.info("vector_index_built", reason=run.reason, **told)
+            _log.info("vector_index_built", reason=run.reason, **fields)
             return
         self._failures[collection] += 1
         pause_s = retry_pause(self._failures[collection], self._options)
         self._not_before[collection] = time.monotonic() + pause_s
         self._states[collection] = IndexState.FAILED
-        _log.warning("vector_index_failed", failure=run.failure, retry_in_s=pause_s, **told)
+        _log.warning("vector_index_failed", failure=run.failure, retry_in_s=pause_s, **fields)
 
     def _status(self, collection: Collection, shard: Shard) -> IndexStatus:
         points = shard.points

@@ -247,19 +247,19 @@ async def activate_collections(server: QdrantServer, prefix: str, fingerprint: s
     ours = {collection_name(prefix, collection, fingerprint) for collection in Collection}
     others = [name for name in await collections_of(server, prefix) if name not in ours]
     for name in sorted(ours):
-        told = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
-        await server.call("naming what is replaced", server.client.update_collection, name, metadata=told)
+        metadata = {**await metadata_of(server, name), _FINGERPRINT: fingerprint, _BUILDING: False, _REPLACES: others}
+        await server.call("recording replaced collections", server.client.update_collection, name, metadata=metadata)
     for name in others:
         await server.call("removing a collection", server.client.delete_collection, name)
 
 
 async def require_supported(server: QdrantServer) -> None:
     """Raise `ConfigurationError` if the server is too old."""
-    told = (await server.call("telling its version", server.client.info)).version
-    found = re.match(r"(\d+)\.(\d+)", told)
+    version = (await server.call("reading the version", server.client.info)).version
+    found = re.match(r"(\d+)\.(\d+)", version)
     if found is None or (int(found[1]), int(found[2])) < OLDEST_SERVER:
         oldest = ".".join(map(str, OLDEST_SERVER))
-        raise ConfigurationError(f"the Qdrant server is version {told}; {oldest} or newer is needed for scores of one tenant")
+        raise ConfigurationError(f"the Qdrant server is version {version}; {oldest} or newer is needed for scores of one tenant")
 
 
 async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerprint: str, ours: set[str]) -> None:
@@ -272,10 +272,10 @@ async def _refuse_other_fingerprints(server: QdrantServer, prefix: str, fingerpr
             continue
         held = await server.call("counting", server.client.count, name, exact=True)
         if held.count:
-            told = await metadata_of(server, name)
-            if told.get(_BUILDING):
+            metadata = await metadata_of(server, name)
+            if metadata.get(_BUILDING):
                 continue
-            made_with = told.get(_FINGERPRINT, "something else")
+            made_with = metadata.get(_FINGERPRINT, "something else")
             raise ReindexRequired(
                 f"the vectors in collection {name} were made with [{made_with}], but [{fingerprint}] is configured: "
                 "run 'agentic-rag reindex', or configure what they were made with",

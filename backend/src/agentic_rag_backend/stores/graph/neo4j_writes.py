@@ -1,0 +1,70 @@
+"""Steps of a Neo4j transaction that write or delete knowledge, and the statements that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from agentic_rag_backend.domain.graph import GraphDeletion
+from agentic_rag_backend.errors import InvalidRequest
+from agentic_rag_backend.stores.graph.bolt import Record, Transaction
+from agentic_rag_backend.stores.graph.statements import load_statements
+
+CYPHER = load_statements(".cypher")
+
+
+async def add_rows(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
+    """Run a statement that writes one item a row, and check that no row was dropped because its references are missing.
+
+    Raises:
+        InvalidRequest: the tenant's graph lacks an entity or relationship that a row refers to.
+    """
+    if not values["rows"]:
+        return
+    ((written,),) = [row.values() for row in await transaction.rows(CYPHER[name], values)]
+    if written != len(values["rows"]):
+        missing = len(values["rows"]) - written
+        raise InvalidRequest(
+            f"the graph store refused {missing} rows of {name}: items that they refer to are not in the tenant's graph"
+        )
+
+
+async def refresh(transaction: Transaction, name: str, values: Mapping[str, Any]) -> None:
+    """Run a statement that derives values of ``uuids`` from their rows."""
+    if values["uuids"]:
+        await transaction.run(CYPHER[name], values)
+
+
+async def run_delete(transaction: Transaction, name: str, values: Mapping[str, Any]) -> int:
+    """Run a statement that deletes, and return the number of deleted items."""
+    (row,) = await transaction.rows(CYPHER[name], values)
+    return int(row["gone"])
+
+
+async def delete_knowledge(transaction: Transaction, key: Mapping[str, Any], found: Record) -> GraphDeletion:
+    """Remove the knowledge of versions, and everything that only they state.
+
+    Args:
+        found: the row of ``knowledge_of_versions``.
+    """
+    mentions = await run_delete(transaction, "delete_mentions", key)
+    supports = await run_delete(transaction, "delete_statements", key)
+    await transaction.run(CYPHER["delete_versions"], key)
+    stated = {**key, "uuids": sorted(found["edges"])}
+    edges = await transaction.rows(CYPHER["delete_unsupported_relationships"], stated)
+    ends = {end for row in edges for end in (row["source"], row["target"])}
+    touched = {**key, "uuids": sorted({*found["mentioned"], *found["named"], *ends})}
+    gone = await transaction.rows(CYPHER["delete_unsupported_entities"], touched)
+    for name in ("rename_entities", "delete_unsupported_names", "refresh_entities"):
+        await refresh(transaction, name, touched)
+    await refresh(transaction, "refresh_relationships", stated)
+    await refresh(transaction, "refresh_chunks", {**key, "uuids": sorted(found["chunks"])})
+    await transaction.run(CYPHER["delete_unversioned_document"], key)
+    return GraphDeletion(
+        entities=len(gone),
+        relationships=len(edges),
+        mentions=mentions,
+        supports=supports,
+        entity_ids=tuple(sorted(row["id"] for row in gone)),
+        relationship_ids=tuple(sorted(row["id"] for row in edges)),
+    )
