@@ -1,4 +1,4 @@
-"""A multi-tenant, graph-backed retrieval backend. See ``README.md`` for what works."""
+"""A multi-tenant retrieval backend with a knowledge graph. ``open_embedded`` is its Python API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Embedded", "__version__", "open_embedded"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the library's entry when it is asked for: it brings the stores and the model's runtime with it."""
+    """Import the Python API at its first use, because it imports the stores and the model runtime."""
     if name in ("open_embedded", "Embedded"):
         return getattr(import_module("agentic_rag_backend.library"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

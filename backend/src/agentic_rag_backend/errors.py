@@ -41,12 +41,16 @@ class InvalidScope(AgenticRagError):
 
 
 class Unauthenticated(AgenticRagError):
+    """The credentials are missing, wrong or revoked."""
+
     code = "unauthenticated"
     status = 401
     title = "Authentication required"
 
 
 class Forbidden(AgenticRagError):
+    """The credentials do not permit the operation."""
+
     code = "forbidden"
     status = 403
     title = "Forbidden"
@@ -61,12 +65,16 @@ class NotFound(AgenticRagError):
 
 
 class FeatureDisabled(AgenticRagError):
+    """The feature is disabled for this tenant or deployment."""
+
     code = "feature_disabled"
     status = 404
     title = "Feature disabled"
 
 
 class Conflict(AgenticRagError):
+    """The operation contradicts the current state, for example a name that is taken."""
+
     code = "conflict"
     status = 409
     title = "Conflict"
@@ -87,18 +95,24 @@ class IdempotencyKeyReused(InvalidRequest):
 
 
 class PreconditionFailed(AgenticRagError):
+    """The document has changed since the version in ``If-Match``."""
+
     code = "precondition_failed"
     status = 412
     title = "Precondition failed"
 
 
 class PayloadTooLarge(AgenticRagError):
+    """The request or the document is larger than its limit."""
+
     code = "payload_too_large"
     status = 413
     title = "Payload too large"
 
 
 class UnsupportedMediaType(AgenticRagError):
+    """The format of the document or the request body is not supported."""
+
     code = "unsupported_media_type"
     status = 415
     title = "Unsupported media type"
@@ -113,13 +127,15 @@ class UnreadableDocument(AgenticRagError):
 
 
 class ResourceLimit(UnreadableDocument):
-    """Reading the document took more time or memory than one document may have, or ended its process."""
+    """Processing the document exceeded a limit of time or memory, or ended its process."""
 
     code = "resource_limit"
     title = "Resource limit exceeded"
 
 
 class StoreUnavailable(AgenticRagError):
+    """A store did not respond, or responded with an error."""
+
     code = "store_unavailable"
     status = 503
     title = "Store unavailable"
@@ -167,6 +183,8 @@ class ModelUnavailable(AgenticRagError):
 
 
 class ModelRateLimited(ModelUnavailable):
+    """The model accepts no more requests at present. ``retry_after_s`` is the pause that it requests, if any."""
+
     code = "model_rate_limited"
     title = "Model rate limited"
 
@@ -195,6 +213,8 @@ class ModelReplyInvalid(ModelUnavailable):
 
 
 class RequestTimeout(AgenticRagError):
+    """The operation did not end within its time limit."""
+
     code = "timeout"
     status = 504
     title = "Timed out"
@@ -230,3 +250,14 @@ class ConfigurationError(AgenticRagError):
     code = "configuration_error"
     status = 500
     title = "Configuration error"
+
+
+def error_class(code: str) -> type[AgenticRagError] | None:
+    """Return the class with that code. None if the code is unknown. Only classes of imported modules are found."""
+    waiting: list[type[AgenticRagError]] = [AgenticRagError]
+    while waiting:
+        found = waiting.pop(0)
+        if found.code == code:
+            return found
+        waiting += found.__subclasses__()
+    return None

@@ -3,6 +3,8 @@
 Resources that several tenants compete for take their places here: threads from a `FairThreadPool`, model requests from
 `FairSlots`. Both read the acting tenant from the context. A request's authentication and a job's start set it with `act_for`;
 tasks and threads started from there inherit it.
+
+`jobs.base` describes the order in which the jobs of tenants start.
 """
 
 from __future__ import annotations

@@ -20,13 +20,13 @@ from agentic_rag_backend.domain.job import Job, JobState
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.tenant import Principal, Tenant, TenantId
 from agentic_rag_backend.errors import (
+    AgenticRagError,
     Conflict,
     InvalidRequest,
     InvalidScope,
-    ModelUnavailable,
     NotFound,
-    StoreUnavailable,
     UnreadableDocument,
+    error_class,
 )
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.llm.base import Message
@@ -212,5 +212,12 @@ class Embedded:
         if job.state in (JobState.FAILED, JobState.CANCELLED):
             error = dict(job.error or {})
             message = str(error.get("message") or f"the {job.kind.value} job was {job.state.value}")
-            raise (ModelUnavailable if str(error.get("code", "")).startswith("model_") else StoreUnavailable)(message)
+            raise _error_of(job.state, str(error.get("code", "")), message)
         return job
+
+
+def _error_of(state: JobState, code: str, message: str) -> AgenticRagError:
+    """Return the error of a job that failed or was cancelled."""
+    if state is JobState.CANCELLED:  # its code is a reason for the end, not an error's
+        return Conflict(message)
+    return (error_class(code) or AgenticRagError)(message)

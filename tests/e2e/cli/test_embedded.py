@@ -12,6 +12,7 @@ import pytest
 from agentic_rag_backend import open_embedded
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.errors import InvalidRequest, NotFound, StoreLocked, UnreadableDocument
+from agentic_rag_backend.ingestion.service import CHECKED_BYTES
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "embedded.py"
 BANK = "# Kettle Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987.\n"
@@ -68,6 +69,10 @@ async def test_documents_in_answers_out_as_domain_values(tmp_path: Path) -> None
             await rag.ingest()
         with pytest.raises(UnreadableDocument):
             await rag.ingest(text=" \n ")
+        damaged = tmp_path / "damaged.txt"
+        damaged.write_bytes(b"prose " * (CHECKED_BYTES // 6 + 1) + b"\xff")  # beyond the part that is checked at upload
+        with pytest.raises(UnreadableDocument, match="UTF-8"):
+            await rag.ingest(damaged)
         with pytest.raises(StoreLocked):
             async with open_embedded(tmp_path / "data"):
                 pass

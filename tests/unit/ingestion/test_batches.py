@@ -36,7 +36,7 @@ class _World:
             job_id=job_id, document_id=self.documents.get(job_id, job_id), version=self.version, stage="", attempt=attempt
         )
 
-    async def guarded(self, run: Any, step: Callable[[Any], Any], failed: Callable[[Any, Any], Any]) -> bool:
+    async def run_step(self, run: Any, step: Callable[[Any], Any], failed: Callable[[Any, Any], Any]) -> bool:
         try:
             await step(run)
         except StoreUnavailable as error:

@@ -29,8 +29,8 @@ def succeeded(job: Job) -> bool:
     return bool(job["state"] == "succeeded")
 
 
-def why(job: Job) -> str:
-    """Return the reason of a job that did not succeed."""
+def failure_reason(job: Job) -> str:
+    """Return why a job did not succeed."""
     error = job.get("error") or {}
     return str(error.get("message") or error.get("detail") or error.get("code") or job.get("message") or job["state"])
 
@@ -49,7 +49,7 @@ class JobFollower:
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> JobFollower:
-        self._task = asyncio.create_task(self._look_again_and_again())
+        self._task = asyncio.create_task(self._poll_forever())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -61,7 +61,7 @@ class JobFollower:
         """Wait for a job's end and return it."""
         return await self._waiting.setdefault(job_id, asyncio.get_running_loop().create_future())
 
-    async def _look_again_and_again(self) -> None:
+    async def _poll_forever(self) -> None:
         try:
             while True:
                 await asyncio.sleep(POLL_INTERVAL_S)

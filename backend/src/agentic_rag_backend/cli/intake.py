@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentic_rag_backend.cli.following import Job, JobFollower, succeeded, why
+from agentic_rag_backend.cli.following import Job, JobFollower, failure_reason, succeeded
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable, Unauthenticated
 from agentic_rag_backend.sources.reading import SourceDocument
 
@@ -172,7 +172,7 @@ class Intake:
         job = await follower.ended(item.job_id)
         item.state = "ready" if succeeded(job) else str(job["state"])
         if not succeeded(job):
-            item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": why(job)}
+            item.error = {"code": (job.get("error") or {}).get("code", job["state"]), "message": failure_reason(job)}
 
     async def _send(self, document: SourceDocument) -> Mapping[str, Any]:
         if document.row is not None:

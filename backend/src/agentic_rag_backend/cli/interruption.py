@@ -25,7 +25,7 @@ class Interrupted(KeyboardInterrupt):
 
 
 class CommandStopped(Exception):
-    """End of a command after Ctrl-C. Typer would tenant_lock `Interrupted` into an exit code and lose its message."""
+    """End of a command after Ctrl-C. Typer would turn `Interrupted` into an exit code and lose its message."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)

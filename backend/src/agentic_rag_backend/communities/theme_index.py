@@ -77,7 +77,7 @@ class Rebuilds:
             if run is None:
                 return
             result: dict[str, Any] = {}
-            if await self.runner.guarded(run, partial(self._rebuild, work, result)):
+            if await self.runner.run_step(run, partial(self._rebuild, work, result)):
                 await self.runner.succeed(run, result)
 
     async def status(self, tenant: TenantId, pointer: Pointer, details: Mapping[str, Any]) -> Mapping[str, Any]:

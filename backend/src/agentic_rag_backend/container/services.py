@@ -120,10 +120,10 @@ class Container:
                 getattr(self, name)
         for workflow, (queue_name, run) in self.ingestion.workflows().items():
             self.queue.register(workflow, queue_name, run)
-        # Without the tenant's turn for commits: a model that writes summaries must not delay documents.
+        # Rebuilds have locks of their own: a model that writes summaries must not delay documents.
         self.queue.register(REBUILD, QueueName.PREPARE, self.communities.rebuild)
         self.queue.register(RAPTOR, QueueName.PREPARE, self.raptor.build)
-        # Without it as well: a comparison takes the tenant_lock only for each repair.
+        # A comparison takes the tenant's lock only for each repair.
         self.queue.register(RECONCILE, QueueName.PREPARE, self.reconciler.reconcile_v1)
         self.queue.register(IMPORT, QueueName.PREPARE, self.transfer.import_v1)
 

@@ -85,7 +85,7 @@ class Batches:
         flush = _Once(self._flush)
 
         def published(item: WrittenVersion) -> Coroutine[Any, Any, bool]:
-            return self.runner.guarded(item.run, partial(self._publish, item, flush), together.failed)
+            return self.runner.run_step(item.run, partial(self._publish, item, flush), together.failed)
 
         await _all([published(item) for item in together.written if item.run.version == 1])
         for item in together.written:
@@ -153,7 +153,7 @@ class _Together:
             if run is None:
                 return
             async with self._order.document(run.document_id):
-                await self.runner.guarded(run, self._step, self.failed)
+                await self.runner.run_step(run, self._step, self.failed)
 
     async def failed(self, run: Run, error: AgenticRagError | Stopped) -> None:
         await self.commitment.failed(run, error, self._order)

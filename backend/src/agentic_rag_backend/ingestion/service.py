@@ -192,7 +192,7 @@ class IngestionService:
         Raises:
             PayloadTooLarge: the content is larger than MAX_UPLOAD_MB.
             UnsupportedMediaType: no parser reads its type.
-            UnreadableDocument: it is not of that type, or holds no text.
+            UnreadableDocument: it is not of that type, or contains no text.
             InvalidRequest: key, title, metadata or options are outside their limits.
             PreconditionFailed: the document that has the key has another revision, or does not exist.
         """
@@ -315,7 +315,7 @@ class IngestionService:
     async def ingest_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: parse, chunk, embed and extract a version, then queue its commit."""
         with self._batches.preparing():
-            await self._runner.work_off(tenant, job_id, attempt, self._preparation.run, self._preparation.failed)
+            await self._runner.run_job(tenant, job_id, attempt, self._preparation.run, self._preparation.failed)
 
     async def commit_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: write a prepared version to graph and vectors, and make it visible."""
@@ -324,7 +324,7 @@ class IngestionService:
     async def delete_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: remove a tombstoned document from every store."""
         # After a failure, the document stays hidden. Retrying the job retries the deletion.
-        await self._runner.work_off(tenant, job_id, attempt, self._deletion.run)
+        await self._runner.run_job(tenant, job_id, attempt, self._deletion.run)
 
     async def given_up(self, tenant: TenantId, job_id: str, attempt: int, error: Exception) -> None:
         """Fail a job, and its document, that the queue will not run again.

@@ -42,7 +42,7 @@ class Stopped(Exception):
 
 
 class Unfinished(AgenticRagError):
-    """The job did its work, and something is left over."""
+    """The job ended, but a part of its work remains."""
 
     code = "unfinished"
     title = "Unfinished"
@@ -141,7 +141,7 @@ class Run:
 
 
 def cancelled() -> Stopped:
-    """Return the exception that ends a job whose cancelling was requested."""
+    """Return the exception that ends a cancelled job."""
     return Stopped(CANCELLED, "cancelling was requested")
 
 
@@ -172,17 +172,17 @@ class Runner:
             return None
         return Run(tenant, job, jobs, _written=time.monotonic())
 
-    async def work_off(self, tenant: TenantId, job_id: str, attempt: int, step: Step, failed: Failed | None = None) -> None:
-        """Begin the job and run its only step; see `begin` and `guarded`."""
+    async def run_job(self, tenant: TenantId, job_id: str, attempt: int, step: Step, failed: Failed | None = None) -> None:
+        """Begin the job and run its only step; see `begin` and `run_step`."""
         run = await self.begin(tenant, job_id, attempt)
         if run is not None:
-            await self.guarded(run, step, failed)
+            await self.run_step(run, step, failed)
 
     async def succeed(self, run: Run, result: Mapping[str, Any]) -> None:
         """Record the result of a job whose work is done."""
         await self._retried(lambda: run.jobs.finish(run.tenant, run.job.id, JobState.SUCCEEDED, result=result))
 
-    async def guarded(self, run: Run, step: Step, failed: Failed | None = None) -> bool:
+    async def run_step(self, run: Run, step: Step, failed: Failed | None = None) -> bool:
         """Run ``step`` and return whether it succeeded. An error ends the job as its ``error {code, message, stage}``.
 
         While a store or model does not answer, the step is repeated from its beginning. Cancelling the task (shutdown)
@@ -201,14 +201,14 @@ class Runner:
         except Exception as error:  # noqa: BLE001
             # The boundary of a job: a fault in one document must neither stop other jobs nor be hidden.
             _log.exception("job_crashed", job=job_id, tenant=tenant, stage=run.stage)
-            ending = AgenticRagError(f"unexpected {type(error).__name__} while at {run.stage!r}; the log has the details")
+            ending = AgenticRagError(f"unexpected {type(error).__name__} in stage {run.stage!r}; the log has the details")
         else:
             return True
         await self._retried(lambda: end(run, failed, ending))
         return False
 
     async def _retried(self, work: Callable[[], Awaitable[T]], run: Run | None = None) -> T:
-        """Return the result of ``work``. Repeat it while a store or model does not answer, as ``run``'s row then shows."""
+        """Return the result of ``work``. Repeat it while a store or model does not answer. The row of ``run`` shows the wait."""
         backoff = Backoff(self.patience_s)
         while True:
             try:

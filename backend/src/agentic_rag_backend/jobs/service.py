@@ -1,4 +1,4 @@
-"""Lists, cancels and retries jobs for their owner."""
+"""Cancels and retries the jobs of a tenant."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Relationships that bear on a question: those of the graph leg, else by BM25 over their sentences.
+"""Relationships for a question, found by the graph leg, or by BM25 over their sentences if there is no graph leg.
 
-Each is shown only with a visible chunk that says it.
+A relationship is shown only with a visible chunk that states it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _log = get_logger(__name__)
 FACT_CANDIDATES = 20
 FACT_LIMIT = 10
 NEAR = 10
-"""Chunks, the best of the question whatever its limit, that make a fact near."""
+"""Number of best chunks whose facts are near. It does not depend on the limit."""
 NEAR_BONUS = 0.25
-"""Added to a fact that one of them says."""
+"""Added to the score of a fact that one of them states."""
 
 
 class Facts:
@@ -38,15 +38,15 @@ class Facts:
         self._relationships = RelationshipReader(stores.graph, stores.documents)
 
     async def ask_leg(self, query: Query) -> LegAnswer:
-        """Ask the graph leg; where there is no engine, nothing waits for the question's vector."""
+        """Ask the graph leg. Without an engine, the question is not embedded."""
         if self._stores.leg.engine is None:
             return LegAnswer()
         return await self._stores.leg.ask(query, await self._stores.encoder.encode(query.tenant_id, query.text))
 
-    async def find_or_tell(
+    async def find_or_failure(
         self, query: Query, graph: TenantGraph, near: Set[str], known: Mapping[str, VisibleChunk], answer: LegAnswer
     ) -> tuple[tuple[FactHit, ...], str | None]:
-        """Return what `find` does, or none and why: passages are an answer without them."""
+        """Return the facts of `find` and None, or no facts and a warning: results contain passages even without facts."""
         try:
             return await self.find(query, graph, near, known, answer), None
         except StoreUnavailable as error:

@@ -1,4 +1,4 @@
-"""From ids to what a user may see: the one place where retrieval turns a chunk id into text."""
+"""Reads chunks by id from the catalogue and keeps those that the query may show. No other retrieval module does this."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ async def visible_in_order(
 
 
 def passes(query: Query, visible: VisibleChunk) -> bool:
-    """Tell whether a visible chunk passes the query's filters, its document is valid at the query's moment, and its version is
-    the one that this query has read before, if any.
+    """Return whether a visible chunk passes the query's filters and is valid at the query's moment.
+
+    If the query has read the document before, the chunk must also belong to the version that it read.
     """
     if not query.seen.agree(visible.chunk.document_id, visible.chunk.version):
         return False
@@ -56,19 +57,19 @@ def passes(query: Query, visible: VisibleChunk) -> bool:
 
 
 def in_time(query: Query, visible: VisibleChunk) -> bool:
-    """Tell whether a chunk's document is valid at the query's moment."""
+    """Return whether a chunk's document is valid at the query's moment."""
     if VALID_FROM not in visible.metadata and VALID_TO not in visible.metadata:
         return True
     return matches(valid_at(query.moment), visible.metadata)
 
 
 def time_detail(query: Query) -> dict[str, str]:
-    """Return what a trace says of the time that results had to be valid at."""
+    """Return the trace detail about the time at which results must be valid."""
     return {"as_of": query.as_of.isoformat() if query.as_of is not None else "now"}
 
 
 async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph | None, tuple[str, ...]]:
-    """Return the graph for what is shown of it beside passages, or None and why: passages are an answer without it."""
+    """Return the graph for entities and facts, or None with a warning. Results contain passages even without the graph."""
     try:
         return await graphs.graph(query.tenant), ()
     except StoreUnavailable as error:
@@ -77,7 +78,7 @@ async def shown_graph(graphs: TenantGraphs, query: Query) -> tuple[TenantGraph |
 
 
 def entities_of(graph: TenantGraph | None, chunk_id: str, *, limit: int = 12) -> tuple[EntityRef, ...]:
-    """Return a chunk's entities, rarest first, at most ``limit``; none without a graph."""
+    """Return a chunk's entities, rarest first, at most ``limit``. Without a graph, return an empty tuple."""
     if graph is None:
         return ()
     number = graph.chunk_index.get(chunk_id)

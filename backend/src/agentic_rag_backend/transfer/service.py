@@ -152,7 +152,7 @@ class TransferService:
 
     async def import_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow that fills the tenant and makes it visible, or leaves it empty. It can be repeated."""
-        await self._runner.work_off(tenant, job_id, attempt, self._fill, self._failed)
+        await self._runner.run_job(tenant, job_id, attempt, self._fill, self._failed)
 
     async def abandoned(self, tenant: TenantId, job_id: str) -> None:
         """Empty a tenant whose import job was given up. Other kinds of jobs are ignored."""

@@ -117,7 +117,7 @@ def test_front_matter_brings_no_text_that_a_store_refuses() -> None:
 
 
 def test_front_matter_alone_is_no_document() -> None:
-    with pytest.raises(UnreadableDocument, match="besides its front matter"):
+    with pytest.raises(UnreadableDocument, match="except its front matter"):
         MARKDOWN_PARSER.parse(b"---\na: 1\n---\n")
 
 

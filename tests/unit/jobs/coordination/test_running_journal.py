@@ -54,7 +54,7 @@ def test_work_goes_on_without_a_note(tmp_path: Path) -> None:
         journal = RunningJournal(tmp_path / "missing" / "note")
         journal.begin({})
         journal.began("a")
-    assert {(each["event"], each["log_level"]) for each in events} == {("running_note_not_written", "warning")}
+    assert {(each["event"], each["log_level"]) for each in events} == {("running_journal_not_written", "warning")}
     nowhere = RunningJournal(None)
     nowhere.begin({"a": 2})
     nowhere.began("a")

@@ -236,7 +236,7 @@ async def test_a_workflow_that_kills_its_process_is_given_up(engine: Engine) -> 
     queue = _queue(engine, hangs, ended=ended)
     await queue.launch()
     assert [(job, attempt) for job, attempt, _ in ended.told] == [("poison", 1)]
-    assert "was running 4 times when the process was killed, the last time with nothing else running" in ended.told[0][2]
+    assert "was running 4 times when its process was killed; the last time, no other workflow was running" in ended.told[0][2]
     await _until(lambda: hangs.started[-1] == "behind")
     await queue.shutdown()
     assert _kills(queue) == {"work_v1:poison:1": GIVEN_UP_AFTER}

@@ -17,7 +17,7 @@ import agentic_rag_backend
 from agentic_rag_backend.cli.command import AsJson, quiet_logging
 from agentic_rag_backend.cli.commands.ingest import show_progress
 from agentic_rag_backend.cli.configuration import load_settings
-from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.intake import FINE, Processing
 from agentic_rag_backend.cli.interruption import run_async
 from agentic_rag_backend.cli.output import Output, table, text
@@ -173,7 +173,7 @@ async def _build_communities(client: Client, timings: Timings) -> None:
         accepted = await client.post("/admin/communities/rebuild", {"mode": "full"})
         job = await follow(client, accepted["job_id"], title="communities")
     if not succeeded(job):
-        raise DemoFailed(f"the communities were not built: {why(job)}")
+        raise DemoFailed(f"the communities were not built: {failure_reason(job)}")
 
 
 async def check_quotes(container: Container, client: Client, citations: Sequence[Mapping[str, Any]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import EVERYTHING, Session, command
-from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table, when
 from agentic_rag_backend.errors import InvalidRequest, NotFound
 
@@ -125,7 +125,7 @@ async def delete(session: Session, document: DocumentName, watch_job: Watch = Tr
     elif succeeded(job):
         session.output.show(fields(job["result"] or {}, title=f"deleted {document_id}"))
     else:
-        session.output.note(f"error: {why(job)}")
+        session.output.note(f"error: {failure_reason(job)}")
     if not succeeded(job):
         raise typer.Exit(1)
 
@@ -169,7 +169,7 @@ async def _changed(session: Session, answer: dict[str, Any], *, watch_job: bool)
     elif succeeded(job):
         session.output.show(fields(job["result"] or {}, title=f"changed {job['document_id']}"))
     else:
-        session.output.note(f"error: {why(job)}")
+        session.output.note(f"error: {failure_reason(job)}")
     if not succeeded(job):
         raise typer.Exit(1)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from agentic_rag_backend.cli.command import Session, command
-from agentic_rag_backend.cli.following import Job, follow, succeeded, why
+from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.intake import Intake, Item, Processing, Results
 from agentic_rag_backend.cli.interruption import Interrupted
 from agentic_rag_backend.cli.output import Output, console, plain, table
@@ -317,5 +317,5 @@ def _show(output: Output, report: IngestReport) -> None:
     others = f"; {report.extent.skipped} files of other types skipped" if report.extent.skipped else ""
     output.show(f"{_count_text(results.counts)}{others}")
     if rebuilt is not None:
-        reason = "" if succeeded(rebuilt) else f": {why(rebuilt)}"
+        reason = "" if succeeded(rebuilt) else f": {failure_reason(rebuilt)}"
         output.show(f"communities: {rebuilt['state']}{reason}")

@@ -8,7 +8,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.documents import Most
-from agentic_rag_backend.cli.following import Job, follow, succeeded, why
+from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table, when
 
 JobId = Annotated[str, typer.Argument(metavar="JOB_ID", help="Id of the job, from 'jobs list'.")]
@@ -74,7 +74,7 @@ async def watch(session: Session, job_id: JobId) -> None:
     _show(session, job)
     if not succeeded(job):
         if not session.output.as_json:
-            session.output.note(f"error: {why(job)}")
+            session.output.note(f"error: {failure_reason(job)}")
         raise typer.Exit(1)
 
 

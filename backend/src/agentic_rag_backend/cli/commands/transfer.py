@@ -10,7 +10,7 @@ from typing import IO, Annotated
 import typer
 
 from agentic_rag_backend.cli.command import DEFAULT_TENANT, Session, command
-from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import console, fields
 from agentic_rag_backend.errors import Conflict, InvalidRequest, NotFound
 
@@ -74,7 +74,7 @@ async def import_archive(
     _show(session, {"tenant_id": accepted["tenant_id"], **job})
     if not succeeded(job):
         if not session.output.as_json:
-            session.output.note(f"error: {why(job)}")
+            session.output.note(f"error: {failure_reason(job)}")
         raise typer.Exit(1)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentic_rag_backend.cli.command import EVERYTHING
-from agentic_rag_backend.cli.following import POLL_INTERVAL_S, follow, succeeded, why
+from agentic_rag_backend.cli.following import POLL_INTERVAL_S, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import Output, table
 from agentic_rag_backend.errors import AgenticRagError, Forbidden
 
@@ -87,7 +87,7 @@ async def _report(client: Any, asked: Mapping[str, bool]) -> Mapping[str, Any]:
     accepted = await client.post("/admin/reconcile", asked)
     job = await follow(client, accepted["job_id"], title="comparing the stores")
     if not succeeded(job):
-        raise AgenticRagError(f"the comparison did not finish: {why(job)}")
+        raise AgenticRagError(f"the comparison did not finish: {failure_reason(job)}")
     report: Mapping[str, Any] = job["result"]
     return report
 

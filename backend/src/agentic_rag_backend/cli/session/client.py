@@ -19,6 +19,7 @@ from agentic_rag_backend.errors import (
     NotFound,
     RequestTimeout,
     StoreUnavailable,
+    error_class,
 )
 
 BASE_PATH = "/api/v1"
@@ -211,18 +212,8 @@ class Client:
 def error_of(problem: Mapping[str, Any]) -> AgenticRagError:
     """Return the error of a problem's members. Its class belongs to the problem's code."""
     message = str(problem.get("detail") or problem.get("title") or "the request failed")
-    found = _classes().get(str(problem.get("code")))
+    found = error_class(str(problem.get("code")))
     return found(message) if found is not None else UnexpectedReply(message)
-
-
-def _classes() -> dict[str, type[AgenticRagError]]:
-    classes: dict[str, type[AgenticRagError]] = {}
-    waiting = [AgenticRagError]
-    while waiting:
-        found = waiting.pop()
-        classes.setdefault(found.code, found)
-        waiting += found.__subclasses__()
-    return classes
 
 
 def _problem(status: int, content: bytes, where: str) -> AgenticRagError:

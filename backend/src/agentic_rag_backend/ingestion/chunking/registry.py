@@ -1,4 +1,4 @@
-"""Which chunking strategies there are, and which sizes they take."""
+"""The chunking strategies and their permitted sizes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def chunker_of(strategy: str, tokenizer: Tokenizer) -> Chunker:
     """Return the chunker of that name.
 
     Raises:
-        InvalidRequest: there is none; the message names those there are.
+        InvalidRequest: the name is unknown; the message lists the known names.
     """
     if strategy not in STRATEGIES:
         raise InvalidRequest(f"chunking strategy {strategy!r} is not known; known are {', '.join(STRATEGIES)}")

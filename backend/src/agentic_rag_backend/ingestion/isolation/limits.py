@@ -25,19 +25,19 @@ class CallLimits:
 
     def out_of_cpu(self) -> ResourceLimit:
         """Return the error of a call that exceeded its processor time."""
-        return ResourceLimit(f"reading the document took more than {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)")
+        return ResourceLimit(f"processing the document took more than {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)")
 
     def out_of_time(self) -> ResourceLimit:
         """Return the error of a call that exceeded its time limit."""
-        return ResourceLimit(f"reading the document took more than {self.timeout_s:g} seconds (PARSE_TIMEOUT_S)")
+        return ResourceLimit(f"processing the document took more than {self.timeout_s:g} seconds (PARSE_TIMEOUT_S)")
 
     def out_of_memory(self) -> ResourceLimit:
         """Return the error of a call that exceeded its memory limit."""
-        return ResourceLimit(f"reading the document took more than {self.memory_mb} MiB of memory (PARSE_MEMORY_MB)")
+        return ResourceLimit(f"processing the document took more than {self.memory_mb} MiB of memory (PARSE_MEMORY_MB)")
 
     def ended_by(self, signal_name: str) -> ResourceLimit:
         """Return the error of a call whose process died. The usual cause is refused memory."""
         return ResourceLimit(
-            f"the process that read the document ended by {signal_name}; its limits are {self.memory_mb} MiB of memory "
+            f"the process that processed the document ended by {signal_name}; its limits are {self.memory_mb} MiB of memory "
             f"(PARSE_MEMORY_MB) and {self.cpu_s:g} seconds of processor time (PARSE_CPU_S)"
         )

@@ -1,4 +1,4 @@
-"""The result of parsing a file: one text and its metadata."""
+"""The parser port, its input and its output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Preview:
 class Parser(Protocol):
     """Parses one kind of file. Pure and blocking: called in a child process or a worker thread.
 
-    Every method raises `UnreadableDocument` if the file is not of that kind or holds no text.
+    Every method raises `UnreadableDocument` if the file is not of that kind or contains no text.
     """
 
     def check(self, head: bytes, *, whole: bool) -> Preview:

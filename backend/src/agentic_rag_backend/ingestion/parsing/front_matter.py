@@ -1,4 +1,4 @@
-"""YAML front matter: read with bounds, since anybody writes it."""
+"""Reads YAML front matter, with limits on its size and nesting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_NESTING = 20
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """Safe, without aliases (a few hundred bytes of them stand for gigabytes) and without towers of brackets."""
+    """Safe loader that refuses aliases and deep nesting. A few hundred bytes of aliases can expand to gigabytes."""
 
     nesting = 0
 
@@ -39,16 +39,16 @@ class _PlainLoader(yaml.SafeLoader):
 
 @dataclass(frozen=True, slots=True)
 class FrontMatter:
-    """What stands above the text. ``title`` is apart: it is a field of every document, not metadata."""
+    """Metadata above the text. ``title`` is separate because it is a field of every document."""
 
     title: str | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
-    """Return the front matter and the text behind it; nothing and all of ``text`` where there is none.
+    """Return the front matter and the text after it. Without front matter, return an empty one and ``text``.
 
-    Values that are no JSON scalars or lists of them are left out (dates become ISO 8601 strings).
+    Only JSON scalars and lists of them are kept. Dates become ISO 8601 strings.
 
     Raises:
         UnreadableDocument: the front matter is too long, has too many keys, or is not YAML.

@@ -46,7 +46,7 @@ class MarkdownParser:
 def _split(content: bytes, *, whole: bool) -> tuple[FrontMatter, str]:
     front, text = split_front_matter(decode(content, partial=not whole))
     if not text.strip():
-        raise UnreadableDocument("the document holds no text besides its front matter")
+        raise UnreadableDocument("the document contains no text except its front matter")
     return front, text
 
 

@@ -9,9 +9,9 @@ from agentic_rag_backend.errors import UnreadableDocument
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument, Preview
 
 MAX_CONTROL_SHARE = 0.1
-"""Share of control characters above which something is not text; prose has none."""
+"""Largest share of control characters in a text. Prose has none."""
 STRAY_CONTROLS = 8
-"""So many are let through whatever the length of the text."""
+"""Number of control characters that any text may contain."""
 
 _SIGNATURES = {
     b"%PDF-": "a PDF file",
@@ -81,5 +81,5 @@ def decode(content: bytes, *, partial: bool = False) -> str:
         )
     text = text.replace("\x00", "").replace("\r\n", "\n").replace("\r", "\n")
     if not _VISIBLE.search(text):
-        raise UnreadableDocument("the document holds no text")
+        raise UnreadableDocument("the document contains no text")
     return text

@@ -60,7 +60,7 @@ class Reconciler:
 
     async def reconcile_v1(self, tenant: TenantId, job_id: str, attempt: int) -> None:
         """Workflow: compare, repair if the job requests it, and finish with the report. Idempotent."""
-        await self._runner.work_off(tenant, job_id, attempt, self._work)
+        await self._runner.run_job(tenant, job_id, attempt, self._work)
 
     async def run(self, tenant: TenantId, *, repair: bool, confirmed: bool = False, progress: Progress | None = None) -> Report:
         """Compare the tenant's stores and return the differences. With ``repair``, repair them.

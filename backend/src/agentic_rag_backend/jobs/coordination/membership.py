@@ -196,7 +196,7 @@ async def _claimed_by(dbos_client: DbosClient, executor_id: str) -> list[Claimed
 
 def killed_too_often(workflow: ClaimedWorkflow) -> AgenticRagError:
     """Return the error of a workflow that is not run again because it killed its process too often."""
-    problem = f"was running {GIVEN_UP_AFTER} times when the process was killed, the last time with nothing else running"
+    problem = f"was running {GIVEN_UP_AFTER} times when its process was killed; the last time, no other workflow was running"
     return ResourceLimit(f"workflow {workflow.name!r} {problem}")
 
 

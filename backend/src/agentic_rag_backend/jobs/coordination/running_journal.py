@@ -23,7 +23,7 @@ class RunningJournal:
     """Lines of JSON: ``{"kills": {id: n}}`` first, then ``["+", id]`` and ``["-", id]``.
 
     Args:
-        path: None if no note is needed. Then nothing is written.
+        path: None if no journal is needed. Then nothing is written.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -39,7 +39,7 @@ class RunningJournal:
         return self._kills
 
     def left(self) -> frozenset[str]:
-        """Read the note of an earlier process, and return the workflows that ran at its end. Also sets `kills`."""
+        """Read the journal of an earlier process, and return the workflows that ran at its end. Also sets `kills`."""
         running: set[str] = set()
         for line in self._lines():
             with contextlib.suppress(ValueError, TypeError, AttributeError, LookupError):  # the last line may be incomplete
@@ -53,7 +53,7 @@ class RunningJournal:
         return frozenset(running)
 
     def begin(self, kills: Mapping[str, int]) -> None:
-        """Start the note of a new process, in which no workflow runs yet."""
+        """Start the journal of a new process, in which no workflow runs yet."""
         self._kills = dict(kills)
         self._running.clear()
         self._rewrite()
@@ -104,8 +104,8 @@ class RunningJournal:
 
     @contextlib.contextmanager
     def _as_warning(self) -> Iterator[None]:
-        """Log an error of the file and continue: the note only helps to explain a crash."""
+        """Log an error of the file and continue: the journal only helps to recover from a crash."""
         try:
             yield
         except OSError as error:
-            _log.warning("running_note_not_written", path=str(self._path), reason=str(error))
+            _log.warning("running_journal_not_written", path=str(self._path), reason=str(error))

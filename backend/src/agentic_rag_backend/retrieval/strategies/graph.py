@@ -151,7 +151,7 @@ class GraphRetriever:
             _hit(graph, reading, evidence, id=item.id, score=item.score, direct=direct.get(item.id, 0.0)) for item in shown
         )
         near = {item.id for item in order[:NEAR]}
-        facts, left_out = await self._facts.find_or_tell(query, graph, near, reading.visible, answer)
+        facts, left_out = await self._facts.find_or_failure(query, graph, near, reading.visible, answer)
         return Retrieval(
             hits=hits,
             facts=facts,

@@ -79,7 +79,7 @@ class HybridWithFacts:
         if graph is not None:
             known = {hit.id: hit.visible for hit in found.hits}
             near = {hit.id for hit in found.hits[:NEAR]}
-            facts, left_out = await self._facts.find_or_tell(query, graph, near, known, answer)
+            facts, left_out = await self._facts.find_or_failure(query, graph, near, known, answer)
             failures += [left_out] if left_out else []
             hidden = (left_out,) if left_out else ()
         reasons = tuple(dict.fromkeys(failures))

@@ -9,7 +9,7 @@ import typer
 
 from agentic_rag_backend.cli.command import Session, command
 from agentic_rag_backend.cli.commands.knowledge.communities import MaxClusterSize, MinCommunitySize, RebuildWatch, rebuild_body
-from agentic_rag_backend.cli.following import Job, follow, succeeded, why
+from agentic_rag_backend.cli.following import Job, failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table
 
 
@@ -78,7 +78,7 @@ def _require(session: Session, job: Job, built: Mapping[str, Any]) -> None:
     if session.output.as_json:
         session.output.result({**built, "failed": job})
     else:
-        session.output.note(f"error: {why(job)}")
+        session.output.note(f"error: {failure_reason(job)}")
     raise typer.Exit(1)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import typer
 
 from agentic_rag_backend.cli.command import Session
-from agentic_rag_backend.cli.following import follow, succeeded, why
+from agentic_rag_backend.cli.following import failure_reason, follow, succeeded
 from agentic_rag_backend.cli.output import fields, table
 
 
@@ -45,6 +45,6 @@ async def rebuild_index(session: Session, index: str, body: Mapping[str, Any], *
     elif succeeded(job):
         session.output.show(fields(job["result"] or {}))
     else:
-        session.output.note(f"error: {why(job)}")
+        session.output.note(f"error: {failure_reason(job)}")
     if not succeeded(job):
         raise typer.Exit(1)
