@@ -40,7 +40,7 @@ structlog.configure(
     ]
 )
 
-_MOST_BATCHES = 4_000
+_MAX_BATCHES = 4_000
 _FIRST_S = 600
 """The first test that needs a server waits until it has started."""
 
@@ -74,7 +74,7 @@ def _remembering(sums: Callable[..., Vectors]) -> Callable[..., Vectors]:
     def remembered(self: bundled.BundledEmbedder, batch: Sequence[bundled.TokenWindow], session: Any = None) -> Vectors:
         key = id(session or self._session), tuple(tuple(window.ids) for window in batch)
         if key not in held:
-            if len(held) >= _MOST_BATCHES:
+            if len(held) >= _MAX_BATCHES:
                 held.clear()
             held[key] = sums(self, batch, session)
         return held[key].copy()

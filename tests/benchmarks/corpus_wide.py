@@ -37,7 +37,7 @@ from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.evaluation.datasets import load_passages, load_questions
 from agentic_rag_backend.evaluation.diversity import Listing, diversity
 from agentic_rag_backend.evaluation.metrics import percentile
-from agentic_rag_backend.retrieval.queries.defaults import MOST_THEMES
+from agentic_rag_backend.retrieval.queries.defaults import MAX_THEMES
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.testing.models.server import ModelServer
 
@@ -102,7 +102,7 @@ class Podcasts:
         if self.server is not None:
             self.server.reset()
         started = time.perf_counter()
-        query = Query(tenant=self.tenant, text=question, limit=LIMIT, high_limit=MOST_THEMES, dual_level=True)
+        query = Query(tenant=self.tenant, text=question, limit=LIMIT, high_limit=MAX_THEMES, dual_level=True)
         answer = await self.services.answers.answer(query, strategy=GLOBAL)
         measured.seconds.append(time.perf_counter() - started)
         details = answer.retrieval.trace.details
@@ -157,7 +157,7 @@ class Podcasts:
 
     async def listing(self, strategy: str, question: str) -> Listing:
         """Return the results of one strategy for one question."""
-        most = MOST_THEMES if strategy == GLOBAL else 5
+        most = MAX_THEMES if strategy == GLOBAL else 5
         query = Query(tenant=self.tenant, text=question, limit=LIMIT, high_limit=most, dual_level=True)
         return listing(await self.services.retrievers.get(strategy).retrieve(query))
 

@@ -29,7 +29,7 @@ DIMENSIONS = 384
 FILE_BYTES = 50_000
 SMALL_CHARACTERS = 400
 MB = 1_000_000
-MOST_GROWTH = 12.0
+MAX_GROWTH = 12.0
 """Maximum bytes of its own memory per additional byte of text. The vector engine uses most of them: it keeps words, filters and
 ids of points in memory until they are indexed, from some 50,000 points on. The ingested text itself must not stay in memory.
 """
@@ -167,9 +167,9 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
 def failures(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Return the assertions that fail."""
     slope = growth(rows)
-    if slope is None or slope <= MOST_GROWTH:
+    if slope is None or slope <= MAX_GROWTH:
         return []
-    return [f"each byte of text adds {slope} bytes of memory, above {MOST_GROWTH}"]
+    return [f"each byte of text adds {slope} bytes of memory, above {MAX_GROWTH}"]
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.testing.tracing import TraceCounts
 
 FEW, MANY = 3, 60
-MOST_RATIO = 1.3
+MAX_RATIO = 1.3
 """Trees grow deeper and pages split. A scan of a table of documents would be 20 times as much."""
 LOOKING = "SELECT jobs."
 """Statements of the test's own waiting. Left out, because their number depends on the machine's load."""
@@ -78,7 +78,7 @@ async def test_one_document_costs_the_same_among_many(opens: Callable[..., Any])
         before = few[operation]
         grown = {statement: (before[statement], count) for statement, count in steps.items() if count > before[statement] + 200}
         assert not grown, f"{operation}: {grown}"
-        assert steps.total() <= MOST_RATIO * before.total(), operation
+        assert steps.total() <= MAX_RATIO * before.total(), operation
         assert before.total() > 500, "steps are counted"
 
 

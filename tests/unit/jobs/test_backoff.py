@@ -19,7 +19,7 @@ from agentic_rag_backend.errors import (
     StoreLocked,
     StoreUnavailable,
 )
-from agentic_rag_backend.jobs.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, MOST_INVALID_REPLIES, Backoff
+from agentic_rag_backend.jobs.backoff import FIRST_PAUSE_S, LONGEST_PAUSE_S, MAX_INVALID_REPLIES, Backoff
 
 AWAY = ModelUnavailable("away")
 
@@ -49,7 +49,7 @@ def test_what_waiting_does_not_mend_is_not_waited_for(error: AgenticRagError) ->
 
 
 def test_nonsense_is_asked_for_a_few_times() -> None:
-    assert len(pauses(Backoff(3600), ModelReplyInvalid("half a reply"))) == MOST_INVALID_REPLIES - 1
+    assert len(pauses(Backoff(3600), ModelReplyInvalid("half a reply"))) == MAX_INVALID_REPLIES - 1
 
 
 def test_without_patience_nothing_is_waited_for() -> None:

@@ -327,7 +327,7 @@ async def _endless(stop: asyncio.Event, head: bytes, piece: bytes) -> asyncio.Se
 async def test_a_reply_without_an_end_is_broken_off(
     make: Make, monkeypatch: pytest.MonkeyPatch, head: bytes, piece: bytes, streams: bool
 ) -> None:
-    monkeypatch.setattr(endpoint, "MOST_REPLY_BYTES", 1_000_000)
+    monkeypatch.setattr(endpoint, "MAX_REPLY_BYTES", 1_000_000)
     stop = asyncio.Event()
     server = await _endless(stop, head, piece)
     model = make("echo", base_url=f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", timeout_s=120)

@@ -28,7 +28,7 @@ from agentic_rag_backend.ingestion.chunking.registry import check_options
 from agentic_rag_backend.transfer import verification
 from agentic_rag_backend.transfer.archive import ArchiveLimits, Member, original_name, reading, record_name
 from agentic_rag_backend.transfer.contents import parts
-from agentic_rag_backend.transfer.gunzip import FREE_BYTES, MOST_RATIO
+from agentic_rag_backend.transfer.gunzip import FREE_BYTES, MAX_RATIO
 from agentic_rag_backend.transfer.inspection import inspect
 from agentic_rag_backend.transfer.lines import ArchivedDocument
 from agentic_rag_backend.transfer.lines import packed as vector_text
@@ -330,7 +330,7 @@ def test_what_unpacks_to_far_more_than_its_size_is_refused_early(tmp_path: Path)
 
     message = refused(path, ArchiveLimits(archive=10**9, original=10**8)).message
 
-    assert f"the limit is {FREE_BYTES} and {MOST_RATIO} for each byte" in message
+    assert f"the limit is {FREE_BYTES} and {MAX_RATIO} for each byte" in message
 
 
 def test_a_bomb_behind_the_end_is_refused(tmp_path: Path) -> None:

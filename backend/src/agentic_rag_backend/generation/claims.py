@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import content_forms
 
-MOST_MARKERS = 20
+MAX_MARKERS = 20
 """Most markers read from one sentence, so that "[1-1000000]" makes no work."""
 _MARKER = re.compile(
     r"(?:(?<![ \t])[ \t]+)?(?:\[|【)\s*(?:\^|(?:passages?|sources?)\s+)?(\d{1,6}(?:\s*(?:,|;|-|–|and|&)\s*\d{1,6})*)\s*(?:\]|】)",
@@ -55,7 +55,7 @@ def read_claims(text: str) -> list[Claim]:
         until = len(plain) + 1 if last else sentences[index + 1].start + 1
         own = found[bisect_right(places, start) : bisect_left(places, until)]
         markers = tuple(dict.fromkeys(number for _, numbers in own for number in numbers))
-        claims.append(Claim(plain[start : sentence.end], markers[:MOST_MARKERS], separator))
+        claims.append(Claim(plain[start : sentence.end], markers[:MAX_MARKERS], separator))
     return claims
 
 
@@ -124,5 +124,5 @@ def _numbers(written: str) -> tuple[int, ...]:
             numbers.append(int(match[3]))
         else:
             first, last = int(match[1]), int(match[2])
-            numbers += range(first, min(last, first + MOST_MARKERS) + 1)
+            numbers += range(first, min(last, first + MAX_MARKERS) + 1)
     return tuple(numbers)

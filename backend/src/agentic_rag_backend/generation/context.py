@@ -11,9 +11,9 @@ from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.models.llm.base import Evidence
 
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 """Estimate; the budget limits cost, not the model's input."""
-MOST_FINDINGS_A_THEME = 4
+MAX_FINDINGS_PER_THEME = 4
 LATER_FINDING = 0.95
 """Factor on the score of each further finding of a theme, relative to the finding before it."""
 MIN_FINDING_OVERLAP = 0.4
@@ -59,7 +59,7 @@ class Context:
     themes: tuple[ThemeOutline, ...] = ()
 
 
-def theme_chunk_ids(retrieval: Retrieval, *, most: int = MOST_FINDINGS_A_THEME) -> tuple[str, ...]:
+def theme_chunk_ids(retrieval: Retrieval, *, most: int = MAX_FINDINGS_PER_THEME) -> tuple[str, ...]:
     """Return the chunks that the themes' findings rest on; the caller looks them up, which leaves only visible ones."""
     findings = (finding for theme in retrieval.themes for finding in theme.findings[:most])
     ids = (source.chunk_id for finding in findings for source in finding.sources)
@@ -75,7 +75,7 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
-    budget = budget_tokens * CHARACTERS_A_TOKEN
+    budget = budget_tokens * CHARACTERS_PER_TOKEN
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
     kept_low = _within(low, int(budget * share))
     kept_high = _within(high, budget - _size(kept_low))
@@ -108,7 +108,7 @@ def _high_passages(
 
 
 def theme_passages(
-    theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, most: int = MOST_FINDINGS_A_THEME
+    theme: ThemeHit, visible: Mapping[str, VisibleChunk], score: float, *, most: int = MAX_FINDINGS_PER_THEME
 ) -> list[Passage]:
     """Return the sentences of visible chunks that state the theme's first ``most`` findings; scores fall from ``score``."""
     passages: list[Passage] = []

@@ -19,7 +19,7 @@ from agentic_rag_backend.generation.context import Context, Passage, theme_chunk
 from agentic_rag_backend.generation.overview import overview
 from agentic_rag_backend.generation.partial_answers import (
     BEST_SCORE,
-    MOST_FINDINGS,
+    MAX_FINDINGS,
     PartialAnswers,
     Point,
     ThemeWithPassages,
@@ -76,7 +76,7 @@ class GlobalAnswers:
 
     async def brief(self, query: Query, retrieval: Retrieval, history: Sequence[Message] = ()) -> Brief:
         """Make partial answers from the themes. Return the brief for writing the final answer from them."""
-        ids = theme_chunk_ids(retrieval, most=MOST_FINDINGS)
+        ids = theme_chunk_ids(retrieval, most=MAX_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
         themes = themes_with_passages(retrieval.themes, visible, budget_tokens=budget)

@@ -21,14 +21,14 @@ from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
-from agentic_rag_backend.generation.partial_answers import BEST_SCORE, MOST_FINDINGS, PartialAnswers, Point
+from agentic_rag_backend.generation.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.selection import question_weights
 
-MOST_THEMES = 24
+MAX_THEMES = 24
 EMBEDDED = 40
 """Number of sentences to embed, which is nearly all the cost."""
-SENTENCES_A_THEME = 3
+SENTENCES_PER_THEME = 3
 WORDS_SHARE = 0.35
 """Weight of the question's words in a sentence's value; the rest is its cosine with the question."""
 MIN_COSINE = 0.15
@@ -39,7 +39,7 @@ REDUNDANCY = 0.25
 SAME_DOCUMENT = 0.1
 KEPT_SHARE = 0.7
 """A sentence stays if it is worth at least this share of the best one."""
-MOST_SENTENCES = 8
+MAX_SENTENCES = 8
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
@@ -66,7 +66,7 @@ async def overview(
     Args:
         of_all: the question is about everything, so no sentence is similar to it. Each theme gives its central sentences.
     """
-    found = _central(themes, visible) if of_all else _statements(question, themes[:MOST_THEMES], visible)
+    found = _central(themes, visible) if of_all else _statements(question, themes[:MAX_THEMES], visible)
     if not found:
         return PartialAnswers(())
     asked = await embedder.embed_query(question)
@@ -106,7 +106,7 @@ def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str,
     for each in sorted(
         sentences, key=lambda each: (-each.word_share, each.theme, each.passage.chunk_id, each.passage.start_char)
     ):
-        if len(chosen) < EMBEDDED and taken[each.theme] < SENTENCES_A_THEME:
+        if len(chosen) < EMBEDDED and taken[each.theme] < SENTENCES_PER_THEME:
             taken[each.theme] += 1
             chosen.append(each)
     return chosen
@@ -120,7 +120,7 @@ def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> 
     """Return the passages behind the themes' findings, each once, with the number of the first theme that rests on it."""
     numbers: dict[str, int] = {}
     for number, theme in enumerate(themes):
-        for finding in theme.findings[:MOST_FINDINGS]:
+        for finding in theme.findings[:MAX_FINDINGS]:
             for source in finding.sources:
                 if source.chunk_id in visible:
                     numbers.setdefault(source.chunk_id, number)
@@ -130,8 +130,8 @@ def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> 
 def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_ThemeSentence]:
     """Return the sentences that state the first findings of the best documented themes."""
     found: list[_ThemeSentence] = []
-    for number, theme in enumerate(themes[:MOST_THEMES]):
-        passages = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_A_THEME) if is_statement(each.text)]
+    for number, theme in enumerate(themes[:MAX_THEMES]):
+        passages = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_PER_THEME) if is_statement(each.text)]
         found += [_ThemeSentence(each, number, max(0.0, min(1.0, theme.score))) for each in passages]
     return found[:EMBEDDED]
 
@@ -142,7 +142,7 @@ def _merged(found: Sequence[_ThemeSentence], near: Sequence[int], between: NDArr
     documents: Counter[str] = Counter()
     best = max((found[index].worth for index in near), default=0.0)
     left = [index for index in near if found[index].worth >= least * best]
-    while left and len(chosen) < MOST_SENTENCES:
+    while left and len(chosen) < MAX_SENTENCES:
 
         def gain(index: int) -> float:
             alike = max((float(between[index, other]) for other in chosen), default=0.0)

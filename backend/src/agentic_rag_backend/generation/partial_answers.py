@@ -14,7 +14,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import ThemeHit
 from agentic_rag_backend.generation.citations import CitationChecker
-from agentic_rag_backend.generation.claims import MOST_MARKERS, Claim, read_claims
+from agentic_rag_backend.generation.claims import MAX_MARKERS, Claim, read_claims
 from agentic_rag_backend.generation.context import Passage, theme_passages
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import (
@@ -29,8 +29,8 @@ from agentic_rag_backend.retrieval.themes.selection import text_tokens
 
 MAP_TOKENS = 3_000
 """Tokens of themes and passages per call. Calls are larger if there are too few for all themes."""
-MOST_FINDINGS = 8
-MOST_POINTS = 6
+MAX_FINDINGS = 8
+MAX_POINTS = 6
 BEST_SCORE = 100.0
 _LONGEST_STATEMENT = 600
 _SCHEMA: Mapping[str, Any] = {
@@ -95,7 +95,7 @@ def themes_with_passages(
     for theme in themes:
         found = [
             passage
-            for passage in theme_passages(theme, visible, theme.score, most=MOST_FINDINGS)
+            for passage in theme_passages(theme, visible, theme.score, most=MAX_FINDINGS)
             if (passage.chunk_id, passage.start_char) not in seen
         ]
         passages: list[Passage] = []
@@ -145,7 +145,7 @@ async def partial_answers(
             failed.append(reply.failure or "")
             continue
         checker = CitationChecker(passages)
-        for item in objects_in(reply.parsed, "points")[:MOST_POINTS]:
+        for item in objects_in(reply.parsed, "points")[:MAX_POINTS]:
             score = number_in(item, "score", low=0, high=BEST_SCORE) or 0.0
             if score <= 0:
                 zero += 1
@@ -190,5 +190,5 @@ def _checked(item: Mapping[str, Any], score: float, checker: CitationChecker) ->
     given = item.get("sources")
     listed = given if isinstance(given, list) else []
     sources = [number for number in listed if isinstance(number, int) and not isinstance(number, bool)]
-    supports = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MOST_MARKERS]))
+    supports = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MAX_MARKERS]))
     return Point(statement, tuple(support.passage for support in supports), score) if supports else None

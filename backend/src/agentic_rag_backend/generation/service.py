@@ -36,7 +36,7 @@ from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 REQUIRED_PLACEHOLDERS = ("passages", "question")
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
 """Placeholders that an answer's prompt may contain, and the required ones among them."""
-MOST_HISTORY = 20
+MAX_HISTORY = 20
 FALLBACK_SHARE = 0.75
 """Share of a request's time after which the model that writes its answer counts as failed."""
 GLOBAL = "global"
@@ -189,8 +189,8 @@ class AnswerService:
         name = generator or self._options.generator
         if name not in GENERATORS:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
-        if len(history) > MOST_HISTORY:
-            raise InvalidRequest(f"history has at most {MOST_HISTORY} turns; this one has {len(history)}")
+        if len(history) > MAX_HISTORY:
+            raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
         return _AnswerPlan(query=query, generator=name, history=tuple(history), style=style)
 
     async def _finished(self, plan: _AnswerPlan, retrieval: Retrieval) -> Answer:

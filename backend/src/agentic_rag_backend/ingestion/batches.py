@@ -20,7 +20,7 @@ from agentic_rag_backend.jobs.coordination.recovery import Caution
 from agentic_rag_backend.jobs.coordination.slots import caution_here
 from agentic_rag_backend.jobs.runner import Run, Runner, Stopped
 
-MOST_TOGETHER = 128
+MAX_TOGETHER = 128
 FLUSH_SHARE = 0.05
 """Share of the time that flushes may take while documents keep arriving."""
 LONGEST_PAUSE_S = 2.0
@@ -70,7 +70,7 @@ class Batches:
         together = _Together(self.runner, self.commitment)
         writing = [asyncio.create_task(together.write(tenant, job_id, attempt))]
         try:
-            while len(writing) < MOST_TOGETHER and (others := await self._more(tenant, MOST_TOGETHER - len(writing))):
+            while len(writing) < MAX_TOGETHER and (others := await self._more(tenant, MAX_TOGETHER - len(writing))):
                 writing += [asyncio.create_task(together.write(tenant, *other)) for other in others]
             await _all(writing)
         except BaseException:

@@ -7,7 +7,7 @@ from agentic_rag_backend.errors import ModelRefused, ModelReplyInvalid, ModelUna
 PATIENCE_S = 3600.0
 FIRST_PAUSE_S = 0.5
 LONGEST_PAUSE_S = 60.0
-MOST_INVALID_REPLIES = 5
+MAX_INVALID_REPLIES = 5
 """Maximum attempts at a model whose replies are invalid, because waiting seldom helps."""
 
 
@@ -44,7 +44,7 @@ class Backoff:
         if self._since is None or progress > self._progress:
             self._since, self._progress, self._failures = now, progress, 0
         self._failures += 1
-        if isinstance(error, ModelReplyInvalid) and self._failures >= MOST_INVALID_REPLIES:
+        if isinstance(error, ModelReplyInvalid) and self._failures >= MAX_INVALID_REPLIES:
             return None
         left_s = self._since + self._patience_s - now
         asked_s = getattr(error, "retry_after_s", None) or 0.0

@@ -26,7 +26,7 @@ from agentic_rag_backend.models.llm.retries import FailedAttempt, Verdict, decid
 from agentic_rag_backend.telemetry.metrics import ModelCall, Outcome, count_model_call
 
 _REASONS = {401: "the key was refused", 403: "access was refused", 404: "no such model or route", 413: "the prompt is too long"}
-MOST_REPLY_BYTES = 64 * 1024 * 1024
+MAX_REPLY_BYTES = 64 * 1024 * 1024
 """Maximum size of one reply, streamed or not. The largest batch of embeddings takes a third of it."""
 _NOT_LISTED = frozenset({404, 405, 501})
 """Statuses of a server without a list of models. The server is reachable."""
@@ -50,7 +50,7 @@ class ReplyTooLong(httpx2.ReadError):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of a reply, limited to `MOST_REPLY_BYTES`."""
+    """The bytes of a reply, limited to `MAX_REPLY_BYTES`."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
@@ -59,8 +59,8 @@ class _Bounded(httpx2.AsyncByteStream):
         size = 0
         async for some in self._stream:
             size += len(some)
-            if size > MOST_REPLY_BYTES:
-                raise ReplyTooLong(f"more than {MOST_REPLY_BYTES} bytes")
+            if size > MAX_REPLY_BYTES:
+                raise ReplyTooLong(f"more than {MAX_REPLY_BYTES} bytes")
             yield some
 
     async def aclose(self) -> None:

@@ -24,7 +24,7 @@ from agentic_rag_backend.raptor.summaries.writing import NodeWriter
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 
-MOST_CHANGED = 0.3
+MAX_CHANGED = 0.3
 """Share of a tree's passages that may change after a full clustering; beyond it, the tree is clustered again."""
 
 
@@ -124,7 +124,7 @@ class TreeBuilder:
         held = len(tree.passages())
         changes = await difference(self._passages, tenant, tree, seen)
         changed = int(pointer.details.get("changed", 0)) + len(changes)
-        if not held or changed > MOST_CHANGED * held:
+        if not held or changed > MAX_CHANGED * held:
             return None
         await report("cluster", 0, 1)
         new = await self._passages.among(tenant, changes.new)

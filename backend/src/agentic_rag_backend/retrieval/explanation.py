@@ -18,7 +18,7 @@ from agentic_rag_backend.stores.vector.base import Collection, Legs, NodeKind, S
 
 MAX_EXAMINED = 1_000
 """Chunks of each leg within which ranks are reported."""
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 
 DroppedBy = Literal["state", "filters", "as_of", "legs", "limit", "strategy"]
 
@@ -73,7 +73,7 @@ class Explainer:
         shown = (await self._stores.documents.visible_chunk_ids(query.tenant_id, [document_id])).get(document_id, [])
         one = (await self._stores.documents.hydrate(query.tenant_id, shown[:1])).get(shown[0]) if shown else None
         legs = await self._legs(query, document_id) if shown else ()
-        found = await self._retrievers.get(strategy).retrieve(replace(query, limit=MOST_RESULTS))
+        found = await self._retrievers.get(strategy).retrieve(replace(query, limit=MAX_RESULTS))
         places = [number for number, hit in enumerate(found.hits, 1) if hit.visible.chunk.document_id == document_id]
         rank = places[0] if places else None
         return Explanation(

@@ -15,7 +15,7 @@ from agentic_rag_backend.sources.rows import BadRow, Columns, Row, check_table, 
 if TYPE_CHECKING:
     from agentic_rag_backend.sources.similarity import DuplicateFinder
 
-MOST_MB = 1024
+MAX_MB = 1024
 """The largest possible MAX_UPLOAD_MB. Larger files are refused without being read."""
 
 
@@ -121,8 +121,8 @@ class SourceReader:
 def _file(source: Source) -> SourceDocument:
     size = source.path.stat().st_size
     size_mb = size / 1024 / 1024
-    if size_mb > MOST_MB:
-        reason = f"a file may have at most {MOST_MB} MiB; {source.path.name} has {size_mb:.1f}"
+    if size_mb > MAX_MB:
+        reason = f"a file may have at most {MAX_MB} MiB; {source.path.name} has {size_mb:.1f}"
         return _problem(source, "payload_too_large", reason)
     return SourceDocument(path=source.path, key=source.key, content=source.path.read_bytes(), size=size)
 

@@ -45,7 +45,7 @@ _READ_BYTES = 1024 * 1024
 _GZIP_LEVEL = 5
 PART_LINE_BYTES = 64 * 1024 * 1024
 """Limit of every line except a document's first, which has its text."""
-MOST_LINES = 4_000_000
+MAX_LINES = 4_000_000
 """Limit of lines in one member."""
 _DOCUMENT = re.compile(r"documents/([0-9]{8})/(record\.jsonl|original)\Z")
 
@@ -115,7 +115,7 @@ class Member:
             raise PayloadTooLarge(f"{self.name} has {self.size} bytes; the limit is {limit}")
         return self._some(self._left)
 
-    def lines(self, *, limit: int, first: int | None = None, most: int = MOST_LINES) -> Iterator[bytes]:
+    def lines(self, *, limit: int, first: int | None = None, most: int = MAX_LINES) -> Iterator[bytes]:
         """Yield its lines; the reader visits each byte once, for any line lengths.
 
         Args:

@@ -13,7 +13,7 @@ from agentic_rag_backend.errors import InvalidRequest, PayloadTooLarge
 
 FREE_BYTES = 16 * 1024 * 1024
 """Unpacked bytes that every archive may have, independent of its own size."""
-MOST_RATIO = 200
+MAX_RATIO = 200
 """Beyond that, the limit of unpacked bytes for each packed byte. Texts and vectors have a ratio of 2 to 10; gzip allows 1,032."""
 _READ_BYTES = 64 * 1024
 _GZIP = 16 + zlib.MAX_WBITS
@@ -63,10 +63,10 @@ class Gunzip:
     def _check(self) -> None:
         if self._unpacked > self._limit:
             raise PayloadTooLarge(f"the archive unpacks to more than {self._limit} bytes (MAX_IMPORT_MB)")
-        if self._unpacked > FREE_BYTES + MOST_RATIO * self._packed:
+        if self._unpacked > FREE_BYTES + MAX_RATIO * self._packed:
             raise PayloadTooLarge(
                 f"the first {self._packed} bytes of the archive unpack to {self._unpacked}; "
-                f"the limit is {FREE_BYTES} and {MOST_RATIO} for each byte"
+                f"the limit is {FREE_BYTES} and {MAX_RATIO} for each byte"
             )
 
     def _finish(self) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.graph import Alias, Extraction
-from agentic_rag_backend.knowledge.extraction.relations import MAX_A_SENTENCE
+from agentic_rag_backend.knowledge.extraction.relations import MAX_PER_SENTENCE
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.knowledge.extraction.topics import topic
 
@@ -195,7 +195,7 @@ def test_dates_are_targets_only_and_names_of_two_sentences_are_not_related(chunk
 
 def test_relationships_of_a_sentence_are_bounded(chunks: MakeChunks) -> None:
     text = "They met " + ", ".join(f"Maria Keller{chr(97 + number)}" for number in range(25)) + "."
-    assert len(EXTRACTOR.extract_document("", chunks(text))[0].relationships) == MAX_A_SENTENCE
+    assert len(EXTRACTOR.extract_document("", chunks(text))[0].relationships) == MAX_PER_SENTENCE
 
 
 def test_text_that_gives_orders_is_only_text(chunks: MakeChunks) -> None:

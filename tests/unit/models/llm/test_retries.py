@@ -10,7 +10,7 @@ from agentic_rag_backend.models.llm.retries import (
     FIRST_PAUSE_S,
     LONGEST_ASKED_S,
     LONGEST_PAUSE_S,
-    MOST_ATTEMPTS,
+    MAX_ATTEMPTS,
     FailedAttempt,
     Verdict,
     decide,
@@ -29,7 +29,7 @@ def test_what_will_not_pass_ends_the_call(status: int) -> None:
 
 
 def test_pauses_grow_and_are_bounded() -> None:
-    pauses = [decide(FailedAttempt(500), attempt=n, left_s=1000, jitter=1.0).pause_s for n in range(1, MOST_ATTEMPTS)]
+    pauses = [decide(FailedAttempt(500), attempt=n, left_s=1000, jitter=1.0).pause_s for n in range(1, MAX_ATTEMPTS)]
     assert pauses[0] == FIRST_PAUSE_S
     assert pauses == sorted(pauses)
     assert max(pauses) <= LONGEST_PAUSE_S
@@ -37,8 +37,8 @@ def test_pauses_grow_and_are_bounded() -> None:
 
 
 def test_attempts_are_bounded() -> None:
-    assert decide(FailedAttempt(500), attempt=MOST_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.GIVE_UP
-    assert decide(FailedAttempt(429), attempt=MOST_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.RATE_LIMITED
+    assert decide(FailedAttempt(500), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.GIVE_UP
+    assert decide(FailedAttempt(429), attempt=MAX_ATTEMPTS, left_s=1000, jitter=0).verdict is Verdict.RATE_LIMITED
 
 
 def test_retry_after_is_obeyed_while_there_is_time() -> None:

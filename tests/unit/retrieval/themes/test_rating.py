@@ -14,7 +14,7 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
-from agentic_rag_backend.retrieval.themes.rating import MOST_A_CALL, RatedTheme, Ratings, ThemeRater
+from agentic_rag_backend.retrieval.themes.rating import MAX_PER_CALL, RatedTheme, Ratings, ThemeRater
 
 PARENTS: dict[str, str | None] = {"root": None, "left": "root", "right": "root", "leaf": "left", "other": None, "under": "other"}
 
@@ -80,10 +80,10 @@ async def test_a_model_that_fails_drops_nothing() -> None:
 
 
 async def test_many_themes_take_more_calls() -> None:
-    ids = [f"t{number}" for number in range(MOST_A_CALL + 1)]
+    ids = [f"t{number}" for number in range(MAX_PER_CALL + 1)]
     model = Model(dict.fromkeys(ids, 2))
     _, spending = await rate(model, ids, calls=2)
-    assert [len(names) for names in model.shown] == [MOST_A_CALL, 1]
+    assert [len(names) for names in model.shown] == [MAX_PER_CALL, 1]
     model = Model(dict.fromkeys(ids, 2))
     ratings, spending = await rate(model, ids, calls=1)
     assert (spending.begun, ratings.unrated) == (1, 1)

@@ -18,7 +18,7 @@ from agentic_rag_backend.errors import AgenticRagError
 from agentic_rag_backend.stores.catalogue.base import Catalogue
 from agentic_rag_backend.telemetry.logs import get_logger
 
-MOST_DELAYS = 10
+MAX_DELAYS = 10
 """Number of delays after which a tenant whose documents keep changing is served."""
 ASKED_AGAIN_AFTER = timedelta(hours=1)
 """Pause before a second request for an index that is still stale: its rebuild failed, or was cancelled."""
@@ -118,8 +118,8 @@ class RebuildSchedule(ThemeSchedule):
         self._threshold = threshold
 
     async def due(self, now: datetime, *, limit: int) -> Sequence[TenantId]:
-        """Return the tenants that were quiet for the delay, or not quiet for `MOST_DELAYS` delays."""
-        longest = now - MOST_DELAYS * self._delay
+        """Return the tenants that were quiet for the delay, or not quiet for `MAX_DELAYS` delays."""
+        longest = now - MAX_DELAYS * self._delay
         quiet_since, asked_before = now - self._delay, now - ASKED_AGAIN_AFTER
         return await self._catalogue.communities.due(quiet_since, asked_before, stale_since=longest, limit=limit)
 

@@ -85,7 +85,7 @@ _IRREGULAR = {
     comparable(form): comparable(verb.split()[0]) for verb in re.split(r"[;\n]", _VERBS.strip()) for form in verb.split()
 }
 _LEAST_COMMON = 5
-_MOST_DIFFERENT = 4
+_MAX_DIFFERENT = 4
 
 
 def asked_for(question: str) -> AnswerKind:
@@ -142,6 +142,6 @@ def related(form: str, others: Iterable[str]) -> bool:
         if form[:_LEAST_COMMON] != other[:_LEAST_COMMON] or len(form) < _LEAST_COMMON or form[0].isdigit():
             continue
         common = next((n for n, (a, b) in enumerate(zip(form, other, strict=False)) if a != b), min(len(form), len(other)))
-        if max(len(form), len(other)) - common <= _MOST_DIFFERENT:
+        if max(len(form), len(other)) - common <= _MAX_DIFFERENT:
             return True
     return False

@@ -16,8 +16,8 @@ _LEANING = re.compile(
 )
 _CLOSING = "\"'”’)]»*_"
 _ENDINGS = frozenset(".!?…。！？")
-_MOST_CAPITALS = 0.75
-_MOST_CAPITALS_LABELLED = 0.3
+_MAX_CAPITALS = 0.75
+_MAX_CAPITALS_LABELLED = 0.3
 
 
 def is_statement(text: str) -> bool:
@@ -38,7 +38,7 @@ def is_statement(text: str) -> bool:
     if piece.lstrip("\"'“‘([«*_—–- ")[:1].islower():
         return False
     capitals = sum(word[0].isupper() for word in words) / len(words)
-    most = _MOST_CAPITALS_LABELLED if _LABEL.match(piece) else _MOST_CAPITALS
+    most = _MAX_CAPITALS_LABELLED if _LABEL.match(piece) else _MAX_CAPITALS
     return capitals <= most
 
 

@@ -24,7 +24,7 @@ TINY_SHARE = 0.5
 against a quarter: a fifth fewer chunks, and two-hop questions answered in 42 % instead of 25 % of cases."""
 LEAST_FILL = 0.6
 """A boundary is only taken if the chunk is at least this share of its ideal size."""
-CHARACTERS_A_TOKEN = 16
+CHARACTERS_PER_TOKEN = 16
 """Chunks counted in word pieces hold at most this many characters for each: a run of spaces has none."""
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*")
@@ -117,7 +117,7 @@ class _Cutter:
 
     def _limit(self, start: int) -> int:
         """Return the largest end that a chunk from ``start`` may have."""
-        return min(self.measure.forward(start, self.options.chunk_size), start + CHARACTERS_A_TOKEN * self.options.chunk_size)
+        return min(self.measure.forward(start, self.options.chunk_size), start + CHARACTERS_PER_TOKEN * self.options.chunk_size)
 
     def _boundary(self, start: int, end: int, covered: int) -> int:
         """Return where the chunk from ``start`` ends: behind ``covered``, at the best kind of boundary near its ideal end."""
@@ -138,7 +138,7 @@ class _Cutter:
     def _overlap(self, start: int, cut: int, covered: int) -> int:
         """Return where the next chunk begins: at the earliest sentence, else word, within the overlap before ``cut``."""
         earliest = max(
-            self.measure.backward(cut, self.options.overlap), cut - CHARACTERS_A_TOKEN * self.options.overlap, start + 1
+            self.measure.backward(cut, self.options.overlap), cut - CHARACTERS_PER_TOKEN * self.options.overlap, start + 1
         )
         if self.options.overlap == 0 or earliest >= cut:
             return covered

@@ -24,13 +24,13 @@ from agentic_rag_backend.ingestion.isolation.limits import CallLimits
 from agentic_rag_backend.ingestion.isolation.workers import ForkedWorker, ServerGone, WorkerServer
 from agentic_rag_backend.telemetry.logs import get_logger
 
-MOST_AT_ONCE = 16
+MAX_AT_ONCE = 16
 """Concurrent calls of one lane. A fork takes a few milliseconds, so workers are created on demand."""
-MOST_OF_A_TENANT = 4
+MAX_PER_TENANT = 4
 """Concurrent calls of one tenant's requests. Its jobs have PREPARE_CONCURRENCY."""
 KEPT_WORKERS = 4
 KEPT_S = 60.0
-CALLS_A_WORKER = 500
+CALLS_PER_WORKER = 500
 LARGE_BYTES = 1024 * 1024
 """A worker that read a document of this size is not reused: its memory does not shrink."""
 SLOW_S = 1.0
@@ -68,8 +68,8 @@ class Isolation:
         self._server: WorkerServer | None = None
         self._starting = asyncio.Lock()
         self._idle: list[ForkedWorker] = []
-        self._jobs = FairSlots(MOST_AT_ONCE, of_tenant=MOST_AT_ONCE)
-        self._requests = FairSlots(MOST_AT_ONCE, of_tenant=MOST_OF_A_TENANT)
+        self._jobs = FairSlots(MAX_AT_ONCE, of_tenant=MAX_AT_ONCE)
+        self._requests = FairSlots(MAX_AT_ONCE, of_tenant=MAX_PER_TENANT)
         self._closed = False
 
     async def call(self, name: str, *arguments: Any, size_bytes: int, tenant: TenantId | None = None) -> Any:
@@ -190,7 +190,7 @@ class Isolation:
             return self._server
 
     def _keep(self, worker: ForkedWorker, size_bytes: int) -> None:
-        worn = worker.demoted or worker.calls >= CALLS_A_WORKER or size_bytes > LARGE_BYTES
+        worn = worker.demoted or worker.calls >= CALLS_PER_WORKER or size_bytes > LARGE_BYTES
         if self._closed or worn or len(self._idle) >= min(KEPT_WORKERS, os.cpu_count() or 1) + 1:
             worker.hang_up()
             return

@@ -26,8 +26,8 @@ from agentic_rag_backend.ingestion.reconciliation.rounds import Round
 from agentic_rag_backend.stores.catalogue.base import DocumentStatus, PreparedChunk
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, VectorPoint
 
-DOCUMENTS_A_PAGE = 100
-CHUNKS_A_PAGE = 5_000
+DOCUMENTS_PER_PAGE = 100
+CHUNKS_PER_PAGE = 5_000
 """Limit of the chunks of one page of documents. A single document may have more."""
 GROUP_CHUNKS = 64
 _VECTORS = (Kind.CHUNK_VECTOR_MISSING, Kind.CHUNK_VECTOR_VERSION)
@@ -47,7 +47,7 @@ class DocumentsRound:
         after = ""
         while True:
             await self.round.progress("documents", min(self.round.report.documents, total), total)
-            page = await documents.statuses(self.round.tenant, after=after, limit=DOCUMENTS_A_PAGE)
+            page = await documents.statuses(self.round.tenant, after=after, limit=DOCUMENTS_PER_PAGE)
             if not page:
                 return
             for some in _bounded(page):
@@ -236,7 +236,7 @@ def _bounded(page: Sequence[DocumentStatus]) -> list[list[DocumentStatus]]:
     parts: list[list[DocumentStatus]] = [[]]
     chunks = 0
     for status in page:
-        if parts[-1] and chunks + status.document.chunk_count > CHUNKS_A_PAGE:
+        if parts[-1] and chunks + status.document.chunk_count > CHUNKS_PER_PAGE:
             parts.append([])
             chunks = 0
         parts[-1].append(status)

@@ -44,7 +44,7 @@ Returned = Callable[[TenantId, str, int], Awaitable[None]]
 
 _HOUSEKEEPING = "housekeeping"
 """Name of the lease for housekeeping, which runs in one process only."""
-_CLAIMED_A_PLACE = 2
+_CLAIMED_PER_PLACE = 2
 """Claimed jobs per tenant and preparation slot, with several processes. The surplus fills a free slot before the next poll."""
 _RUNNING_AT_ONCE = 32
 """Limit of running workflows per queue in this process, over all tenants."""
@@ -89,7 +89,7 @@ class DbosQueue:
         self._declared: dict[str, DeclaredWorkflow] = {}
         self._others = others
         self._drain_s = _DRAIN_S if drain_s is None else drain_s
-        self._claims_per_tenant = None if others is None else _CLAIMED_A_PLACE * prepare_concurrency
+        self._claims_per_tenant = None if others is None else _CLAIMED_PER_PLACE * prepare_concurrency
         self._workers = QueueWorkers(
             polling_interval_s,
             lambda: len(self._execution),

@@ -10,7 +10,7 @@ from agentic_rag_backend.knowledge.extraction.extension import is_adjectival
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, word_set
 from agentic_rag_backend.knowledge.extraction.tokens import Shape, Tokens
 
-MAX_A_SENTENCE = 8
+MAX_PER_SENTENCE = 8
 MAX_FACT_CHARACTERS = 2000
 RELATED = "related_to"
 _MAX_WORDS = 5
@@ -112,7 +112,7 @@ class Pair:
 
 
 def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
-    """Return at most `MAX_A_SENTENCE` pairs: the first name with each other one, and neighbours that a preposition ties.
+    """Return at most `MAX_PER_SENTENCE` pairs: the first name with each other one, and neighbours that a preposition ties.
 
     Dates are targets only. The surest pairs are kept, in the sentence's order.
     """
@@ -128,7 +128,7 @@ def relate(tokens: Tokens, nodes: Sequence[Node]) -> list[Pair]:
         for pair in found:
             if pair is not None and pair.source.key != pair.target.key:
                 pairs.setdefault((pair.source.key, pair.target.key), pair)
-    ranked = sorted(enumerate(pairs.values()), key=lambda item: (-item[1].confidence, item[0]))[:MAX_A_SENTENCE]
+    ranked = sorted(enumerate(pairs.values()), key=lambda item: (-item[1].confidence, item[0]))[:MAX_PER_SENTENCE]
     return [pair for _, pair in sorted(ranked, key=lambda item: item[0])]
 
 

@@ -11,7 +11,7 @@ from agentic_rag_backend.knowledge.extraction.entity_types import OTHER, type_fr
 from agentic_rag_backend.knowledge.extraction.lexicon import FUNCTION_WORDS, GENERIC_HEADINGS
 
 MAX_TOPIC_CHARACTERS = 160
-_MOST_WORDS = 16
+_MAX_WORDS = 16
 _LONGEST_PLACE = 6
 _SHORTEST_HEAD = 4
 _WORD = re.compile(r"\w+")
@@ -91,7 +91,7 @@ def find_form(text: str, form: str) -> list[tuple[int, int]]:
     words = _WORD.findall(form)
     if words and words[0].lower() in ("the", "a", "an"):
         words = words[1:]
-    if not words or sum(map(len, words)) < 2 or len(words) > _MOST_WORDS:
+    if not words or sum(map(len, words)) < 2 or len(words) > _MAX_WORDS:
         return []
     pattern = r"(?<!\w)" + r"[\W_]{1,4}".join(re.escape(word) for word in words) + r"(?!\w)"
     return [match.span() for match in re.finditer(pattern, text, re.IGNORECASE)]

@@ -19,8 +19,8 @@ from agentic_rag_backend.knowledge.visible.relationships import RelationshipRead
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 from agentic_rag_backend.stores.graph.base import KnowledgeStore
 
-MOST_NEIGHBOURS = 100
-MOST_HOPS = 4
+MAX_NEIGHBOURS = 100
+MAX_HOPS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class EntityReader:
         )
         near = [(graph.entity(other), count) for other, count in shared.items()]
         near.sort(key=lambda pair: (-pair[1], pair[0].id))
-        near = near[: min(limit, MOST_NEIGHBOURS)]
+        near = near[: min(limit, MAX_NEIGHBOURS)]
         between = await self._between(tenant, id, [entity.id for entity, _ in near])
         return [
             Neighbour(entity=entity, shared_chunks=count, relationships=tuple(between.get(entity.id, ())))
@@ -102,7 +102,7 @@ class EntityReader:
             raise _no_entity(target_id)
         came_from = {source: source}
         reached = [source]
-        for _ in range(min(max_hops, MOST_HOPS)):
+        for _ in range(min(max_hops, MAX_HOPS)):
             if target in came_from:
                 break
             reached = _next_hop(graph, reached, came_from)

@@ -24,9 +24,9 @@ from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.structured import read_object
 
-_CHARACTERS_A_TOKEN = 4
+_CHARACTERS_PER_TOKEN = 4
 """Estimate for servers that report no token counts."""
-MOST_CHARACTERS_A_TOKEN = 32
+MAX_CHARACTERS_PER_TOKEN = 32
 """Characters for each requested token after which a reply is cancelled: the server ignores the limit."""
 _LEAST_BOUND = 64 * 1024
 
@@ -206,7 +206,7 @@ def _counted(usage: object) -> Usage | None:
 
 
 def _most_characters(request: ModelRequest) -> int:
-    return max(_LEAST_BOUND, MOST_CHARACTERS_A_TOKEN * request.max_tokens)
+    return max(_LEAST_BOUND, MAX_CHARACTERS_PER_TOKEN * request.max_tokens)
 
 
 def _read(text: str, schema: Mapping[str, Any]) -> dict[str, Any] | str:
@@ -249,4 +249,4 @@ def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
 
 def _estimate(messages: Iterable[Message], text: str) -> Usage:
     read = sum(len(message.content) for message in messages)
-    return Usage(-(-read // _CHARACTERS_A_TOKEN), -(-len(text) // _CHARACTERS_A_TOKEN))
+    return Usage(-(-read // _CHARACTERS_PER_TOKEN), -(-len(text) // _CHARACTERS_PER_TOKEN))

@@ -13,7 +13,7 @@ from agentic_rag_backend.errors import ModelInputRefused, ModelRefused, ModelUna
 
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 8.0
-MOST_ATTEMPTS = 6
+MAX_ATTEMPTS = 6
 LONGEST_ASKED_S = 7 * 86_400.0
 """A longer requested wait is treated as this one."""
 _TRANSIENT = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
@@ -67,7 +67,7 @@ def decide(failure: FailedAttempt, *, attempt: int, left_s: float, jitter: float
         pause = failure.retry_after_s
     else:
         pause = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** (attempt - 1)) * (0.5 + jitter / 2)
-    if attempt < MOST_ATTEMPTS and pause < left_s:
+    if attempt < MAX_ATTEMPTS and pause < left_s:
         return RetryDecision(Verdict.RETRY, pause_s=pause)
     if limited:
         return RetryDecision(Verdict.RATE_LIMITED, retry_after_s=pause)

@@ -20,7 +20,7 @@ from agentic_rag_backend.domain.text.statements import is_statement, leans_on_co
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
 from agentic_rag_backend.models.llm.base import Evidence
 
-MOST_CANDIDATES = 10
+MAX_CANDIDATES = 10
 """Number of sentences that are embedded, which is nearly the whole cost of an answer."""
 DIRECT_CANDIDATES = 7
 """Number of candidates that are the best by themselves. The others are found through these."""
@@ -42,7 +42,7 @@ FRAGMENT = 0.6
 LEANING = 0.85
 """Factor, in an account, on the score of a sentence that begins with "He …" or "This …"."""
 THEME_CANDIDATES = 16
-MOST_OF_A_PASSAGE = 2
+MAX_PER_PASSAGE = 2
 """Sentences of one passage among the candidates of an account."""
 REDUNDANCY = 0.25
 """Loss of a sentence that is similar to a chosen one (maximal marginal relevance, Carbonell & Goldstein 1998)."""
@@ -55,8 +55,8 @@ KEPT_SHARE = 0.72
 KEPT_SHARE_THEME = 0.45
 SAME_DOCUMENT = 0.15
 """Loss of a sentence of an account for each chosen sentence of the same document."""
-MOST_FOR_A_FACT = 3
-MOST_FOR_A_THEME = 6
+MAX_PER_FACT = 3
+MAX_PER_THEME = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def question_weights(question: str, asked: AnswerKind) -> dict[str, float]:
 def read(question: str, evidence: Sequence[Evidence]) -> QuestionAnalysis:
     """Return the sentences of ``evidence`` worth embedding, best first.
 
-    At most `MOST_CANDIDATES`: the best by words, and the best that these lead to over a name in another document; for an
+    At most `MAX_CANDIDATES`: the best by words, and the best that these lead to over a name in another document; for an
     account the best statements of many passages, at most `THEME_CANDIDATES`.
     """
     asked = asked_for(question)
@@ -132,7 +132,7 @@ def read(question: str, evidence: Sequence[Evidence]) -> QuestionAnalysis:
     if asked is AnswerKind.THEME:
         return replace(reading, candidates=tuple(_spread(ranked)))
     chosen = ranked[:DIRECT_CANDIDATES]
-    chosen += _led_to(reading, ranked[:LEADERS], ranked[len(chosen) :])[: MOST_CANDIDATES - len(chosen)]
+    chosen += _led_to(reading, ranked[:LEADERS], ranked[len(chosen) :])[: MAX_CANDIDATES - len(chosen)]
     return replace(reading, candidates=tuple(chosen))
 
 
@@ -182,7 +182,7 @@ def select(reading: QuestionAnalysis, similarity: NDArray[np.float32], between: 
     scores = np.array([_score(reading, each, float(cosine)) for each, cosine in zip(found, similarity, strict=True)], np.float32)
     theme = reading.asked is AnswerKind.THEME
     chosen = [int(np.argmax(scores))]
-    while len(chosen) < min(MOST_FOR_A_THEME if theme else MOST_FOR_A_FACT, len(found)):
+    while len(chosen) < min(MAX_PER_THEME if theme else MAX_PER_FACT, len(found)):
         bridges = np.array([_bridge(reading, found, chosen, number) for number in range(len(found))], np.float32)
         worth = scores + BRIDGE * bridges + NOVELTY * _fresh(reading, chosen)
         gain = worth - REDUNDANCY * between[:, chosen].max(axis=1)
@@ -256,7 +256,7 @@ def _spread(ranked: Sequence[Candidate]) -> list[Candidate]:
     taken: Counter[int] = Counter()
     chosen: list[Candidate] = []
     for candidate in [each for each in ranked if each.statement] or ranked:
-        if taken[candidate.marker] < MOST_OF_A_PASSAGE and len(chosen) < THEME_CANDIDATES:
+        if taken[candidate.marker] < MAX_PER_PASSAGE and len(chosen) < THEME_CANDIDATES:
             taken[candidate.marker] += 1
             chosen.append(candidate)
     return chosen

@@ -25,7 +25,7 @@ Vectors = NDArray[np.float32]
 
 DIMENSIONS = 10
 """Dimensions of the reduced space, as in the paper."""
-MOST_PARTS = 50
+MAX_PARTS = 50
 """Maximum number of components of one mixture, as in the paper."""
 SHARE = 0.1
 """Least probability at which a passage also belongs to a component, as in the paper."""
@@ -148,9 +148,9 @@ def _divide(space: _Space, rows: Ints, options: TreeOptions, found: _Clusters) -
 
 
 def _division(reduced: Floats, rows: Ints, options: TreeOptions) -> _Division:
-    wanted = min(MOST_PARTS, max(2, -(-len(rows) // options.cluster_size)))
+    wanted = min(MAX_PARTS, max(2, -(-len(rows) // options.cluster_size)))
     if options.method == "mixture":
-        most = min(MOST_PARTS, max(2, len(rows) // options.floor))
+        most = min(MAX_PARTS, max(2, len(rows) // options.floor))
         # If the criterion finds only one component, divide nevertheless: the cluster is too large for one summary.
         for counts in ([count for count in _LADDER if count <= most], [wanted]):
             shares = best_mixture(reduced, counts).responsibilities(reduced)

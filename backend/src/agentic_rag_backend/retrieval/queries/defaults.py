@@ -14,7 +14,7 @@ from agentic_rag_backend.retrieval.queries.weights import LevelPolicy, choose_le
 from agentic_rag_backend.tenancy.features import DUAL_LEVEL, Features
 
 DEFAULT_LIMIT = 5
-MOST_THEMES = 100
+MAX_THEMES = 100
 """Maximum number of themes that strategy `global` reads."""
 _LEVELS = ("low", "high", "preset")
 _LEGS = ("dense", "sparse")
@@ -100,7 +100,7 @@ class RequestDefaults:
         low = overrides.low_limit or overrides.limit or (self.low_limit if both_levels else DEFAULT_LIMIT)
         if strategy == "global":
             # Unless the request sets a lower limit, the answer uses as many themes as the token budget holds.
-            return low, overrides.limit or MOST_THEMES
+            return low, overrides.limit or MAX_THEMES
         if strategy == "community":
             return low, overrides.limit or self.high_limit
         return low, overrides.high_limit or min(overrides.limit or self.high_limit, self.high_limit)

@@ -35,7 +35,7 @@ READ = 5
 """Number of themes that follow-up questions are made from."""
 COUNTED = 20
 """Top passages of each search that are counted for the number of searches that found a passage."""
-MOST_CHARACTERS = 400
+MAX_CHARACTERS = 400
 """Maximum length of a follow-up question and of the sketched answer."""
 _SCHEMA: Mapping[str, Any] = {
     "type": "object",
@@ -169,15 +169,15 @@ class Drift:
         spending.ended(reply)
         if reply.parsed is None:
             return replace(plain, failure=f"follow-up questions failed: {reply.failure}")
-        asked = (line_in(item, "question", most=MOST_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
+        asked = (line_in(item, "question", most=MAX_CHARACTERS) for item in objects_in(reply.parsed, "follow_ups"))
         fresh = tuple(dict.fromkeys(text for text in asked if text and text != question))[:most]
-        return Primer(fresh, line_in(reply.parsed, "answer", most=MOST_CHARACTERS), by_model=True)
+        return Primer(fresh, line_in(reply.parsed, "answer", most=MAX_CHARACTERS), by_model=True)
 
 
 def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -> Primer:
     """Return the question extended by the keywords of each of the best themes."""
     words = tuple(dict.fromkeys(" ".join(theme.keywords[:KEYWORDS]) or theme.name for theme in themes))[:most]
-    return Primer(tuple(f"{question[:MOST_CHARACTERS]} {about}" for about in words), words=words)
+    return Primer(tuple(f"{question[:MAX_CHARACTERS]} {about}" for about in words), words=words)
 
 
 def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.query import Query, Retrieval, Trace
 from agentic_rag_backend.domain.text.words import content_forms, words
 from agentic_rag_backend.retrieval.hydration import time_detail
-from agentic_rag_backend.retrieval.queries.defaults import MOST_THEMES
+from agentic_rag_backend.retrieval.queries.defaults import MAX_THEMES
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
@@ -50,10 +50,10 @@ class GlobalRetriever:
         spending = Spending(max(0, int(query.options.get("max_calls", self._options.max_calls)) - 2))
         of_all = about_everything(query.text)
         search = ThemeSearch(
-            limit=min(query.high_limit, MOST_THEMES),
+            limit=min(query.high_limit, MAX_THEMES),
             budget_tokens=int(query.options.get("budget_tokens", self._options.budget_tokens)),
             leg_limit=LEG_LIMIT,
-            max_examined=MOST_THEMES,
+            max_examined=MAX_THEMES,
             rated=query.options.get("rate") == "model",
             rating_share=1.0 if of_all else RATING_SHARE,
         )

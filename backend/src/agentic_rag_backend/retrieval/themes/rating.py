@@ -22,7 +22,7 @@ from agentic_rag_backend.retrieval.structured_calls import (
 )
 from agentic_rag_backend.retrieval.themes.selection import ancestors
 
-MOST_A_CALL = 20
+MAX_PER_CALL = 20
 """Themes per call."""
 BEST = 5.0
 OWN_SHARE = 0.3
@@ -87,7 +87,7 @@ class ThemeRater:
         relevance: dict[str, float] = {}
         frontier = below[None]
         while frontier and spending.left:
-            asked = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MOST_A_CALL * spending.left]
+            asked = sorted(frontier, key=lambda id: (-by_id[id].score, id))[: MAX_PER_CALL * spending.left]
             relevance |= await self._rated(question, [by_id[id] for id in asked], spending)
             # Keep themes whose call failed, and rate the themes below them.
             frontier = [id for above in asked if relevance.get(above, 1.0) > 0 for id in below[above]]
@@ -97,7 +97,7 @@ class ThemeRater:
         return Ratings(scores, len(themes) - len(kept), sum(theme.id not in relevance for theme in kept))
 
     async def _rated(self, question: str, themes: Sequence[RatedTheme], spending: Spending) -> dict[str, float]:
-        batches = [themes[start : start + MOST_A_CALL] for start in range(0, len(themes), MOST_A_CALL)]
+        batches = [themes[start : start + MAX_PER_CALL] for start in range(0, len(themes), MAX_PER_CALL)]
         spending.begin(len(batches))
         replies = await asyncio.gather(*(self._ask(question, batch) for batch in batches))
         found: dict[str, float] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-CHARACTERS_A_TOKEN = 4
+CHARACTERS_PER_TOKEN = 4
 """An estimate. The budget limits the text that a model has to read, not its capacity."""
 
 
@@ -74,4 +74,4 @@ def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
 
 def text_tokens(texts: Sequence[str]) -> int:
     """Return the estimated tokens of some texts, at four characters each."""
-    return -(-sum(len(text) for text in texts) // CHARACTERS_A_TOKEN)
+    return -(-sum(len(text) for text in texts) // CHARACTERS_PER_TOKEN)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Generic, TypeVar
 
-MOST_COUNTED = 200_000
+MAX_COUNTED = 200_000
 """Maximum number of prompts, and of texts, with separate counts (about 60 MB each). Beyond it, the least recent are dropped."""
-MOST_MODELS = 10_000
+MAX_MODELS = 10_000
 V = TypeVar("V")
 
 
@@ -51,7 +51,7 @@ class Stats:
     passages: dict[str, int] = field(default_factory=dict)
     embedded_texts: int = 0
     forgotten: int = 0
-    """Prompts and texts whose separate counts were dropped because of `MOST_COUNTED`."""
+    """Prompts and texts whose separate counts were dropped because of `MAX_COUNTED`."""
     in_flight: int = 0
     most_at_once: int = 0
     cancelled: int = 0
@@ -105,14 +105,14 @@ class Ledger:
         most: maximum number of prompts, texts and passages with separate counts.
     """
 
-    def __init__(self, most: int = MOST_COUNTED) -> None:
+    def __init__(self, most: int = MAX_COUNTED) -> None:
         self._lock = threading.Lock()
         self._most = most
         self._begin(in_flight=0)
 
     def _begin(self, *, in_flight: int) -> None:
         self._plain = Stats(in_flight=in_flight)
-        self._models = _BoundedMapping(Counts, MOST_MODELS)
+        self._models = _BoundedMapping(Counts, MAX_MODELS)
         self._prompts = _BoundedMapping(PromptCounts, self._most)
         self._texts = _BoundedMapping(lambda: [0], self._most)
         self._passages = _BoundedMapping(lambda: [0], self._most)

@@ -49,7 +49,7 @@ _Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 _START_S = 10.0
 _EMBEDDING_DIMENSIONS = 64
-_MOST_DIMENSIONS = 65_536
+_MAX_DIMENSIONS = 65_536
 _BESIDE_THE_CHECKOUT = Path(__file__).resolve().parents[6]
 
 
@@ -271,8 +271,8 @@ class ModelServer:
         given = request.get("input", [])
         texts = [given] if isinstance(given, str) else list(given)
         size = int(request.get("dimensions") or kinds.number("dimensions") or _EMBEDDING_DIMENSIONS)
-        if not 1 <= size <= _MOST_DIMENSIONS or not all(isinstance(text, str) and text for text in texts):
-            await _error(send, 400, f"input is one text or several, none empty, and dimensions are 1 to {_MOST_DIMENSIONS}")
+        if not 1 <= size <= _MAX_DIMENSIONS or not all(isinstance(text, str) and text for text in texts):
+            await _error(send, 400, f"input is one text or several, none empty, and dimensions are 1 to {_MAX_DIMENSIONS}")
             return
         tokens = sum(count_tokens(text) for text in texts)
         if "broken-json" in kinds:

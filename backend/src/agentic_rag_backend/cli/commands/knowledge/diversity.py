@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 COMPARED = ("dense", "sparse", "hybrid", "graph", "community", "dual_level")
 """Default strategies to compare, if they are available. They call no language model."""
-_MOST_QUESTIONS = 10_000
+_MAX_QUESTIONS = 10_000
 
 Dataset = Annotated[
     str | None,
@@ -30,7 +30,7 @@ Dataset = Annotated[
         help="Questions: a JSON Lines file, a folder with questions.jsonl, or a built-in name.",
     ),
 ]
-NumQueries = Annotated[int, typer.Option("--num-queries", min=2, max=_MOST_QUESTIONS, help="Questions asked of each strategy.")]
+NumQueries = Annotated[int, typer.Option("--num-queries", min=2, max=_MAX_QUESTIONS, help="Questions asked of each strategy.")]
 Strategies = Annotated[str | None, typer.Option("--strategies", metavar="NAME,…", help="Strategies to compare, comma-separated.")]
 Limit = Annotated[int, typer.Option("--limit", min=1, max=100, help="Results per question.")]
 
@@ -104,7 +104,7 @@ def _from_dataset(named: str) -> Sequence[str]:
 
 async def _from_tenant(client: Client, communities: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a question about each community by its name, and about each document by its title."""
-    documents = await client.every("/documents", limit=_MOST_QUESTIONS)
+    documents = await client.every("/documents", limit=_MAX_QUESTIONS)
     about = [each["name"] for each in communities] + [each["title"] for each in documents]
     return [f"What is said about {name}?" for name in dict.fromkeys(about) if name]
 

@@ -84,7 +84,7 @@ _BATCH_POINTS = 64
 _PAGE_POINTS = 10_000
 _LISTED_POINTS = 500
 """About 5 ms of reading payloads, which blocks the event loop."""
-_MOST_TENANTS = 1_000_000
+_MAX_TENANTS = 1_000_000
 
 
 class EdgeVectorStore:
@@ -261,7 +261,7 @@ class EdgeVectorStore:
         found: set[TenantId] = set()
         for collection in Collection:
             with engine_errors("listing tenants"):
-                request = FacetRequest(key="tenant", limit=_MOST_TENANTS, exact=True)
+                request = FacetRequest(key="tenant", limit=_MAX_TENANTS, exact=True)
                 named = [TenantId(str(hit.value)) for hit in self._shard(collection).engine.facet(request).hits]
             for tenant in named:  # the engine also lists tenants whose points are all deleted
                 if tenant not in found and self._shard(collection).count(within(tenant)):
