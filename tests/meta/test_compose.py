@@ -53,7 +53,7 @@ def test_every_variable_is_a_setting_or_in_the_example_file(text: str, root: Pat
     assert set(variables(text)) <= example
 
 
-def test_what_is_secret_has_no_default_and_is_asked_for(text: str) -> None:
+def test_secrets_have_no_default_and_are_required(text: str) -> None:
     found = variables(text)
 
     assert set(found) >= SECRETS
@@ -62,7 +62,7 @@ def test_what_is_secret_has_no_default_and_is_asked_for(text: str) -> None:
     assert not re.search(r"(?i)(password|secret|api_key)[A-Z_]*: +[^$\s{][^$]*$", text, re.MULTILINE)
 
 
-def test_what_is_given_to_our_processes_are_settings(services: dict[str, Any]) -> None:
+def test_variables_of_our_containers_are_settings(services: dict[str, Any]) -> None:
     for name in OWN:
         given = services[name]["environment"]
         assert {each.lower() for each in given} <= set(Settings.model_fields), name

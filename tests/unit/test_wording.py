@@ -144,7 +144,7 @@ def test_messages_of_errors(problem: dict[str, Any], words: str) -> None:
         (b"x", "something else"),
     ],
 )
-def test_what_was_given(value: Any, shown: str) -> None:
+def test_values_in_messages(value: Any, shown: str) -> None:
     assert describe_value(value) == shown
 
 

@@ -98,7 +98,7 @@ async def test_a_form_is_the_same_whatever_divides_its_parts(world: World) -> No
     assert (await _held(client))[0] == 2
 
 
-async def test_what_was_refused_frees_the_key(world: World) -> None:
+async def test_a_refused_request_frees_the_key(world: World) -> None:
     client, headers = await world.tenant("refused"), _under()
     for bad in ({"text": ""}, {"text": "x", "unknown": 1}):
         assert (await client.post("/documents", bad, headers=headers)).status_code == 422

@@ -96,7 +96,7 @@ def test_a_body_without_a_length_is_bounded(server: httpx.Client) -> None:
         b"GET /api/v1/documents/\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n",
     ],
 )
-def test_what_is_no_proper_request_gets_a_4xx_or_nothing(server: httpx.Client, sent: bytes) -> None:
+def test_malformed_requests_get_a_4xx_or_no_response(server: httpx.Client, sent: bytes) -> None:
     with socket.create_connection((server.base_url.host, server.base_url.port or 0), timeout=10) as connection:
         try:
             connection.sendall(sent)

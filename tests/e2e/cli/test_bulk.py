@@ -46,7 +46,7 @@ def ledger(served: Any) -> Path:
 
 
 @pytest.mark.slow
-def test_rows_are_documents_and_bad_ones_are_told_each(served: Any, ledger: Path) -> None:
+def test_rows_are_documents_and_each_bad_row_is_reported(served: Any, ledger: Path) -> None:
     done = served.cli("ingest", ledger.name, *OPTIONS, "--json")
     assert done.code == 1, done.err
     summary = done.json["summary"]
@@ -89,7 +89,7 @@ def test_a_folder_of_small_files_needs_few_open_files(served: Any) -> None:
     assert ending["summary"]["documents"] == ending["summary"]["ready"] == FILES
 
 
-def test_documents_that_say_the_same_are_told_and_taken(served: Any) -> None:
+def test_duplicates_are_reported_and_ingested(served: Any) -> None:
     folder = served.cli.folder / "alike"
     folder.mkdir()
     text = " ".join(f"On day {day} the dredger Osprey moved {day * 13} tonnes of silt from berth {day % 7}." for day in range(60))
@@ -141,7 +141,7 @@ def test_csv_from_the_command_line(served: Any) -> None:
 
 
 @pytest.mark.slow
-def test_a_folder_goes_on_when_the_server_is_killed_and_started_again(cli: Any) -> None:
+def test_ingestion_of_a_folder_continues_after_the_server_restarts(cli: Any) -> None:
     folder = cli.folder / "many"
     folder.mkdir()
     for number in range(FILES):

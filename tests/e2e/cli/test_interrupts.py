@@ -95,7 +95,7 @@ def _notes(folder: Path) -> None:
     (folder / "notes" / "bank.md").write_text("# Bank\n\nThe Kettle Bank was founded by Agnes Thorley in 1987 in Scarrow.\n")
 
 
-def test_a_local_ingestion_says_what_goes_on(cli: Any, silence: Silence, start: Start) -> None:
+def test_an_interrupted_local_ingestion_reports_what_continues(cli: Any, silence: Silence, start: Start) -> None:
     _notes(cli.folder)
     embeds = {"EMBEDDER": "openai", "EMBEDDING_DIMENSIONS": "8", **silence.environment}
     waiting = replace(cli, environment=embeds)
@@ -107,7 +107,7 @@ def test_a_local_ingestion_says_what_goes_on(cli: Any, silence: Silence, start: 
     assert len(waiting("jobs", "list", "--json").json) == 1
 
 
-def test_against_a_server_each_command_says_what_the_server_goes_on_with(cli: Any, silence: Silence, start: Start) -> None:
+def test_each_interrupted_command_reports_what_the_server_continues(cli: Any, silence: Silence, start: Start) -> None:
     _notes(cli.folder)
     assert cli("ingest", "notes").code == 0
     served = replace(cli, environment={"LLM": "openai", **silence.environment})

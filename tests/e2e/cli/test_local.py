@@ -47,7 +47,7 @@ def test_from_a_folder_to_a_cited_answer_to_nothing_left(cli: Any, notes: Path) 
     assert (gone.code, gone.json["error"]["code"]) == (1, "not_found")
 
 
-def test_documents_that_cannot_be_read_are_told_each_and_the_rest_is_taken(cli: Any, notes: Path) -> None:
+def test_unreadable_documents_are_reported_and_the_others_ingested(cli: Any, notes: Path) -> None:
     (notes / "empty.md").write_text("")
     (notes / "blank.txt").write_text(" \n\t\n")
     (notes / "binary.txt").write_bytes(bytes(range(256)) * 8)

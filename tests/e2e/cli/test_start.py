@@ -59,7 +59,7 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[subproce
             stop(process)
 
 
-def test_what_is_needed_later_is_imported_later(started: tuple[Any, str]) -> None:
+def test_modules_are_imported_when_needed(started: tuple[Any, str]) -> None:
     _, log = started
     imported = set(re.findall(r"^import time:.*\| +([\w.]+)$", log, re.MULTILINE))
     assert {"onnxruntime", "dbos", "fastapi"} <= imported

@@ -231,7 +231,7 @@ def test_readers_see_no_gap_when_a_worker_is_killed_in_a_rebuild(site: Site, api
         assert wholes.setdefault(generation, ids) == ids, "a reader saw a part of a generation"
 
 
-def test_a_worker_told_to_stop_finishes_or_hands_back(site: Site, apis: list[Running], tenants: list[Tenant]) -> None:
+def test_a_stopping_worker_finishes_or_hands_back_its_jobs(site: Site, apis: list[Running], tenants: list[Tenant]) -> None:
     worker = next(each for each in site.started if each.args[3] == "worker" and each.poll() is None)  # type: ignore[index]
     put_many(apis, [(tenants[0], number) for number in range(1000, 1040)])
     mine = f"{worker.pid}-%"

@@ -75,7 +75,7 @@ async def test_what_a_deleted_document_said_is_in_no_store(world: Any, story: St
     assert await on_record(world, other) == untouched
 
 
-async def test_a_rebuild_writes_what_was_left_anew(world: Any, story: Story) -> None:
+async def test_a_rebuild_rewrites_scrubbed_summaries(world: Any, story: Story) -> None:
     tenant, service, ids = await built(world, story, "a")
     await world.hide(tenant, ids["Halden Report"])
     await scrubber_of(world).scrub(tenant, ids["Halden Report"])

@@ -168,7 +168,7 @@ async def test_a_rebuild_with_nothing_to_do_says_how_it_was_asked_for(world: Any
 
 
 @pytest.mark.parametrize("asked", [{"mode": "full"}, {"resolution": 2.0}, {"levels": 1}, {"summarize": False}])
-async def test_what_is_asked_for_otherwise_is_not_skipped(world: Any, story: Story, asked: dict[str, Any]) -> None:
+async def test_requests_with_other_options_are_not_skipped(world: Any, story: Story, asked: dict[str, Any]) -> None:
     tenant, service = await world.tenant("a"), world.service(ScriptedModel())
     await add_all(world, tenant, story(""))
     await rebuild(world, service, tenant)

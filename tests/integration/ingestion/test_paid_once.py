@@ -189,7 +189,7 @@ async def test_a_cancelled_job_is_not_paid_again(metered: World, meter: Metered)
     assert second.result["reused"] == 4
 
 
-async def test_a_cancelled_job_tried_again_goes_on(metered: World, meter: Metered) -> None:
+async def test_a_retried_job_continues_after_its_cancellation(metered: World, meter: Metered) -> None:
     meter.embedder.gate = asyncio.Event()
     job = (await metered.submit(report(), key="report", title="Tides", options=OPTIONS)).job
     assert job is not None

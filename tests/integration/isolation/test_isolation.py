@@ -89,7 +89,7 @@ async def test_a_limit_ends_the_call_and_names_its_setting(opened: Opened, limit
         assert await title(isolation) == "Ada"
 
 
-async def test_the_loop_goes_on_while_a_child_works(opened: Opened) -> None:
+async def test_the_event_loop_runs_while_a_child_works(opened: Opened) -> None:
     isolation = await opened(CallLimits())
     reading = asyncio.create_task(read(isolation, LONG))
     answered = 0

@@ -151,7 +151,7 @@ async def test_a_job_of_another_process_is_claimed_by_its_notification(worker: W
     assert await worker.settled_looks() - idle <= 2 * (2 + 2) + SLACK
 
 
-async def test_what_is_queued_again_wakes_others(worker: Worker, postgres_url: str) -> None:
+async def test_jobs_enqueued_again_notify_other_workers(worker: Worker, postgres_url: str) -> None:
     """Workflows of a dead process and workflows that run again: DBOS enqueues these in its own transactions."""
     await worker.listening()
     async with another(postgres_url) as elsewhere:

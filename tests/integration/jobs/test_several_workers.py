@@ -163,7 +163,7 @@ async def test_a_killed_workers_jobs_are_taken_up_by_another(site: Site) -> None
     assert [name.split("-")[0] for name in site.workers()] == ["second"]
 
 
-async def test_a_worker_told_to_stop_hands_back_at_once(site: Site) -> None:
+async def test_a_stopping_worker_hands_back_its_jobs_immediately(site: Site) -> None:
     first = site.start("first")
     site.until(lambda: bool(site.workers()), "the first worker")
     await site.queue.enqueue("work_v1", TENANT, "hold-1", 1)

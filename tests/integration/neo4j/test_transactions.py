@@ -88,7 +88,7 @@ def _error(code: str, kind: type[Neo4jError]) -> Neo4jError:
     return error
 
 
-async def test_a_server_that_is_away_is_said_to_be() -> None:
+async def test_an_unavailable_server_is_reported() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -82,7 +82,7 @@ async def found(http: httpx.AsyncClient, number: int) -> list[str]:
 
 
 @pytest.mark.slow
-async def test_a_full_disk_is_told_and_heals_by_itself(disk: Path) -> None:
+async def test_a_full_disk_is_reported_and_recovers(disk: Path) -> None:
     async with serving(disk / "data") as http:
         job = (await submit(http, 0)).json()["data"]["job_id"]
         await until(lambda: http.get(f"/jobs/{job}"), lambda answer: answer.json()["data"]["state"] == "succeeded")

@@ -70,7 +70,7 @@ def server() -> Iterator[Server]:
         yield held
 
 
-async def test_what_was_accepted_outlives_the_server(opens: Opens, server: Server) -> None:
+async def test_accepted_documents_survive_a_killed_server(opens: Opens, server: Server) -> None:
     chosen = {"database_url": server.url, "database_timeout_s": 3.0, "worker_silent_after_s": 3.0}
     with FaultyProxy("127.0.0.1", free_port()) as unused:
         async with opens(unused, **chosen) as site:

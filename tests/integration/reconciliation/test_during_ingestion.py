@@ -139,7 +139,7 @@ async def leaves_alone_what_is_in_flight(application: Application, monkeypatch: 
     assert (await application.reconciled(repair=False)).differences == 0
 
 
-async def test_what_is_in_flight_is_left_alone(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_documents_in_processing_are_left_alone(application: Application, monkeypatch: pytest.MonkeyPatch) -> None:
     await application.ingested(1)
     await leaves_alone_what_is_in_flight(application, monkeypatch)
 

@@ -45,7 +45,7 @@ def rests_on(found: Retrieval, keys: dict[str, str]) -> set[str]:
 
 
 @pytest.mark.parametrize("strategy", sorted(STRATEGIES))
-async def test_what_is_over_is_not_shown_and_limits_are_filled(corpus: Any, keepers: TenantId, strategy: str) -> None:
+async def test_expired_facts_are_hidden_and_limits_are_filled(corpus: Any, keepers: TenantId, strategy: str) -> None:
     keys = {id: key for key, id in corpus.documents[keepers].items()}
     found = await corpus.ask(keepers, QUESTION, strategy, limit=4, asked_at=NOW)
     assert rests_on(found, keys) <= CURRENT

@@ -59,7 +59,7 @@ async def test_a_deleted_document_is_gone_at_once(corpus: Corpus) -> None:
         assert document not in {source.document_id for source in sources}
 
 
-async def test_what_is_hidden_does_not_count_as_relevant(corpus: Corpus) -> None:
+async def test_hidden_passages_do_not_count_as_relevant(corpus: Corpus) -> None:
     tenant = await corpus.tenant("hiding", ("bread", "seals"), communities=False)
     alone = await corpus.tenant("alone", ("seals",), communities=False)
     question = "Sourdough needs flour, water, salt and patience"
@@ -94,7 +94,7 @@ async def test_a_new_version_replaces_the_old(corpus: Corpus) -> None:
         assert "Tomas Rehn" not in said(found)
 
 
-async def test_what_is_left_out_takes_no_places(corpus: Corpus) -> None:
+async def test_excluded_passages_take_no_ranks(corpus: Corpus) -> None:
     """Results of the walk that filter or time exclude must not take the places of other results."""
     tenant = await corpus.tenant("filtered", (), communities=False)
     loud = "The Halden Institute and Mira Voss met in Brennmoor about the Tidal Array, protocol"

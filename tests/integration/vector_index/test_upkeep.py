@@ -137,7 +137,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE)
-async def test_what_is_written_while_an_index_is_built_is_in_it(meanwhile: str, tmp_path: Path) -> None:
+async def test_points_written_during_a_build_are_in_the_index(meanwhile: str, tmp_path: Path) -> None:
     async with pair(tmp_path) as stores:
         await interleaved(stores, [FIRST, MEANWHILE[meanwhile]], begin=1, until=2)
 
@@ -353,7 +353,7 @@ async def failed(store: EdgeVectorStore, says: str) -> None:
     await store.upsert(A, CHUNKS, [chunk(900)])
 
 
-async def test_a_crashed_process_is_told_and_tried_again(tmp_path: Path) -> None:
+async def test_a_crashed_process_is_reported_and_retried(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replacement.sys, "executable", "/bin/false")  # type: ignore[attr-defined]
@@ -367,7 +367,7 @@ async def test_a_crashed_process_is_told_and_tried_again(tmp_path: Path) -> None
     await store.close()
 
 
-async def test_a_copy_that_cannot_be_read_is_told_in_the_process_own_words(tmp_path: Path) -> None:
+async def test_an_unreadable_copy_is_reported_with_the_output_of_the_process(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
     copied = replacement._copied
 
@@ -382,7 +382,7 @@ async def test_a_copy_that_cannot_be_read_is_told_in_the_process_own_words(tmp_p
     await store.close()
 
 
-async def test_a_full_disk_is_told_before_and_while_copying(tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_before_and_during_the_copy(tmp_path: Path) -> None:
     store = await filled(tmp_path, 100)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(replacement, "_size_and_room", lambda folder: (1 << 30, 1 << 20))

@@ -239,7 +239,7 @@ def test_everything_else_can_be_reached_from_outside(host: str) -> None:
     assert not is_loopback(host)
 
 
-def test_a_port_in_use_and_an_address_of_another_machine_are_told() -> None:
+def test_a_used_port_and_a_foreign_address_are_reported() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
         assert url_of(taken) == f"http://127.0.0.1:{port}"
@@ -264,7 +264,7 @@ def test_the_demo_finds_its_examples_and_needs_questions(tmp_path: Path) -> None
     assert find_examples(tmp_path, ["why?"]).questions == ("why?",)
 
 
-def test_a_folder_that_cannot_be_used_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unusable_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert run(["status", "--data-dir", str(tmp_path / "file" / "data")]) == 1
     shown = capsys.readouterr()

@@ -73,7 +73,7 @@ def _rows(count: int, *, content: bytes = b"text", key: str = "k") -> Iterator[S
         yield SourceDocument(path=Path("a.csv"), key=f"{key}{number}", row=number, content=content)
 
 
-async def test_what_is_under_way_is_bounded_however_many_there_are() -> None:
+async def test_concurrent_submissions_are_bounded() -> None:
     jobs, read = Jobs(), 0
 
     def counted() -> Iterator[SourceDocument]:
@@ -157,7 +157,7 @@ async def test_what_ends_the_reading_or_the_server_ends_the_intake() -> None:
         await Intake(Gone(), Processing(), wait=True).take(_rows(500))
 
 
-def test_processing_is_said_alike_in_forms_and_bodies() -> None:
+def test_forms_and_bodies_have_the_same_processing_options() -> None:
     processing = Processing(chunking={"unit": "tokens"}, extraction="rules")
     assert processing.members() == {"chunking": {"unit": "tokens"}, "extraction": "rules"}
     assert processing.fields() == {"chunking": '{"unit": "tokens"}', "extraction": "rules"}

@@ -26,7 +26,7 @@ async def _cancelled(message: str | None) -> None:
             await asyncio.sleep(60)
 
 
-def test_the_innermost_message_is_what_is_said() -> None:
+def test_the_innermost_message_is_printed() -> None:
     with pytest.raises(CommandStopped) as stopped:
         run_async(_cancelled("of the job"))
     assert stopped.value.message == "of the job"

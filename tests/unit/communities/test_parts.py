@@ -136,7 +136,7 @@ def test_previous_generation_is_read_back_as_it_was_detected() -> None:
     assert {frozenset(each) for each in groups.values()} == {frozenset(c.members) for c in detection.communities if c.base}
 
 
-def test_what_did_not_change_is_told_by_fingerprints() -> None:
+def test_fingerprints_identify_unchanged_communities() -> None:
     given = knowledge()
     stored = [each.community(1) for each in planned(given).values()]
     whole = {frozenset("abc"), frozenset("xyz")}

@@ -59,7 +59,7 @@ def test_similarity_is_that_of_the_words_of_one_list() -> None:
     assert diversity([half], {}).intra_list_similarity == pytest.approx(2 / math.sqrt(8))
 
 
-def test_sizes_are_told_by_level() -> None:
+def test_sizes_are_reported_by_level() -> None:
     assert sizes({1: [2], 0: [3, 9, 4]}) == {
         "0": {"communities": 3, "min": 3, "median": 4, "mean": 5.33, "max": 9},
         "1": {"communities": 1, "min": 2, "median": 2, "mean": 2, "max": 2},

@@ -244,7 +244,7 @@ async def test_a_point_that_no_passage_says_is_dropped(item: Mapping[str, Any]) 
 
 
 @pytest.mark.parametrize("score", [True, "90", None, float("nan"), -5])
-async def test_what_is_no_score_counts_as_nothing(score: object) -> None:
+async def test_invalid_scores_count_as_zero(score: object) -> None:
     model = Scripted(lambda _: {"points": [{"statement": SENTENCES["a"], "sources": [1], "score": score}]})
     answer = await ask(model)
     assert (answer.grounded, answer.retrieval.trace.details["partial_answers"]["zero"]) == (False, 1)
@@ -259,7 +259,7 @@ async def test_a_marker_in_a_point_is_no_marker_of_ours() -> None:
     assert "[77]" not in model.reduced[0].messages[-1].content
 
 
-async def test_one_failed_part_is_said_and_the_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_part_is_reported_and_the_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentic_rag_backend.generation.partial_answers.MAP_TOKENS", 1)
 
     def points(request: ModelRequest) -> Mapping[str, Any] | Exception:
@@ -307,7 +307,7 @@ async def test_points_stand_in_for_a_model_that_fails_to_write() -> None:
     assert answer.retrieval.trace.fallback_reason == "the model did not write the answer: model_unavailable"
 
 
-async def test_what_is_deleted_is_neither_told_nor_cited() -> None:
+async def test_deleted_documents_are_neither_sent_nor_cited() -> None:
     model = Scripted(each_says(90, 90, 90), ModelUnavailable("away"))
     answer = await ask(model, Library([theme("a"), theme("b")], gone=["a"]))
     assert SENTENCES["a"] not in model.mapped[0].messages[-1].content
@@ -345,7 +345,9 @@ THEMES = st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), max_size=12)
 
 
 @given(THEMES, st.integers(0, 600), st.integers(1, 6))
-def test_themes_are_told_within_the_budget_and_packed_in_order(sizes: list[tuple[int, float]], budget: int, most: int) -> None:
+def test_themes_are_selected_within_the_budget_and_packed_in_order(
+    sizes: list[tuple[int, float]], budget: int, most: int
+) -> None:
     texts = {f"x{number}": ("word " * size).strip() + "." for number, (size, _) in enumerate(sizes)}
     shown = {id: visible(id, text) for id, text in texts.items()}
     themes = [theme(id, score, texts) for (id, (_, score)) in zip(texts, sizes, strict=True)]
@@ -358,7 +360,7 @@ def test_themes_are_told_within_the_budget_and_packed_in_order(sizes: list[tuple
     assert all(bundles)
 
 
-def test_a_passage_behind_two_themes_is_told_once() -> None:
+def test_a_passage_behind_two_themes_is_selected_once() -> None:
     one, other = theme("a"), replace(theme("a"), id="other")
     assert [
         len(each.passages) for each in themes_with_passages([one, other], {"a": visible("a", SENTENCES["a"])}, budget_tokens=1000)

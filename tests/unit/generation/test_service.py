@@ -191,7 +191,7 @@ async def test_refused_without_a_model_call(retrieval: Retrieval, question: str,
     assert answer.usage == Usage()
 
 
-async def test_standard_keeps_what_is_not_supported_and_resolves_its_markers() -> None:
+async def test_standard_keeps_unsupported_claims_and_resolves_their_markers() -> None:
     answer = await ask("It employs 900 cooks [99]. The Institute studies tides [1].", found(1), generator="standard")
     assert answer.text == "It employs 900 cooks. The Institute studies tides. [1]"
     assert_citations_resolve(answer)
@@ -282,7 +282,7 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
         assert ended(events) == (instead, "extractive", "the model's reply cites no passage", 2)
 
 
-async def test_what_was_checked_before_a_model_broke_off_is_the_answer() -> None:
+async def test_claims_checked_before_a_model_failed_are_the_answer() -> None:
     events = await replaced(Scripted(f"{KEPT} It studies", error=ModelUnavailable("broke off")))
     assert ended(events) == (KEPT, "scripted", "the model broke off its answer: model_unavailable", 0)
 

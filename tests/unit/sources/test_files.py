@@ -49,7 +49,7 @@ def test_the_same_file_twice_is_one(folder: Path) -> None:
     assert len(find_sources([str(folder), str(folder / "a.md")]).sources) == 3
 
 
-def test_what_names_nothing_is_told(folder: Path) -> None:
+def test_paths_without_files_are_reported(folder: Path) -> None:
     with pytest.raises(InvalidRequest, match=r"no file or folder '.*nowhere'"):
         find_sources([str(folder / "nowhere")])
     with pytest.raises(InvalidRequest, match="holds no document"):
@@ -66,7 +66,7 @@ def test_two_files_never_share_a_key(folder: Path) -> None:
         find_sources([str(folder)], key="mine")
 
 
-def test_tables_are_taken_from_folders_where_it_is_said(folder: Path) -> None:
+def test_tables_in_folders_are_read_only_on_request(folder: Path) -> None:
     (folder / "orders.csv").write_text("text\none\n")
     assert "orders.csv" not in {source.key for source in Walk([str(folder)])}
     assert {source.key for source in Walk([str(folder)], tables=True) if source.is_table} == {"orders.csv"}

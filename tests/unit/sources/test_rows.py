@@ -100,7 +100,7 @@ def test_a_bad_record_is_told_and_the_next_is_read(tmp_path: Path) -> None:
     assert [(row.key, row.metadata) for row in told if isinstance(row, Row)] == [("1", {"city": "A"}), ("5", {})]
 
 
-def test_a_quote_that_is_never_closed_is_told(tmp_path: Path) -> None:
+def test_an_unclosed_quote_is_reported(tmp_path: Path) -> None:
     assert _texts(_write(tmp_path, "a.csv", 'id,text\n1,one\n2,"two\n3,three\n')) == [
         "one",
         "bad: not CSV, line 4: unexpected end of data",

@@ -190,7 +190,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, replaced: dict[str, bytes], said: str) -> None:
+def test_errors_name_the_cause(tmp_path: Path, replaced: dict[str, bytes], said: str) -> None:
     assert said in refused(written(tmp_path / "a", whole(**replaced))).message
 
 

@@ -216,7 +216,7 @@ async def test_pages_of_other_origins_may_call_only_where_a_setting_says_so(http
 
 
 @pytest.mark.parametrize("origins", ["app.example", "https://app.example/path", "https://*.example", "file://x", "*, x"])
-def test_what_is_no_origin_is_refused(origins: str) -> None:
+def test_invalid_origins_are_refused(origins: str) -> None:
     with pytest.raises(ValueError, match="CORS_ORIGINS"):
         Settings(_env_file=None, cors_origins=origins)  # type: ignore[call-arg]
 

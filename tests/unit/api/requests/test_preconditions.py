@@ -25,6 +25,6 @@ async def test_tags(header: str | None, expected: set[str] | None) -> None:
 
 
 @pytest.mark.parametrize("header", ["", "a1", '"a1', '"a1" "b2"', '"a1",', '*, "a1"', 'w/"a1"', '"a\t1"'])
-async def test_what_is_no_list_of_tags_is_refused(header: str) -> None:
+async def test_invalid_lists_of_tags_are_refused(header: str) -> None:
     with pytest.raises(InvalidRequest, match="If-Match"):
         await _if_match(header)

@@ -25,7 +25,7 @@ from agentic_rag_backend.errors import ConfigurationError
 from agentic_rag_backend.settings import Settings
 
 
-def test_what_is_written_is_read_and_private(tmp_path: Path) -> None:
+def test_written_credentials_are_read_back_and_private(tmp_path: Path) -> None:
     made = Credentials(tenant="default", tenant_id="t_1", key="ark_1", operator_key="o")
     address = Address(url="http://127.0.0.1:1", pid=os.getpid())
     previous = os.umask(0)
@@ -80,7 +80,7 @@ def test_a_server_that_ends_late_leaves_its_successors_address(tmp_path: Path) -
         assert read_address(tmp_path) == Address(url="http://127.0.0.1:2", pid=2)
 
 
-def test_damaged_credentials_are_told_not_replaced(tmp_path: Path) -> None:
+def test_damaged_credentials_are_reported_and_kept(tmp_path: Path) -> None:
     assert read_credentials(tmp_path) is None
     (tmp_path / "credentials.json").write_text(json.dumps({"tenant": "default"}))
     with pytest.raises(ConfigurationError, match=r"credentials\.json is damaged"):

@@ -69,7 +69,7 @@ async def test_a_problem_comes_back_as_the_error_it_was(error: AgenticRagError) 
         httpx.Response(404, json={"detail": "Not Found"}),
     ],
 )
-async def test_a_reply_of_something_else_is_told_as_one(response: httpx.Response) -> None:
+async def test_a_reply_of_another_server_is_reported(response: httpx.Response) -> None:
     with pytest.raises(UnexpectedReply, match="http://server returned"):
         await client_of(lambda request: response).get("/status")
 

@@ -366,7 +366,7 @@ def test_what_did_not_change_is_not_divided(
     assert after.afresh or all(any(kept <= found for found in members(after)) for kept in given.unchanged)
 
 
-def test_a_change_moves_what_is_near_it_only() -> None:
+def test_a_change_moves_only_nearby_entities() -> None:
     edges = planted(40, 30, degree=2, between=30)
     entities = names_of(edges)
     options = DetectionOptions(max_cluster_size=10)

@@ -169,7 +169,7 @@ def test_rating_grows_and_stays_below_ten() -> None:
     assert rating(10) < rating(50) < rating(500) < 10
 
 
-def test_lists_rows_and_headings_are_told_only_where_nothing_else_is() -> None:
+def test_lists_rows_and_headings_are_used_only_without_sentences() -> None:
     present = fact("Present: Mira Voss (chair), Ola Brandt, Tor Lund, Ada Finch.", "mira", "halden", "tidal", "carrow")
     row = fact("| Halden Institute | Mira Voss | Tidal Array |.", "mira", "halden", "tidal")
     said = fact("The town of Carrow Bay paid for all of it.", "carrow")
@@ -195,7 +195,7 @@ def test_prose_is_shown_without_marks_of_emphasis() -> None:
     assert extractive_summary(given, {}).summary == "Mira Voss, of the Halden Institute, built snake_case_names for Carrow Bay."
 
 
-def test_what_is_embedded_is_the_beginning() -> None:
+def test_only_the_beginning_is_embedded() -> None:
     summary = extractive_summary(evidence(), {})
     text = embedded_text(summary)
     assert text.startswith(summary.name)

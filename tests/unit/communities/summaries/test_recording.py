@@ -87,7 +87,7 @@ async def test_one_that_fails_takes_no_other_with_it() -> None:
     assert record.saved == ["fine"]
 
 
-async def test_who_asks_to_stop_ends_what_is_under_way() -> None:
+async def test_a_request_to_stop_cancels_running_writers() -> None:
     record, ended = Record(), asyncio.Event()
 
     async def endless() -> WrittenSummary:

@@ -50,7 +50,7 @@ def test_line_ends_and_nul_are_normalised() -> None:
         (b"\x00\x00", "no text"),
     ],
 )
-def test_what_is_not_text_is_refused(content: bytes, message: str) -> None:
+def test_binary_content_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(UnreadableDocument, match=message):
         TEXT_PARSER.parse(content)
 
@@ -172,7 +172,7 @@ def test_media_types(declared: str | None, name: str | None, expected: str) -> N
 @pytest.mark.parametrize(
     ("declared", "name"), [("application/pdf", "a.txt"), (None, "a.pdf"), ("application/octet-stream", None)]
 )
-def test_unsupported_types_name_what_is_supported(declared: str | None, name: str | None) -> None:
+def test_errors_of_unsupported_types_list_the_supported_ones(declared: str | None, name: str | None) -> None:
     with pytest.raises(UnsupportedMediaType, match=r"text/plain \(\.txt, \.text\), text/markdown \(\.md, \.markdown\)"):
         media_type_of(declared, name)
 

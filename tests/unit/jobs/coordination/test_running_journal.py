@@ -49,7 +49,7 @@ def test_it_does_not_grow_without_end(tmp_path: Path, monkeypatch: pytest.Monkey
     assert following.left() == {"stays"}
 
 
-def test_work_goes_on_without_a_note(tmp_path: Path) -> None:
+def test_work_continues_without_a_journal_entry(tmp_path: Path) -> None:
     with captured_logs(module) as events:
         journal = RunningJournal(tmp_path / "missing" / "note")
         journal.begin({})

@@ -22,7 +22,7 @@ def test_what_never_begins_is_lost_after_a_while() -> None:
     assert found == [[], [], [], ["a"]]
 
 
-def test_what_was_queued_in_between_begins_anew() -> None:
+def test_workflows_enqueued_in_between_start_again() -> None:
     unstarted = UnstartedClaims(lost_after_s=30)
     assert unstarted.lost(claimed("a"), set(), 0) == []
     assert unstarted.lost([], set(), 20) == []

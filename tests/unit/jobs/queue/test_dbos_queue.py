@@ -140,7 +140,7 @@ async def test_a_process_may_enqueue_without_working(engine: Engine) -> None:
     await inside.shutdown()
 
 
-async def test_an_unexpected_error_is_told(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_unexpected_error_is_reported(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     async def fails(tenant: TenantId, job_id: str, attempt: int) -> None:
         raise ValueError("on purpose")
 

@@ -246,7 +246,7 @@ async def test_a_failed_update_leaves_the_graph_as_it_was(tenant: Tenant, knowle
     assert knowledge.reads == [None, ("d2",), ("d2",)]
 
 
-async def test_what_was_half_applied_is_not_built_on(
+async def test_a_partly_applied_change_discards_the_ledger(
     tenant: Tenant, knowledge: Knowledge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(2, 9):

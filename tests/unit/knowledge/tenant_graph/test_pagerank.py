@@ -91,7 +91,7 @@ def test_seeds_are_not_changed(random_graph: Build) -> None:
     assert all((now == before).all() for now, before in zip(seeds, held, strict=True))
 
 
-def test_nothing_reaches_what_is_not_connected(graph_of: Build) -> None:
+def test_unconnected_nodes_get_no_weight(graph_of: Build) -> None:
     graph = graph_of({"c1": ["Mira"], "c2": ["Mira", "Osric"], "c3": ["Osric"], "far": ["Petra"]})
     mass = personalised_pagerank(graph, *seeded(graph, chunks={}, entities={graph.entity_index["e:Mira"]: 1.0}))
     by_id = {id: mass[number] for id, number in graph.chunk_index.items()}
