@@ -77,8 +77,9 @@ up: ## the server profile in containers (needs Docker and a .env; see infra/READ
 down: ## stop it; its volumes stay
 	docker compose down
 
-docs: $(VENV)/.dev ## regenerate .env.example and the settings reference from the code
+docs: $(VENV)/.dev ## regenerate .env.example, the settings reference and the plots of the benchmarks
 	$(BIN)/python tests/meta/test_settings.py
+	$(BIN)/python tests/benchmarks/plots.py --documentation
 
 up-local: $(VENV)/.dev ## Neo4j and PostgreSQL for development, without Docker, data in ./.services, until Ctrl-C
 	$(BIN)/python tests/fixtures/services.py .services
@@ -92,7 +93,7 @@ check: $(VENV)/.dev ## formatting, lint, types and layers, in less than a minute
 fmt: $(VENV)/.dev ## format and fix what can be fixed
 	cd backend && ../$(BIN)/ruff check --fix src ../tests ../examples && ../$(BIN)/ruff format src ../tests ../examples
 
-bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables in tests/benchmarks/results
+bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, extraction, indexes, Graphiti's leg, communities and corpus-wide answers; tables and plots in tests/benchmarks/results
 	$(BIN)/python tests/benchmarks/retrieval.py
 	$(BIN)/python tests/benchmarks/ingestion.py
 	$(BIN)/python tests/benchmarks/fairness.py
@@ -103,6 +104,7 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, 
 	$(BIN)/python tests/benchmarks/graphiti.py
 	$(BIN)/python tests/benchmarks/communities.py
 	$(BIN)/python tests/benchmarks/corpus_wide.py
+	$(BIN)/python tests/benchmarks/plots.py
 
 # Universal: one lock a file, with markers, for every supported Python and platform.
 LOCK := ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --extra build

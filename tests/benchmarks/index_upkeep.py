@@ -155,7 +155,7 @@ async def ask(store: EdgeVectorStore, sample: Sample) -> dict[str, Any]:
             await asyncio.sleep(0)
     hits = [len({hit.id for hit in found.dense[:10]} & truth) for found, truth in zip(legs, sample.truth, strict=True)]
     told = {f"{kind}_p{rank}_ms": round(percentile(times[kind], rank / 100), 2) for kind in times for rank in (50, 95)}
-    return {"recall_at_10": float(np.mean(hits) / 10), **told, "legs": legs}
+    return {"vectors": len(sample.ids), "recall_at_10": float(np.mean(hits) / 10), **told, "legs": legs}
 
 
 async def work(store: EdgeVectorStore, largest: Sample, topics: Topics, during: list[float]) -> int:

@@ -28,13 +28,29 @@ from agentic_rag_backend.container import Container, open_container
 from agentic_rag_backend.domain.job import Job
 from agentic_rag_backend.domain.tenant import TenantId
 from agentic_rag_backend.evaluation.datasets import CorpusPassage
+from agentic_rag_backend.ingestion.reading import IsolatedExtractor, IsolatedReader
 from agentic_rag_backend.ingestion.service import Upload
+from agentic_rag_backend.knowledge.resolution import Resolver
 from agentic_rag_backend.settings import Settings
 from agentic_rag_backend.stores.catalogue.base import Ending
 from agentic_rag_backend.testing.tracing import TraceCounts
 
 OPERATIONS = ("add", "update", "delete")
 TENANT = "bench"
+STAGES = {
+    "read and chunk": "reader.read",
+    "embed": "embedder.embed",
+    "extract": "extractor.extract",
+    "resolve names": "resolver.resolve",
+    "write graph": "graph.write_document",
+    "write vectors": "vectors.upsert",
+    "flush vectors": "vectors.flush",
+    "publish": "catalogue.documents.publish",
+}
+"""The method that does the work of each stage of an ingestion. Embedding and extraction of a document overlap."""
+WHOLE = "whole document"
+_OF_STAGES_ONLY = ("reader.", "extractor.", "resolver.")
+"""Methods that call stores. They are not counted by method, because the store's time would count twice."""
 SETTLED_S = 2.1
 """After this time without work a document is processed alone: no commit waits for others to join."""
 
@@ -166,10 +182,18 @@ async def _serve(settings: Settings, trace: TraceCounts | None) -> None:
                 if job.error is not None:
                     raise SystemExit(f"{command['do']} ended {job.state.value}: {job.error}")
                 if trace is not None:
-                    answer["counts"] = trace.take()
+                    answer["counts"] = _with_stages(trace.take(), answer["ms"])
             worked_at = time.perf_counter()
             sys.stdout.write(json.dumps(answer) + "\n")
             sys.stdout.flush()
+
+
+def _with_stages(counts: dict[str, dict[str, float]], whole_ms: float) -> dict[str, dict[str, float]]:
+    """Return the counts with the milliseconds of each stage as a further kind, ``stages``."""
+    spent = counts["ms"]
+    stages = {stage: spent.get(method, 0.0) for stage, method in STAGES.items()} | {WHOLE: whole_ms}
+    kept = {name: ms for name, ms in spent.items() if not name.startswith(_OF_STAGES_ONLY)}
+    return {**counts, "ms": kept, "stages": stages}
 
 
 class _Ended:
@@ -224,6 +248,8 @@ def _watch(trace: TraceCounts, services: Container) -> None:
     }
     for name, found in watched.items():
         trace.watch_methods(name, found())
+    for name, kind in {"reader": IsolatedReader, "extractor": IsolatedExtractor, "resolver": Resolver}.items():
+        trace.watch_methods(name, kind.__new__(kind))  # only its class is used
 
 
 def main() -> None:
