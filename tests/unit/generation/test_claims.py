@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agentic_rag_backend.generation.claims import MAX_MARKERS, ClaimReader, read_claims
@@ -72,6 +72,8 @@ _PIECES = st.lists(
 )
 
 
+@example(["Inc. ", " [", " [1]", " [1]", "Tides rise"])
+@settings(deadline=None)
 @given(_PIECES)
 def test_pieces_give_the_claims_of_the_whole(pieces: list[str]) -> None:
     reader = ClaimReader()

@@ -81,10 +81,13 @@ class ClaimReader:
         # The last word may be half a word, and the last bracket half a marker.
         complete = self._text[: max(self._text.rfind(" "), self._text.rfind("\n")) + 1]
         opened = _OPEN_MARKER.search(complete)
-        claims = read_claims(complete[: opened.start()] if opened else complete)[:-1]
-        fresh = claims[self._given :]
+        claims = read_claims(complete[: opened.start()] if opened else complete)
+        # The next word decides whether "Inc." ends a sentence. Text without a word, such as "[", decides nothing.
+        while claims and not any(map(str.isalnum, claims[-1].text)):
+            claims.pop()
+        fresh = claims[self._given : -1]
         if fresh:
-            self._given = len(claims)
+            self._given += len(fresh)
             self._may_have_ended = False
         return fresh
 
