@@ -169,7 +169,7 @@ def test_a_document_that_kills_its_process_fails_alone(
     assert set(held["orphans"]) == {"documents not ready", "versions that nobody sees"}
     ((error,),) = rows(folder, "SELECT error FROM jobs WHERE state = 'failed'")
     assert '"code":"resource_limit"' in str(error)
-    assert f"was running {GIVEN_UP_AFTER} times when the process was killed" in str(error)
+    assert f"was running {GIVEN_UP_AFTER} times when its process was killed" in str(error)
 
 
 @pytest.fixture(scope="session")
