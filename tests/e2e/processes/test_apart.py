@@ -80,7 +80,7 @@ def test_a_server_without_workers_answers_and_says_so(site: Site, apis: list[Run
         status = call(api.url, "GET", "/status", tenants[1].headers)
         assert status["profile"] == "server"
         assert status["workers"] == {"alive": 0, "here": False}
-        assert "no worker" in status["warnings"][0]
+        assert "no live worker" in status["warnings"][0]
     put(apis, tenants[1], 0)
     assert open_jobs(site) == {tenants[1].id: 1}
 
