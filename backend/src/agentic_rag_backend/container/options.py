@@ -7,7 +7,7 @@ from typing import Literal
 from agentic_rag_backend.communities.detection.hierarchy import DetectionOptions
 from agentic_rag_backend.domain.query import LegWeights, LevelWeights
 from agentic_rag_backend.errors import ConfigurationError, InvalidRequest
-from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions
+from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions
 from agentic_rag_backend.generation.service import FALLBACK_SHARE, PLACEHOLDERS, REQUIRED_PLACEHOLDERS, AnswerOptions
 from agentic_rag_backend.ingestion.service import IngestionOptions
 from agentic_rag_backend.models.llm.base import LanguageModel

@@ -16,8 +16,8 @@ from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
-from agentic_rag_backend.generation.overview import overview
-from agentic_rag_backend.generation.partial_answers import (
+from agentic_rag_backend.generation.corpus_wide.overview import overview
+from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     BEST_SCORE,
     MAX_FINDINGS,
     PartialAnswers,

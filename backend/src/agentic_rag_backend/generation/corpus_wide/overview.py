@@ -21,7 +21,7 @@ from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
-from agentic_rag_backend.generation.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
+from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.selection import question_weights
 

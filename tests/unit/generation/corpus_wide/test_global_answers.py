@@ -24,8 +24,8 @@ from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.global_answers import GlobalAnswerOptions, GlobalAnswers
-from agentic_rag_backend.generation.partial_answers import pack, themes_with_passages
+from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
+from agentic_rag_backend.generation.corpus_wide.partial_answers import pack, themes_with_passages
 from agentic_rag_backend.generation.service import AnswerOptions, AnswerService
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
@@ -260,7 +260,7 @@ async def test_a_marker_in_a_point_is_no_marker_of_ours() -> None:
 
 
 async def test_a_failed_part_is_reported_and_the_others_answer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentic_rag_backend.generation.partial_answers.MAP_TOKENS", 1)
+    monkeypatch.setattr("agentic_rag_backend.generation.corpus_wide.partial_answers.MAP_TOKENS", 1)
 
     def points(request: ModelRequest) -> Mapping[str, Any] | Exception:
         return ModelUnavailable("away") if "c" in passages_of(request) else each_says(80)(request)
@@ -318,7 +318,7 @@ async def test_deleted_documents_are_neither_sent_nor_cited() -> None:
 
 @pytest.mark.parametrize(("allowed", "mapped", "reduced"), [(1, 0, 0), (2, 1, 1), (3, 2, 1), (8, 2, 1)])
 async def test_calls_are_bounded(monkeypatch: pytest.MonkeyPatch, allowed: int, mapped: int, reduced: int) -> None:
-    monkeypatch.setattr("agentic_rag_backend.generation.partial_answers.MAP_TOKENS", 1)
+    monkeypatch.setattr("agentic_rag_backend.generation.corpus_wide.partial_answers.MAP_TOKENS", 1)
     model = Scripted(each_says(90, 90, 90), "The harbour of Aldry is run by volunteers. [1]")
     await ask(model, max_calls=allowed)
     assert (len(model.mapped), len(model.reduced)) == (mapped, reduced)

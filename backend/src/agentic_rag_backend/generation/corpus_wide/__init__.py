@@ -1,0 +1,1 @@
+"""Answers to questions about the whole corpus: partial answers of themes, merged into one answer."""
