@@ -15,7 +15,7 @@ from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.generation.claims import read_claims
+from agentic_rag_backend.generation.claims.reading import read_claims
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentic_rag_backend.domain.filters import OPERATORS
-from agentic_rag_backend.generation.generators import GENERATORS
+from agentic_rag_backend.generation.generators.registry import GENERATORS
 from agentic_rag_backend.retrieval.queries.weights import PRESETS
 from agentic_rag_backend.retrieval.registry import STRATEGIES
 

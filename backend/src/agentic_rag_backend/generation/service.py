@@ -25,7 +25,7 @@ from agentic_rag_backend.generation.confidence import account_answerability, ans
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.draft import AnswerDraft
-from agentic_rag_backend.generation.generators import GENERATORS
+from agentic_rag_backend.generation.generators.registry import GENERATORS
 from agentic_rag_backend.generation.rendering import render
 from agentic_rag_backend.generation.writing import Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest

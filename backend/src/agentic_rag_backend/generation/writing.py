@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.base import CitationEvent, TokenEvent
 from agentic_rag_backend.generation.brief import Brief, failed
-from agentic_rag_backend.generation.claims import Claim, ClaimReader
+from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
 from agentic_rag_backend.generation.draft import AnswerDraft
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
 from agentic_rag_backend.telemetry.logs import get_logger

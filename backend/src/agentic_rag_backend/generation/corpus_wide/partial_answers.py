@@ -13,8 +13,8 @@ from typing import Any
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import ThemeHit
-from agentic_rag_backend.generation.citations import CitationChecker
-from agentic_rag_backend.generation.claims import MAX_MARKERS, Claim, read_claims
+from agentic_rag_backend.generation.claims.lexical import CitationChecker
+from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, read_claims
 from agentic_rag_backend.generation.context import Passage, theme_passages
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.structured_calls import (

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.generation.base import Generator, Judge, Judged
-from agentic_rag_backend.generation.citations import CitationChecker
-from agentic_rag_backend.generation.claims import Claim
+from agentic_rag_backend.generation.claims.lexical import CitationChecker
+from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 
 
 def attributed(passages: Sequence[Passage]) -> Judge:
-    """Check every sentence (see `citations`). A sentence that fails is left out, or cited again if a passage supports it."""
+    """Check every sentence (see `claims.lexical`). A sentence that fails is left out, or cited again if a passage supports it."""
     checker = CitationChecker(passages)
 
     def judge(claim: Claim) -> Judged:

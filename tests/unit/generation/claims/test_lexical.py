@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.generation.citations import CitationChecker
-from agentic_rag_backend.generation.claims import Claim, read_claims
+from agentic_rag_backend.generation.claims.lexical import CitationChecker
+from agentic_rag_backend.generation.claims.reading import Claim, read_claims
 from agentic_rag_backend.generation.context import Passage
 
 HALDEN = "The Halden Institute was founded in 1994 by Mira Voss. It studies tides in the northern fjords."

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.words import NEGATIONS, Word, content_forms, inverse_frequency, names_and_numbers, words
-from agentic_rag_backend.generation.claims import Claim
+from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 
 MIN_SUPPORT = 0.6

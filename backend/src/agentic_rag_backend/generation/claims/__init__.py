@@ -1,0 +1,1 @@
+"""Claims of a model: reading them, and checking them against passages."""

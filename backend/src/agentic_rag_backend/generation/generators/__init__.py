@@ -1,0 +1,1 @@
+"""Generators: they turn a brief into an answer."""
