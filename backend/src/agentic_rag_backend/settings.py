@@ -190,7 +190,9 @@ class Settings(BaseSettings):
     openai_api_key: SecretStr | None = Field(None, description="key of the OpenAI-compatible endpoint")
     openai_base_url: str | None = Field(None, description="base URL of the OpenAI-compatible endpoint, ending in /v1")
     llm_model: str = Field("gpt-4o-mini", description="model that writes answers")
-    llm_fast_model: str | None = Field(None, description="model for summaries and synthesis; unset: LLM_MODEL")
+    llm_fast_model: str | None = Field(
+        None, description="model for summaries, synthesis and follow-up questions; unset: LLM_MODEL"
+    )
     llm_timeout_s: float = Field(60.0, gt=0, le=600, description="timeout of one model call, including retries, seconds")
     llm_max_concurrency: int = Field(
         8, ge=1, le=256, description="maximum number of concurrent model calls; one tenant gets at most three quarters"

@@ -31,6 +31,7 @@ from agentic_rag_backend.container.options import (
 )
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.service import AnswerService
 from agentic_rag_backend.ingestion.computation import Computation
@@ -389,6 +390,7 @@ class Container:
             documents=documents,
             options=answer_options(self.settings),
             fallback=fallback_model(self.settings, self.embedder),
+            rewriter=Rewriter(self._calls),
             global_answers=GlobalAnswers(
                 calls=self._calls,
                 embedder=self.embedder,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.generation.context import Context
+from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message
 from agentic_rag_backend.prompts import Prompt, fence
 
-_HISTORY_CHARACTERS = 8_000
-"""Characters of earlier turns in a prompt; the newest that fit are included."""
+MAX_TURN_TOKENS = 2_000
+"""Estimated tokens of earlier turns in a prompt; the newest that fit are included."""
 
 
 def render(prompt: Prompt, question: str, context: Context, history: Sequence[Message] = ()) -> tuple[Message, ...]:
@@ -28,19 +29,11 @@ def render(prompt: Prompt, question: str, context: Context, history: Sequence[Me
 
 
 def with_history(prompt: Prompt, values: Mapping[str, str], history: Sequence[Message] = ()) -> tuple[Message, ...]:
-    """Return the prompt's turns with the part of the conversation that fits between them; untrusted ``values`` are fenced."""
+    """Return the prompt's turns. The newest turns of the conversation that fit precede the user's part, fenced.
+
+    The caller of the API writes the turns of both roles, so no turn is sent as an instruction or as the model's own words.
+    """
     system, user = prompt.render(values)
-    turns = [turn for turn in _recent(history) if turn.role != "system"]
+    turns = fenced_turns(history, MAX_TURN_TOKENS)
     opening = [Message("system", system)] if system else []
-    return (*opening, *turns, Message("user", user))
-
-
-def _recent(history: Sequence[Message]) -> list[Message]:
-    kept: list[Message] = []
-    size = 0
-    for turn in reversed(history):
-        size += len(turn.content)
-        if size > _HISTORY_CHARACTERS:
-            break
-        kept.insert(0, turn)
-    return kept
+    return (*opening, Message("user", f"{turns}\n\n{user}" if turns else user))

@@ -20,9 +20,10 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.brief import Brief, Refusal
+from agentic_rag_backend.generation.brief import Brief, Refusal, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
+from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.draft import AnswerDraft
 from agentic_rag_backend.generation.generators.registry import GENERATORS
@@ -93,6 +94,8 @@ class _Ending:
 class AnswerService:
     """Answers from retrieved passages. A refusal has ``grounded`` False, no citations and a plain text.
 
+    With a history, ``rewriter`` makes the question self-contained first; retrieval and the model read that form.
+
     If the model fails, ``fallback`` writes, and the trace of the answer's retrieval records it (`writing`).
 
     Refused before a model is called: nothing was retrieved, or its confidence (see `confidence`) is below
@@ -108,10 +111,12 @@ class AnswerService:
         options: AnswerOptions,
         global_answers: GlobalAnswers | None = None,
         fallback: LanguageModel | None = None,
+        rewriter: Rewriter | None = None,
     ) -> None:
         self._global = global_answers
         self._retrievers = retrievers
         self._writers = Writers(model, fallback, options.model_patience_s)
+        self._rewriter = rewriter or Rewriter()
         self._documents = documents
         self._options = options
 
@@ -135,7 +140,8 @@ class AnswerService:
             ModelUnavailable: the language model failed and there is no fallback; retrieval alone still works.
         """
         plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
-        return await self._finished(plan, await self._retrievers.get(strategy).retrieve(query))
+        plan, retrieval = await self._retrieved(plan)
+        return await self._finished(plan, retrieval)
 
     async def synthesise(
         self,
@@ -175,7 +181,7 @@ class AnswerService:
         """
         try:
             plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
-            retrieval = await self._retrievers.get(strategy).retrieve(query)
+            plan, retrieval = await self._retrieved(plan)
             yield RetrievalEvent(retrieval)
             async with aclosing(self._events(plan, retrieval)) as events:
                 async for event in events:
@@ -192,6 +198,19 @@ class AnswerService:
         if len(history) > MAX_HISTORY:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
         return _AnswerPlan(query=query, generator=name, history=tuple(history), style=style)
+
+    async def _retrieved(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:
+        """Make the question self-contained and search for it. The trace shows both forms of a question with a history."""
+        retriever = self._retrievers.get(plan.strategy)
+        if not plan.history:
+            return plan, await retriever.retrieve(plan.query)
+        asked = plan.query.text
+        rewritten = await self._rewriter.rewrite(asked, plan.history)
+        plan = replace(plan, query=replace(plan.query, text=rewritten.question))
+        found = await retriever.retrieve(plan.query)
+        found = failed(found, *([rewritten.failure] if rewritten.failure is not None else []))
+        shown = {"question": asked, "self_contained": rewritten.question, "self_contained_by": rewritten.by}
+        return plan, replace(found, usage=found.usage + rewritten.usage, trace=with_details(found.trace, **shown))
 
     async def _finished(self, plan: _AnswerPlan, retrieval: Retrieval) -> Answer:
         async with aclosing(self._events(plan, retrieval)) as events:

@@ -13,6 +13,7 @@ from agentic_rag_backend.communities.summaries.extractive import extractive_summ
 from agentic_rag_backend.communities.summaries.writing import Summariser
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Label, Support
+from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.errors import ModelRateLimited, ModelReplyInvalid
 from agentic_rag_backend.models.llm.base import ModelDelta, ModelReply, ModelRequest
 
@@ -172,9 +173,9 @@ async def test_prompt_numbers_facts_fences_text_and_keeps_the_budget() -> None:
     assert user.count("</facts>") == 1
     assert "[1]" not in user
     assert child.summary in user
-    assert len(user) < 1_000 * 4 + 400
+    assert estimate_tokens(user) < 1_100
     assert len(written.summary.sources) < 100, "only what was shown"
     estimate = summariser.estimate(given)
     system = model.requests[0].messages[0].content
-    assert estimate.prompt_tokens == (len(user) + len(system)) // 4
+    assert estimate.prompt_tokens == estimate_tokens(user) + estimate_tokens(system)
     assert estimate.calls == 1

@@ -72,8 +72,8 @@ async def test_usage_is_the_servers(make: Make) -> None:
 
 
 async def test_usage_is_estimated_where_the_server_counts_none(make: Make) -> None:
-    reply = await make("echo+no-usage").complete(ask("x" * 9))
-    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.calls) == (3, 3, 1)
+    reply = await make("echo+no-usage").complete(ask("人" * 9))
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.usage.calls) == (10, 10, 1)
 
 
 async def test_a_request_may_name_another_model(make: Make, server: ModelServer) -> None:

@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.retrieval.themes.selection import ThemeCandidate, ancestors, select_themes, text_tokens
+from agentic_rag_backend.retrieval.themes.selection import ThemeCandidate, ancestors, select_themes
 
 Tree = tuple[list[ThemeCandidate], dict[str, str | None]]
 
@@ -82,7 +82,3 @@ def test_what_is_too_large_makes_room_for_what_fits() -> None:
 
 def test_a_circle_of_parents_ends() -> None:
     assert list(ancestors("a", {"a": "b", "b": "c", "c": "a"})) == ["b", "c"]
-
-
-def test_tokens_are_rounded_up() -> None:
-    assert [text_tokens(texts) for texts in ([], ["a"], ["abcd"], ["abcd", "e"])] == [0, 1, 1, 2]

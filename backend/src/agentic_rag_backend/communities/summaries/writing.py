@@ -17,6 +17,7 @@ from agentic_rag_backend.communities.summaries.extractive import (
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name
+from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import Prompt, built_in, fence
@@ -24,7 +25,8 @@ from agentic_rag_backend.telemetry.logs import get_logger
 
 _log = get_logger(__name__)
 
-_CHARACTERS_PER_TOKEN = 4
+_NUMBER_TOKENS = 2
+"""Tokens of a fact's number in the prompt."""
 _REPLY_TOKENS = 700
 _PART_CHARACTERS = 600
 _SCHEMA: Mapping[str, Any] = {
@@ -119,14 +121,13 @@ class Summariser:
     def estimate(self, evidence: SummaryEvidence) -> Usage:
         """Return the cost of writing this summary by the model, without calling it."""
         messages = self._request(evidence, self._within_budget(evidence)).messages
-        characters = sum(len(message.content) for message in messages)
-        return Usage(characters // _CHARACTERS_PER_TOKEN, _REPLY_TOKENS // 2, 1)
+        return Usage(text_tokens(message.content for message in messages), _REPLY_TOKENS // 2, 1)
 
     def _within_budget(self, evidence: SummaryEvidence) -> tuple[Fact, ...]:
-        room = self._budget_tokens * _CHARACTERS_PER_TOKEN // 2
+        room = self._budget_tokens // 2
         chosen = []
         for fact in evidence.facts:
-            room -= len(fact.statement) + 6
+            room -= estimate_tokens(fact.statement) + _NUMBER_TOKENS
             if room < 0:
                 break
             chosen.append(fact)
@@ -150,11 +151,11 @@ class Summariser:
         )
 
     def _parts(self, evidence: SummaryEvidence) -> str:
-        room = self._budget_tokens * _CHARACTERS_PER_TOKEN // 2
+        room = self._budget_tokens // 2
         lines = []
         for child in sorted(evidence.children, key=lambda child: (-child.rating, child.name)):
             line = f"{child.name}: {child.summary[:_PART_CHARACTERS]}"
-            room -= len(line)
+            room -= estimate_tokens(line)
             if room < 0:
                 break
             lines.append(line)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
+from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
@@ -32,7 +33,6 @@ from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequ
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.strategies.global_search import about_everything
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
-from agentic_rag_backend.retrieval.themes.selection import text_tokens
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
 
 STAND_IN_POINTS = 8

@@ -16,6 +16,7 @@ from typing import Any
 import openai
 from openai.types.chat import ChatCompletion
 
+from agentic_rag_backend.domain.text.tokens import estimate_tokens, text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelReplyInvalid, ModelUnavailable
 from agentic_rag_backend.fairness import FairSlots
@@ -24,8 +25,6 @@ from agentic_rag_backend.models.health import Health
 from agentic_rag_backend.models.llm.base import Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.models.llm.structured import read_object
 
-_CHARACTERS_PER_TOKEN = 4
-"""Estimate for servers that report no token counts."""
 MAX_CHARACTERS_PER_TOKEN = 32
 """Characters for each requested token after which a reply is cancelled: the server ignores the limit."""
 _LEAST_BOUND = 64 * 1024
@@ -248,5 +247,4 @@ def _refused_parameter(error: Exception, request: ModelRequest) -> str | None:
 
 
 def _estimate(messages: Iterable[Message], text: str) -> Usage:
-    read = sum(len(message.content) for message in messages)
-    return Usage(-(-read // _CHARACTERS_PER_TOKEN), -(-len(text) // _CHARACTERS_PER_TOKEN))
+    return Usage(text_tokens(message.content for message in messages), estimate_tokens(text))

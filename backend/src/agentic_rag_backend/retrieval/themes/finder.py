@@ -10,13 +10,14 @@ from typing import Any
 from agentic_rag_backend.communities.views import CommunityReader, CommunityView
 from agentic_rag_backend.domain.graph import Community, community_point_id
 from agentic_rag_backend.domain.query import Query, ThemeHit
+from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.retrieval.base import Stores
 from agentic_rag_backend.retrieval.hydration import passes
 from agentic_rag_backend.retrieval.scoring.coverage import Coverage, cover
 from agentic_rag_backend.retrieval.scoring.fusion import ranked, weighted_min_max
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.rating import RatedTheme, ThemeRater
-from agentic_rag_backend.retrieval.themes.selection import Selection, ThemeCandidate, select_themes, text_tokens
+from agentic_rag_backend.retrieval.themes.selection import Selection, ThemeCandidate, select_themes
 from agentic_rag_backend.stores.catalogue.ports.generations import GenerationPointer
 from agentic_rag_backend.stores.vector.base import Collection, NodeKind, Vector, VectorSearch
 

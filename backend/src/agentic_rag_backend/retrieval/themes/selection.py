@@ -7,10 +7,9 @@ replaces its branch. A theme that exceeds the rest of the budget is skipped. Sma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-CHARACTERS_PER_TOKEN = 4
 """An estimate. The budget limits the text that a model has to read, not its capacity."""
 
 
@@ -70,8 +69,3 @@ def ancestors(id: str, parents: Mapping[str, str | None]) -> Iterator[str]:
         seen.add(above)
         yield above
         above = parents.get(above)
-
-
-def text_tokens(texts: Sequence[str]) -> int:
-    """Return the estimated tokens of some texts, at four characters each."""
-    return -(-sum(len(text) for text in texts) // CHARACTERS_PER_TOKEN)

@@ -1,0 +1,85 @@
+"""Make follow-up questions self-contained: by rules or, if the rules find that a question leans on its history, by a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.generation.conversation.leaning import MAX_CHARACTERS
+from agentic_rag_backend.generation.conversation.rules import focus_of, leans, rewrite
+from agentic_rag_backend.generation.conversation.turns import fenced_turns
+from agentic_rag_backend.models.llm.base import Message
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls, line_in
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+MAX_TURN_TOKENS = 1500
+"""Estimated tokens of the turns in the prompt; the newest that fit."""
+REPLY_TOKENS = 200
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"question": {"type": "string"}},
+    "required": ["question"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SelfContained:
+    """A question in self-contained form.
+
+    ``by`` names the writer; None if the question leaned on nothing, or if no rule could complete it. ``failure`` is the
+    reason if the model was called and the rules answered.
+    """
+
+    question: str
+    by: Literal["rules", "model"] | None = None
+    usage: Usage = field(default_factory=Usage)
+    failure: str | None = None
+
+
+class Rewriter:
+    """Rewrites questions that lean on their conversation.
+
+    Args:
+        calls: calls of the cheap model. None, or a model that does not write: the rules rewrite.
+    """
+
+    def __init__(self, calls: StructuredCalls | None = None) -> None:
+        self._calls = calls
+
+    async def rewrite(self, question: str, history: Sequence[Message]) -> SelfContained:
+        """Return the question in self-contained form. At most one model call; none if the question leans on nothing."""
+        if not history:
+            return SelfContained(question)
+        focus = focus_of(history)
+        if leans(question, focus) is None:
+            return SelfContained(question)
+        ruled = rewrite(question, focus)
+        by_rules = SelfContained(ruled or question, "rules" if ruled else None)
+        if self._calls is None or not self._calls.possible:
+            return by_rules
+        values = {"turns": fenced_turns(history, MAX_TURN_TOKENS), "question": fence("question", question)}
+        reply = await self._calls.ask(built_in("follow_up"), values, _SCHEMA, max_tokens=REPLY_TOKENS)
+        written = line_in(reply.parsed or {}, "question", most=MAX_CHARACTERS)
+        failure = reply.failure or _fault(written, question, history)
+        if failure is None:
+            return SelfContained(written, "model", reply.usage)
+        _log.info("follow_up_by_rules", reason=failure)
+        reason = f"the model did not make the question self-contained: {failure}"
+        return SelfContained(by_rules.question, by_rules.by, reply.usage, reason)
+
+
+def _fault(written: str, question: str, history: Sequence[Message]) -> str | None:
+    """Return what is wrong with a model's question: it is empty, repeats the prompt, or has names that the conversation lacks."""
+    if not written:
+        return "empty_reply"
+    if "<turn" in written or "<question" in written:
+        return "not_a_question"
+    known = content_forms(question).union(*(content_forms(turn.content) for turn in history))
+    return "unknown_names" if names_and_numbers(written) - known else None
