@@ -9,7 +9,7 @@ from typing import Literal
 from agentic_rag_backend.domain.answer import Answer, Citation, Usage
 from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.errors import AgenticRagError
-from agentic_rag_backend.generation.claims.lexical import SupportingSpan
+from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from agentic_rag_backend.domain.answer import Citation
 from agentic_rag_backend.generation.base import CitationEvent, CitationStyle, Judge, TokenEvent
-from agentic_rag_backend.generation.claims.lexical import SupportingSpan
+from agentic_rag_backend.generation.claims.base import SupportingSpan
 from agentic_rag_backend.generation.claims.reading import Claim
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentic_rag_backend.generation.claims.lexical import CitationChecker
+from agentic_rag_backend.generation.claims.base import Reason
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim, read_claims
 from agentic_rag_backend.generation.context import Passage
 
@@ -27,7 +28,7 @@ PASSAGES = (passage(1, HALDEN, "Halden Institute"), passage(2, ARRAY, "Tidal Arr
 
 def check(text: str, passages: tuple[Passage, ...] = PASSAGES) -> list[tuple[int, str]]:
     (claim,) = read_claims(text)
-    return [(support.passage.marker, support.quote) for support in CitationChecker(passages).check(claim)]
+    return [(support.passage.marker, support.quote) for support in LexicalVerifier(passages).check(claim).supports]
 
 
 FOUNDED = (1, "The Halden Institute was founded in 1994 by Mira Voss.")
@@ -46,6 +47,50 @@ SWITCHED = (2, "The Tidal Array was switched on in 2011.")
 )
 def test_supported_claims_are_quoted(text: str, expected: list[tuple[int, str]]) -> None:
     assert check(text) == expected
+
+
+TRADE = (
+    "In March 1912 the Sund Company sold the Array to Brandt Works for 3 million crowns. Mira Voss, the director of the Sund "
+    "Company, proposed to build 40 boats. She may have met Olaf Kolk in Bergen. The plan did not fail because of Kolk. "
+    'Kolk called it "a gift of the tide" in 1921, and it was bought by Anna Dahl.'
+)
+
+
+def reason(text: str) -> Reason | None:
+    return LexicalVerifier((passage(1, TRADE, "Trade"), *PASSAGES[1:])).check(Claim(text, (1,))).reason
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("In March 1912 the Sund Company sold the Array to Brandt Works for 3 million crowns.", None),
+        ("The Sund Company sold the Array to Brandt Works in March 1912.", None),
+        ("The Array was sold to Brandt Works by the Sund Company.", None),
+        ("Brandt Works sold the Array to the Sund Company.", "roles"),
+        ("The Sund Company was sold to Brandt Works by the Array.", "roles"),
+        ("In March 1921 the Sund Company sold the Array to Brandt Works.", "number"),
+        ("In May 1912 the Sund Company sold the Array to Brandt Works.", "number"),
+        ("The Sund Company sold the Array to Brandt Works for 3 billion crowns.", "number"),
+        ("The Sund Company sold the Array to Brandt Works for 3 crowns.", "number"),
+        ("The Sund Company sold the Array to Brandt Works for three million crowns.", None),
+        ("In March 1912 the Sund Company sold the Array to Anna Dahl for 3 million crowns.", "name"),
+        ("The Sund Company sold the Array to Zed Works.", "name"),
+        ("The Sund Company never sold the Array to Brandt Works.", "negated"),
+        ("Mira Voss, the director of the Sund Company, proposed to build 40 boats.", None),
+        ("Mira Voss is the director of the Sund Company.", None),
+        ("Mira Voss is the Sund Company's director.", None),
+        ("Mira Voss, the director of the Sund Company, did build 40 boats.", "modality"),
+        ("Mira Voss may have met Olaf Kolk in Bergen.", None),
+        ("Mira Voss met Olaf Kolk in Bergen.", "modality"),
+        ("The plan did fail because of Kolk.", "negated"),
+        ('Kolk called it "a gift of the tide" in 1921.', None),
+        ('Kolk called it "a gift of the sea" in 1921.', "quote"),
+        ("Moss grows on northern slopes.", "unsupported"),
+        ("Mira Voss is the director of the Sund Company, and moss grows on northern slopes.", "unsupported"),
+    ],
+)
+def test_a_verdict_names_its_reason(text: str, expected: Reason | None) -> None:
+    assert reason(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -97,9 +142,9 @@ _TEXT = st.lists(_WORDS, min_size=1, max_size=60).map(" ".join) | st.text(max_si
 @given(_TEXT, _TEXT, st.integers(0, 1000))
 def test_a_quote_is_always_verbatim(text: str, written: str, start: int) -> None:
     document = "x" * start + text
-    checker = CitationChecker((passage(1, text, start=start),))
+    checker = LexicalVerifier((passage(1, text, start=start),))
     for claim in (*read_claims(written), *read_claims(text), Claim(written, (1,))):
-        for support in (*checker.check(claim), *checker.nearest(claim)):
+        for support in (*checker.check(claim).supports, *checker.paraphrased(claim, least=0.1)):
             assert support.quote
             begin = support.passage.start_char
             assert document[begin + support.start : begin + support.end] == support.quote
@@ -108,5 +153,5 @@ def test_a_quote_is_always_verbatim(text: str, written: str, start: int) -> None
 @given(st.lists(st.sampled_from(["Sund is a town", "Tides rise daily", "Voss built 40 boats"]), min_size=1, max_size=5))
 def test_copied_sentences_hold(sentences: list[str]) -> None:
     text = ". ".join(sentences) + "."
-    checker = CitationChecker((passage(1, text),))
-    assert all(checker.check(Claim(f"{sentence}.", (1,))) for sentence in sentences)
+    checker = LexicalVerifier((passage(1, text),))
+    assert all(checker.check(Claim(f"{sentence}.", (1,))).holds for sentence in sentences)

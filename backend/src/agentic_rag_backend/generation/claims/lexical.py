@@ -1,201 +1,127 @@
-"""Check sentences against passages: find the verbatim support of a claim. Plain functions of values.
+"""Checks claims by their words, without a model.
 
-A claim holds under three conditions. The words of a window of one or two sentences of the cited passage cover enough of its
-words, each weighted by rarity among the evidence (containment, the direction of entailment). Every name and number in it
-occurs in the cited passages. It denies nothing that they affirm, and affirms nothing that they deny.
+A claim holds under three conditions. The words of a quote of one or two sentences of the cited passages cover enough of its
+words, each weighted by rarity among the evidence (containment, the direction of entailment). The quotes also cover enough of
+each of its clauses. It contradicts the quotes in nothing that words show: numbers, names, denials, hedges, roles and quoted
+words (`conflicts`).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Sequence
 
-from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.text.words import NEGATIONS, Word, content_forms, inverse_frequency, names_and_numbers, words
+from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
+from agentic_rag_backend.generation.claims.conflicts import Evidence, conflict
+from agentic_rag_backend.generation.claims.names import Surroundings
+from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage
 from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.tokens import Token, content_of, names_in, read_tokens
 from agentic_rag_backend.generation.context import Passage
 
 MIN_SUPPORT = 0.6
 """Least share of a claim's weighted words that the quotes under it must cover together."""
+MIN_CLAUSE_SUPPORT = 0.4
+"""Least share of the words of each clause that the quotes must cover."""
 MIN_OWN_SHARE = 0.25
 """A cited passage that covers less than this share of the claim does not support it. Its marker is dropped."""
 MIN_UNCITED_SUPPORT = 0.8
 """Share that another passage must cover to support a claim without valid citations."""
-LONGEST_QUOTE = 600
-"""In characters. Two sentences are joined into one quote only if the quote is shorter."""
-_BRACKETED_NUMBER = re.compile(r"\[\s*\d[\d\s,;–-]*\]")
+_CLAUSE_WORDS = 3
+_CONJUNCTIONS = frozenset(["and", "but", "or", "while", "whereas", "although", "because", "so", "which", "who", "where"])
 
 
-@dataclass(frozen=True, slots=True)
-class SupportingSpan:
-    """A verbatim span of a passage that supports a claim: ``passage.text[start:end]``; ``score`` is the share it covers."""
-
-    passage: Passage
-    start: int
-    end: int
-    score: float
-    covered: frozenset[str]
-
-    @property
-    def quote(self) -> str:
-        """The words of the document."""
-        return self.passage.text[self.start : self.end]
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    start: int
-    end: int
-    words: tuple[Word, ...]
-    forms: frozenset[str]
-
-
-class IndexedPassage:
-    """A passage with its words and its possible quote windows; computed at the first use."""
-
-    def __init__(self, passage: Passage) -> None:
-        self.passage = passage
-
-    @cached_property
-    def sentences(self) -> list[Sentence]:
-        """Its sentences."""
-        return split_sentences(self.passage.text)
-
-    @cached_property
-    def words(self) -> tuple[Word, ...]:
-        """Its words, without bracketed references such as "[3]"."""
-        spans = [match.span() for match in _BRACKETED_NUMBER.finditer(self.passage.text)]
-        found = words(self.passage.text)
-        return tuple(word for word in found if not any(start <= word.start < end for start, end in spans))
-
-    @cached_property
-    def forms(self) -> frozenset[str]:
-        """The forms of its words and its title's."""
-        return frozenset(word.form for word in self.words) | frozenset(word.form for word in words(self.passage.title))
-
-    @cached_property
-    def windows(self) -> list[_Window]:
-        """Each sentence, and each two neighbours that are short enough."""
-        single = [self._window(sentence.start, sentence.end) for sentence in self.sentences]
-        double = [
-            self._window(first.start, second.end)
-            for first, second in zip(self.sentences, self.sentences[1:], strict=False)
-            if second.end - first.start <= LONGEST_QUOTE
-        ]
-        return single + double
-
-    def _window(self, start: int, end: int) -> _Window:
-        inside = tuple(word for word in self.words if start <= word.start < end)
-        return _Window(start, end, inside, frozenset(word.form for word in inside))
-
-
-class CitationChecker:
-    """Checks claims against one answer's evidence."""
+class LexicalVerifier:
+    """Checks claims against the passages of one answer."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._by_marker = {passage.marker: IndexedPassage(passage) for passage in passages}
-        windows = [window.forms for held in self._by_marker.values() for window in held.windows]
-        self._rarity = inverse_frequency(windows)
-        self._unseen = max(self._rarity.values(), default=1.0)
+        self._coverage = Coverage(list(self._by_marker.values()))
 
-    def check(self, claim: Claim) -> tuple[SupportingSpan, ...]:
-        """Return the passages that support the claim, in the order of its markers; none if the claim does not hold.
+    @property
+    def whole(self) -> bool:
+        """Each claim is checked by itself."""
+        return False
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """No part can fail."""
+        return ()
+
+    async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
+        """Return the verdict of each claim."""
+        return [self.check(claim) for claim in claims]
+
+    def check(self, claim: Claim) -> Verdict:
+        """Return the verdict: the passages that support the claim, in the order of its markers, or the reason against it.
 
         Markers of missing passages, or of passages that do not support the claim, are left out. A claim without markers,
         or with failed markers only, is cited again if one passage supports it strongly.
         """
-        forms = content_forms(claim.text)
-        if not forms:
-            return ()
+        tokens = read_tokens(claim.text)
+        if not content_of(tokens):
+            return Verdict(claim, reason="unsupported")
         cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
-        held = self._hold(claim, forms, cited, MIN_SUPPORT)
-        if held:
-            return held
-        for other in sorted(self._by_marker.values(), key=lambda passage: -self._align(claim, forms, passage).score):
-            held = self._hold(claim, forms, [other], MIN_UNCITED_SUPPORT)
-            if held:
-                return held
-        return ()
+        supports, reason = self._checked(claim, tokens, cited, MIN_SUPPORT)
+        if reason is None:
+            return Verdict(claim, supports)
+        ranked = sorted(self._by_marker.values(), key=lambda held: -self._coverage.align(tokens, held).score)
+        for other in ranked:
+            supports, why = self._checked(claim, tokens, [other], MIN_UNCITED_SUPPORT)
+            if why is None:
+                return Verdict(claim, supports)
+            reason = why if reason == "unsupported" else reason
+        return Verdict(claim, reason=reason)
 
-    def nearest(self, claim: Claim) -> tuple[SupportingSpan, ...]:
-        """Return the best span of every passage the claim cites, whether it supports the claim or not."""
-        forms = content_forms(claim.text)
-        cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
-        supports = (self._align(claim, forms, passage) for passage in cited)
-        return tuple(support for support in supports if support.end > support.start)
+    def paraphrased(self, claim: Claim, *, least: float) -> list[SupportingSpan]:
+        """Return the quotes that cover at least ``least`` of a claim and contradict it in nothing, best first."""
+        tokens = read_tokens(claim.text)
+        held = [self._checked(claim, tokens, [passage], least) for passage in self._by_marker.values()]
+        found = [support for supports, reason in held if reason is None for support in supports]
+        return sorted(found, key=lambda support: (support.passage.marker not in claim.markers, -support.score))
 
-    def _hold(
-        self, claim: Claim, forms: frozenset[str], cited: Sequence[IndexedPassage], least: float
-    ) -> tuple[SupportingSpan, ...]:
-        supports = [self._align(claim, forms, passage) for passage in cited]
-        kept = [(passage, support) for passage, support in zip(cited, supports, strict=True) if support.score >= MIN_OWN_SHARE]
-        if not kept:
-            return ()
-        covered = frozenset().union(*(support.covered for _, support in kept))
-        passage_forms = frozenset().union(*(passage.forms for passage, _ in kept))
-        if self._share(forms, covered) < least or not names_and_numbers(claim.text) <= passage_forms:
-            return ()
-        if _contradicted(claim.text, [words(support.quote) for _, support in kept]):
-            return ()
-        return tuple(support for _, support in kept)
+    def _checked(
+        self, claim: Claim, tokens: Sequence[Token], cited: Sequence[IndexedPassage], least: float
+    ) -> tuple[tuple[SupportingSpan, ...], Reason | None]:
+        aligned = [(held, self._coverage.align(tokens, held)) for held in cited]
+        kept = [(held, support) for held, support in aligned if support.score >= MIN_OWN_SHARE]
+        supports = tuple(support for _, support in kept)
+        covered = frozenset().union(*(support.covered for support in supports))
+        share = self._coverage.share(content_of(tokens), covered)
+        if not kept or share < min(least, MIN_SUPPORT):
+            return (), "unsupported"
+        reason = conflict(claim.text, tokens, _evidence(tokens, kept))
+        if reason is None and (share < least or not self._covers_clauses(tokens, covered, least)):
+            reason = "unsupported"
+        return (supports, None) if reason is None else ((), reason)
 
-    def _align(self, claim: Claim, forms: frozenset[str], held: IndexedPassage) -> SupportingSpan:
-        """Return the window that covers most of the claim; of equals the shorter, then the earlier."""
-        exact = _exact_span(words(_BRACKETED_NUMBER.sub("", claim.text)), held)
-        if exact is not None:
-            return SupportingSpan(held.passage, *exact, 1.0, forms)
-        title = frozenset(word.form for word in words(held.passage.title))
-        best = SupportingSpan(held.passage, 0, 0, 0.0, frozenset())
-        for window in sorted(held.windows, key=lambda window: (window.end - window.start, window.start)):
-            covered = forms & window.forms
-            # The title resolves "he": its words count if the window covers the rest.
-            covered = covered | (forms & title) if covered else covered
-            score = self._share(forms, covered)
-            # A second sentence must improve the coverage to be included in the quote.
-            if score > best.score + (0.05 if best.score else 0.0):
-                best = SupportingSpan(held.passage, window.start, window.end, score, covered)
-        return best
-
-    def _share(self, forms: frozenset[str], covered: frozenset[str]) -> float:
-        total = sum(self._weight(form) for form in forms)
-        return sum(self._weight(form) for form in forms & covered) / total if total else 0.0
-
-    def _weight(self, form: str) -> float:
-        weights: Mapping[str, float] = self._rarity
-        return weights.get(form, self._unseen)
+    def _covers_clauses(self, tokens: Sequence[Token], covered: frozenset[str], least: float) -> bool:
+        clauses = [content_of(clause) for clause in _clauses(tokens)]
+        return all(
+            self._coverage.share(clause, covered) >= min(least, MIN_CLAUSE_SUPPORT)
+            for clause in clauses
+            if len(clause) >= _CLAUSE_WORDS
+        )
 
 
-def _exact_span(claim: Sequence[Word], held: IndexedPassage) -> tuple[int, int] | None:
-    """Return the sentence, or the span, of the passage that contains the claim's words one after the other."""
-    wanted = [word.form for word in claim]
-    forms = [word.form for word in held.words]
-    if not wanted:
-        return None
-    for index in range(len(forms) - len(wanted) + 1):
-        if forms[index] == wanted[0] and forms[index : index + len(wanted)] == wanted:
-            start, end = held.words[index].start, held.words[index + len(wanted) - 1].end
-            inside = [sentence for sentence in held.sentences if sentence.start < end and start < sentence.end]
-            whole = (min(inside[0].start, start), max(inside[-1].end, end)) if inside else (start, end)
-            return whole if whole[1] - whole[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
-    return None
+def _clauses(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Return the parts between semicolons, sentences, and commas before a conjunction."""
+    clauses: list[list[Token]] = [[]]
+    for token in tokens:
+        ends = token.first or ";" in token.gap or ("," in token.gap and token.form in _CONJUNCTIONS)
+        if ends and clauses[-1]:
+            clauses.append([])
+        clauses[-1].append(token)
+    return clauses
 
 
-def _contradicted(claim: str, quotes: Sequence[Sequence[Word]]) -> bool:
-    """Return whether the claim denies a statement of the quotes, or affirms a statement that they deny."""
-    claim_words = words(claim)
-    if any(_negates(word) for word in claim_words):
-        return not any(_negates(word) for quote in quotes for word in quote)
-    forms = {word.form for word in claim_words if word.content}
-    for quote in quotes:
-        for index, word in enumerate(quote):
-            if _negates(word):
-                denied = [after.form for after in quote[index + 1 :] if after.content][:2]
-                if denied and all(form in forms for form in denied):
-                    return True
-    return False
-
-
-def _negates(word: Word) -> bool:
-    return word.form in NEGATIONS or word.form.endswith("n't")
+def _evidence(claim: Sequence[Token], kept: Sequence[tuple[IndexedPassage, SupportingSpan]]) -> Evidence:
+    known = frozenset().union(*(held.names for held, _ in kept))
+    before = frozenset(token.form for held, support in kept for token in held.within(0, support.start))
+    titles = frozenset().union(*(held.title_forms for held, _ in kept))
+    return Evidence(
+        quotes=[held.within(support.start, support.end) for held, support in kept],
+        texts=[text for held, _ in kept for text in (held.tokens, held.title)],
+        around=Surroundings(titles, before),
+        names=known | names_in(claim, known),
+        known=known,
+    )

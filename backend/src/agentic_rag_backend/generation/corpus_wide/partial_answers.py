@@ -14,7 +14,7 @@ from typing import Any
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import ThemeHit
 from agentic_rag_backend.domain.text.tokens import text_tokens
-from agentic_rag_backend.generation.claims.lexical import CitationChecker
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, Claim, read_claims
 from agentic_rag_backend.generation.context import Passage, theme_passages
 from agentic_rag_backend.prompts import built_in, fence
@@ -144,7 +144,7 @@ async def partial_answers(
         if reply.parsed is None:
             failed.append(reply.failure or "")
             continue
-        checker = CitationChecker(passages)
+        checker = LexicalVerifier(passages)
         for item in objects_in(reply.parsed, "points")[:MAX_POINTS]:
             score = number_in(item, "score", low=0, high=BEST_SCORE) or 0.0
             if score <= 0:
@@ -182,7 +182,7 @@ async def _ask(
     return await calls.ask(built_in("global_map"), values, _SCHEMA, max_tokens=900)
 
 
-def _checked(item: Mapping[str, Any], score: float, checker: CitationChecker) -> Point | None:
+def _checked(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:
     """Return the point, or None if no passage supports it."""
     # A marker inside the statement would look like one of ours.
     claims = read_claims(line_in(item, "statement", most=_LONGEST_STATEMENT))
@@ -190,5 +190,5 @@ def _checked(item: Mapping[str, Any], score: float, checker: CitationChecker) ->
     given = item.get("sources")
     listed = given if isinstance(given, list) else []
     sources = [number for number in listed if isinstance(number, int) and not isinstance(number, bool)]
-    supports = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MAX_MARKERS]))
+    supports = checker.check(Claim(statement, tuple(dict.fromkeys(sources))[:MAX_MARKERS])).supports
     return Point(statement, tuple(support.passage for support in supports), score) if supports else None

@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from agentic_rag_backend.generation.base import Generator, Judge, Judged
-from agentic_rag_backend.generation.claims.lexical import CitationChecker
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 
 
 def attributed(passages: Sequence[Passage]) -> Judge:
-    """Check every sentence (see `claims.lexical`). A sentence that fails is left out, or cited again if a passage supports it."""
-    checker = CitationChecker(passages)
+    """Check every sentence. A sentence that fails is left out, or cited again if a passage supports it."""
+    verifier = LexicalVerifier(passages)
 
     def judge(claim: Claim) -> Judged:
-        supports = checker.check(claim)
-        return Judged(claim, bool(supports), supports)
+        verdict = verifier.check(claim)
+        return Judged(claim, verdict.holds, verdict.supports)
 
     return judge
 
 
 def standard(passages: Sequence[Passage]) -> Judge:
-    """Keep every sentence. A marker that resolves is cited with the nearest words of its passage; the others are removed."""
-    checker = CitationChecker(passages)
-    return lambda claim: Judged(claim, True, checker.nearest(claim))
+    """Keep every sentence. Only a sentence that a passage states is cited."""
+    verifier = LexicalVerifier(passages)
+    return lambda claim: Judged(claim, True, verifier.check(claim).supports)
 
 
 GENERATORS: Mapping[str, Generator] = {"attributed": attributed, "standard": standard}
