@@ -1,6 +1,6 @@
 """Run the demo and the unit tests on every supported Python of this machine, each in a virtual environment of its own.
 
-    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others | --newest]
+    python infra/test_pythons.py [--keep FOLDER] [--only 3.12] [--others | --newest] [--processes N]
 
 It finds one interpreter for each minor version from 3.11 on: on PATH, and among pyenv's versions. It installs the universal
 lock file (``backend/requirements-dev.lock``) with hashes, runs ``agentic-rag demo`` on a part of the examples, and then the unit
@@ -117,7 +117,7 @@ def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dic
     return Outcome(step, problem, time.monotonic() - begun)
 
 
-def steps(interpreter: Interpreter, folder: Path) -> Iterator[tuple[str, list[str | Path], Path]]:
+def steps(interpreter: Interpreter, folder: Path, processes: str = "auto") -> Iterator[tuple[str, list[str | Path], Path]]:
     """Yield name, command and working folder of each step, in order."""
     python = folder / "venv" / "bin" / "python"
     install: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", python]
@@ -133,16 +133,16 @@ def steps(interpreter: Interpreter, folder: Path) -> Iterator[tuple[str, list[st
     demo = [folder / "venv" / "bin" / "agentic-rag", "demo", "--data-dir", "data", "--corpus", corpus, "--question", _QUESTION]
     yield "demo", demo, folder
     tests = ["-m", "pytest", "tests/unit", "-q", "-m", "not slow and not alone and not hypothesis", "-p", "no:cacheprovider"]
-    tests += ["-n", "auto", "--dist", "loadfile"]
+    tests += ["-n", processes, "--dist", "loadfile"]
     yield "unit tests", [python, *tests], ROOT
 
 
-def tried(interpreter: Interpreter, folder: Path) -> list[Outcome]:
+def tried(interpreter: Interpreter, folder: Path, processes: str) -> list[Outcome]:
     """Run the steps until one fails, and return their results."""
     folder.mkdir(parents=True, exist_ok=True)
     kept = {name: value for name, value in os.environ.items() if name not in ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")}
     outcomes = []
-    for step, command, cwd in steps(interpreter, folder):
+    for step, command, cwd in steps(interpreter, folder, processes):
         print(f"Python {interpreter.name}: {step}", flush=True)
         outcomes.append(run(step, command, cwd=cwd, environment={**kept, "HYPOTHESIS_STORAGE_DIRECTORY": str(folder)}))
         if outcomes[-1].problem:
@@ -164,9 +164,12 @@ def main(arguments: Sequence[str]) -> int:
     """Try each interpreter; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
-    parser.add_argument("--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested")
+    parser.add_argument(
+        "--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested"
+    )
     parser.add_argument("--newest", action="store_true", help="of the others, only the newest")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which is not removed")
+    parser.add_argument("--processes", default="auto", metavar="N", help="that run the unit tests (default: one more than cores)")
     given = parser.parse_args(arguments)
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     every = interpreters(candidates())
@@ -182,7 +185,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     with tempfile.TemporaryDirectory(prefix="pythons-") as temporary:
         folder = (given.keep or Path(temporary)).absolute()
-        results = [(each, tried(each, folder / each.name)) for each in found]
+        results = [(each, tried(each, folder / each.name, given.processes)) for each in found]
     print(summary(results), flush=True)
     return 1 if any(outcome.problem for _, outcomes in results for outcome in outcomes) else 0
 

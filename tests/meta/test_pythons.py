@@ -59,7 +59,7 @@ def test_a_step_that_fails_ends_that_python_and_the_whole_run(
     interpreter = program.Interpreter(Path(sys.executable), (3, 12, 1), "3.40.1")
     ways = {"install": ["true"], "demo": ["sh", "-c", "echo it broke; exit 3"], "unit tests": ["touch", "ran"]}
     monkeypatch.setattr(program, "interpreters", lambda paths: [interpreter])
-    monkeypatch.setattr(program, "steps", lambda each, folder: ((name, way, tmp_path) for name, way in ways.items()))
+    monkeypatch.setattr(program, "steps", lambda each, folder, processes: ((name, way, tmp_path) for name, way in ways.items()))
 
     assert program.main(["--keep", str(tmp_path)]) == 1
 

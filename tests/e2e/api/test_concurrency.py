@@ -7,19 +7,21 @@ import itertools
 from typing import TYPE_CHECKING
 
 import pytest
+from sampling import budget
 
 if TYPE_CHECKING:
     from tests.e2e.api.conftest import World
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-READERS = 30
+READERS = budget(gate=10, deep=30)
 ROUNDS = 4
 PAUSE_S = 0.02
-"""A reader's pause after each search. Without it, thirty readers would leave the writer almost no time on a busy machine."""
+"""A reader's pause after each search. Without it, many readers would leave the writer almost no time on a busy machine."""
 STRATEGIES = ("dense", "sparse", "hybrid", "graph", "auto")
 
 
+@pytest.mark.sampled
 async def test_searches_beside_uploads_and_deletes(world: World) -> None:
     deleted: set[str] = set()
     seen: set[str] = set()

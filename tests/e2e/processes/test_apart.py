@@ -14,13 +14,14 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from sampling import budget
 from site_of_processes import OPERATOR, Running, Site, Tenant, call, make_tenant
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.sampled]
 
-BIG, SMALL, REST = 100, 10, 9
+BIG, SMALL, REST = budget(gate=60, deep=100), budget(gate=4, deep=10), 9
 DOCUMENTS = BIG + REST * SMALL + 10
-"""200 of 10 tenants."""
+"""Of 10 tenants: 106 in the gate, 200 in `make test-deep`."""
 PEOPLE = ("Mara Voss", "Tomas Eld", "Ines Carrow", "Juno Abara")
 PLACES = ("Scarrow", "Greenholm", "Teller Sound", "Outer Mirrow", "Lowmere")
 

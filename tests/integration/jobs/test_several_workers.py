@@ -6,7 +6,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import Program
 from sqlalchemy import NullPool, create_engine, text
 
 from agentic_rag_backend.domain.tenant import TenantId
@@ -35,12 +35,12 @@ class Site:
         self.url = url
         self.engine = create_engine(parse_url(url), poolclass=NullPool)
         self.queue = queue
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[Program] = []
 
-    def start(self, name: str, *workflows: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *workflows: str) -> Program:
         """Start a worker process."""
-        command = [sys.executable, str(Path(__file__).with_name("worker.py")), self.url, str(self.folder), name]
-        process = subprocess.Popen([*command, *(workflows or ("work_v1",))], stderr=subprocess.DEVNULL)
+        command = [Path(__file__).with_name("worker.py"), self.url, self.folder, name]
+        process = Program([*command, *(workflows or ("work_v1",))], cwd=self.folder, env=os.environ)
         self.processes.append(process)
         return process
 
@@ -72,7 +72,7 @@ class Site:
                 pytest.fail(f"waited {WITHIN_S} s for {expected}: {self.effects()} {self.workers()}")
             time.sleep(0.05)
 
-    def stop(self, process: subprocess.Popen[bytes]) -> None:
+    def stop(self, process: Program) -> None:
         """Stop a process outside of transactions: otherwise it would hold locks that others need."""
         os.kill(process.pid, signal.SIGSTOP)
         while not self.quiet():

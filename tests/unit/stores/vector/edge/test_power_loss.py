@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sampling import budget
 
 from agentic_rag_backend.errors import StoreUnavailable
 from agentic_rag_backend.stores.vector.base import Collection
@@ -89,7 +90,8 @@ def lose_power(copies: Path, folder: Path, choose: random.Random) -> int:
     return taken
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(budget(gate=2, deep=20)))
 async def test_the_log_alone_brings_everything_back(copies: Path, tmp_path: Path, seed: int) -> None:
     taken = lose_power(copies, tmp_path / "lost", random.Random(seed))
     assert taken or seed, "the engine wrote to its files between the two"
