@@ -164,9 +164,7 @@ def main(arguments: Sequence[str]) -> int:
     """Try each interpreter; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", metavar="3.N", help="only these minor versions")
-    parser.add_argument(
-        "--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested"
-    )
+    parser.add_argument("--others", action="store_true", help="skip this interpreter's minor version, which `make test` has tested")
     parser.add_argument("--newest", action="store_true", help="of the others, only the newest")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="an empty folder for the environments, which is not removed")
     parser.add_argument("--processes", default="auto", metavar="N", help="that run the unit tests (default: one more than cores)")
