@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from programs import Program
 from prometheus_client.parser import text_string_to_metric_families
 from sampling import budget
 from site_of_processes import OPERATOR, Running, Site, Tenant, call, make_tenant
@@ -206,8 +206,8 @@ def test_readers_see_no_gap_when_a_worker_is_killed_in_a_rebuild(site: Site, api
             seen.append(shown(api))
         return seen
 
-    def at_work() -> list[subprocess.Popen[str]]:
-        running = [each for each in site.started if each.args[3] == "worker" and each.poll() is None]  # type: ignore[index]
+    def at_work() -> list[Program]:
+        running = [each for each in site.started if each.args[0] == "worker" and each.poll() is None]
         mine = "SELECT 1 FROM workflow_runs WHERE executor_id LIKE %s"
         return [each for each in running if site.sql(mine, f"{each.pid}-%")]
 
@@ -233,7 +233,7 @@ def test_readers_see_no_gap_when_a_worker_is_killed_in_a_rebuild(site: Site, api
 
 
 def test_a_stopping_worker_finishes_or_hands_back_its_jobs(site: Site, apis: list[Running], tenants: list[Tenant]) -> None:
-    worker = next(each for each in site.started if each.args[3] == "worker" and each.poll() is None)  # type: ignore[index]
+    worker = next(each for each in site.started if each.args[0] == "worker" and each.poll() is None)
     put_many(apis, [(tenants[0], number) for number in range(1000, 1040)])
     mine = f"{worker.pid}-%"
     site.until(lambda: site.sql("SELECT 1 FROM workflow_runs WHERE executor_id LIKE %s", mine), "work in the worker")

@@ -39,7 +39,7 @@ class Site:
 
     def start(self, name: str, *workflows: str) -> Program:
         """Start a worker process."""
-        command = [Path(__file__).with_name("worker.py"), self.url, self.folder, name]
+        command: list[str | Path] = [Path(__file__).with_name("worker.py"), self.url, self.folder, name]
         process = Program([*command, *(workflows or ("work_v1",))], cwd=self.folder, env=os.environ)
         self.processes.append(process)
         return process

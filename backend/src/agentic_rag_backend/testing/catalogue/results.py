@@ -219,12 +219,12 @@ async def results_belong_to_one_document_of_one_tenant(catalogue: Catalogue) -> 
 async def many_results_are_reused_at_once(catalogue: Catalogue) -> None:
     """The ids exceed one statement. Chunks keep their order."""
     owner, docs = await tenant(catalogue), catalogue.documents
-    lines = [f"This is line {number}." for number in range(1203)]
+    lines = [f"This is line {number}." for number in range(603)]
     document = await ingest(catalogue, owner, "long", "\n".join(lines))
     text = "\n".join(reversed(lines))
     await begin(catalogue, owner, "long", text)
     new = prepared(document.id, 2, text)
-    equal(len(await docs.reuse(owner, document.id, 2, wanted(new))), 1203)
+    equal(len(await docs.reuse(owner, document.id, 2, wanted(new))), 603)
     equal([item.chunk for item in await docs.prepared(owner, document.id, 2)], [item.chunk for item in new])
 
 
