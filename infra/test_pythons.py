@@ -117,7 +117,7 @@ def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dic
     return Outcome(step, problem, time.monotonic() - begun)
 
 
-def steps(interpreter: Interpreter, folder: Path, processes: str = "auto") -> Iterator[tuple[str, list[str | Path], Path]]:
+def steps(interpreter: Interpreter, folder: Path, processes: str) -> Iterator[tuple[str, list[str | Path], Path]]:
     """Yield name, command and working folder of each step, in order."""
     python = folder / "venv" / "bin" / "python"
     install: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", python]

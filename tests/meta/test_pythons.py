@@ -69,6 +69,13 @@ def test_a_step_that_fails_ends_that_python_and_the_whole_run(
     assert not (tmp_path / "ran").exists()
 
 
+def test_the_unit_tests_run_in_the_given_number_of_processes(program: ModuleType, tmp_path: Path) -> None:
+    interpreter = program.Interpreter(Path(sys.executable), (3, 12, 1), "3.40.1")
+    *_, (step, command, _) = program.steps(interpreter, tmp_path, "1")
+    assert step == "unit tests"
+    assert command[command.index("-n") + 1] == "1"
+
+
 def test_supported_versions_are_said_alike_in_packaging_readme_and_makefile() -> None:
     project = tomllib.loads((ROOT / "backend" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     oldest = project["requires-python"].removeprefix(">=")
