@@ -193,6 +193,9 @@ class Settings(BaseSettings):
     llm_fast_model: str | None = Field(
         None, description="model for summaries, synthesis and follow-up questions; unset: LLM_MODEL"
     )
+    llm_context_tokens: int | None = Field(
+        None, ge=2048, le=10_000_000, description="context window of the models in tokens; unset: by the model's name, else 8192"
+    )
     llm_timeout_s: float = Field(60.0, gt=0, le=600, description="timeout of one model call, including retries, seconds")
     llm_max_concurrency: int = Field(
         8, ge=1, le=256, description="maximum number of concurrent model calls; one tenant gets at most three quarters"
@@ -226,6 +229,9 @@ class Settings(BaseSettings):
     # --- retrieval and answers
     default_strategy: str = Field("auto", description="strategy for requests that name none")
     default_generator: str = Field("attributed", description="generator for requests that name none")
+    answer_context_tokens: int = Field(
+        3000, ge=256, le=500_000, description="maximum estimated tokens of evidence in the prompt of an answer"
+    )
     answer_min_confidence: float = Field(0.35, ge=0, le=1, description="confidence below which a question is refused")
     fallback_to_extractive: bool = Field(
         True, description="answer extractively, with a notice, while the language model fails; false: 503"

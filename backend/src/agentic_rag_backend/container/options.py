@@ -136,6 +136,8 @@ def answer_options(settings: Settings) -> AnswerOptions:
     prompt_file = settings.dual_level_prompt_file
     return AnswerOptions(
         min_confidence=settings.answer_min_confidence,
+        window_tokens=settings.llm_context_tokens,
+        context_tokens=settings.answer_context_tokens,
         generator=settings.default_generator,
         dual_level_model=None if settings.llm == "extractive" else synthesis_model(settings),
         dual_level_temperature=settings.dual_level_synthesis_temperature,

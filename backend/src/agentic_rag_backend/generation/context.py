@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.models.llm.base import Evidence
 
-CHARACTERS_PER_TOKEN = 4
-"""Estimate; the budget limits cost, not the model's input."""
+FRAME_TOKENS = 16
+"""Tokens of a passage's tags, number and title in a prompt."""
 MAX_FINDINGS_PER_THEME = 4
 LATER_FINDING = 0.95
 """Factor on the score of each further finding of a theme, relative to the finding before it."""
 MIN_FINDING_OVERLAP = 0.4
 """Least share of a finding's words that the sentence quoted for it must hold."""
+_WORD = re.compile(r"[^\W_]+")
 _EVEN = LevelWeights(0.5, 0.5)
 
 
@@ -26,7 +29,7 @@ class Passage:
     """A numbered passage: ``text`` stands verbatim in the document's visible text from ``start_char`` on.
 
     ``score`` in [0, 1] is normalised within its level and weighted by the level's share; ``theme`` marks a passage that
-    a community's finding rests on.
+    a community's finding rests on. ``beside`` is the marker of the passage that this one is the neighbour of, in its section.
     """
 
     marker: int
@@ -37,6 +40,7 @@ class Passage:
     start_char: int
     score: float
     theme: bool = False
+    beside: int | None = None
 
     def evidence(self) -> Evidence:
         """Return it as a language model is shown it."""
@@ -75,11 +79,11 @@ def build_context(retrieval: Retrieval, visible: Mapping[str, VisibleChunk], *, 
     weights = (retrieval.weights or _EVEN) if retrieval.hits and retrieval.themes else LevelWeights(1.0, 1.0)
     low = _low_passages(passages_of(retrieval), weights.low)
     high, outlines = _high_passages(retrieval.themes, visible, weights.high)
-    budget = budget_tokens * CHARACTERS_PER_TOKEN
+    low = _distinct(low)
     share = weights.low / (weights.low + weights.high) if low and high else float(bool(low))
-    kept_low = _within(low, int(budget * share))
-    kept_high = _within(high, budget - _size(kept_low))
-    kept_low = _within(low, budget - _size(kept_high))
+    kept_low = _within(low, int(budget_tokens * share))
+    kept_high = _within(high, budget_tokens - size_tokens(kept_low))
+    kept_low = _within(low, budget_tokens - size_tokens(kept_high))
     merged = _merged([*kept_low, *kept_high])
     merged.sort(key=lambda passage: -passage.score)
     return Context(tuple(replace(passage, marker=index) for index, passage in enumerate(merged, 1)), outlines)
@@ -152,26 +156,68 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
     )
 
 
-def _size(passages: Sequence[Passage]) -> int:
-    return sum(len(passage.text) for passage in passages)
+def size_tokens(passages: Sequence[Passage]) -> int:
+    """Return the estimated tokens of passages in a prompt."""
+    return sum(estimate_tokens(passage.text) + FRAME_TOKENS for passage in passages)
 
 
-def _within(passages: Sequence[Passage], characters: int) -> list[Passage]:
+def _within(passages: Sequence[Passage], tokens: int) -> list[Passage]:
     """Keep passages, best first, while they fit; the first always does, or there would be no evidence at all."""
     kept: list[Passage] = []
+    left = tokens
     for passage in passages:
-        if kept and _size(kept) + len(passage.text) > characters:
+        left -= size_tokens([passage])
+        if kept and left < 0:
             break
-        if kept or characters > 0:
+        if kept or tokens > 0:
             kept.append(passage)
     return kept
+
+
+def _distinct(passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages, best first, without text that a better one has.
+
+    A passage with the words of a better one is dropped. Chunks of one document may overlap: the overlap stays in the better one,
+    and the other begins or ends at the next sentence.
+    """
+    kept: list[Passage] = []
+    for passage in passages:
+        own = _words(passage.text)
+        if any(own in _words(other.text) for other in kept):
+            continue
+        trimmed = passage
+        for other in kept:
+            trimmed = _without_overlap(trimmed, other)
+        if trimmed.text.strip():
+            kept.append(trimmed)
+    return kept
+
+
+def _without_overlap(passage: Passage, other: Passage) -> Passage:
+    """Return the sentences of ``passage`` that ``other``, of the same document, does not hold."""
+    start, end = other.start_char - passage.start_char, other.start_char + len(other.text) - passage.start_char
+    if passage.document_id != other.document_id or end <= 0 or start >= len(passage.text):
+        return passage
+    outside = [one for one in split_sentences(passage.text) if one.end <= start or one.start >= end]
+    before = [one for one in outside if one.end <= start]
+    chosen = before if len(before) * 2 >= len(outside) else [one for one in outside if one.start >= end]
+    if not chosen:
+        return replace(passage, text="")
+    first, last = chosen[0].start, chosen[-1].end
+    return replace(passage, text=passage.text[first:last], start_char=passage.start_char + first)
+
+
+def _words(text: str) -> str:
+    """Return the words of a text, so that layout and letter case make no difference."""
+    return " ".join(["", *_WORD.findall(text.casefold()), ""])
 
 
 def _merged(passages: Sequence[Passage]) -> list[Passage]:
     """Join passages of one chunk, and drop passages that a longer one contains."""
     kept: list[Passage] = []
     for passage in sorted(passages, key=lambda passage: -len(passage.text)):
-        twin = next((index for index, held in enumerate(kept) if passage.text in held.text), None)
+        own = _words(passage.text)
+        twin = next((index for index, held in enumerate(kept) if own in _words(held.text)), None)
         if twin is None:
             kept.append(passage)
             continue

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agentic_rag_backend.generation.context import Context
+from agentic_rag_backend.generation.budget import turn_tokens
+from agentic_rag_backend.generation.context import Context, Passage
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message
+from agentic_rag_backend.models.llm.windows import UNKNOWN_WINDOW
 from agentic_rag_backend.prompts import Prompt, fence
 
-MAX_TURN_TOKENS = 2_000
-"""Estimated tokens of earlier turns in a prompt; the newest that fit are included."""
 
+def render(
+    prompt: Prompt, question: str, context: Context, history: Sequence[Message] = (), *, window: int = UNKNOWN_WINDOW
+) -> tuple[Message, ...]:
+    """Return the messages. Text of documents and of the question is in the last ``user`` turn only, fenced.
 
-def render(prompt: Prompt, question: str, context: Context, history: Sequence[Message] = ()) -> tuple[Message, ...]:
-    """Return the messages. Text of documents and of the question is in the last ``user`` turn only, fenced."""
+    ``window`` is the model's context window in tokens; it bounds the earlier turns.
+    """
     passages = "\n".join(
-        fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title}) for passage in context.passages
+        fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title})
+        for passage in at_the_ends(context.passages)
     )
     themes = "\n".join(fence("theme", theme.summary, attributes={"name": theme.name}) for theme in context.themes)
     values = {
@@ -25,15 +30,31 @@ def render(prompt: Prompt, question: str, context: Context, history: Sequence[Me
         "question": fence("question", question),
         "refusal": NOT_ANSWERED,
     }
-    return with_history(prompt, values, history)
+    return with_history(prompt, values, history, window=window)
 
 
-def with_history(prompt: Prompt, values: Mapping[str, str], history: Sequence[Message] = ()) -> tuple[Message, ...]:
+def at_the_ends(passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages, given best first, with the best at both ends: first, third, …, fourth, second.
+
+    Models use the middle of a long prompt least (Liu et al. 2023, "Lost in the Middle"). A neighbour stays next to its passage,
+    in the order of the document.
+    """
+    groups: dict[int, list[Passage]] = {passage.marker: [passage] for passage in passages if passage.beside is None}
+    for passage in passages:
+        if passage.beside is not None:
+            groups.setdefault(passage.beside, []).append(passage)
+    ordered = [sorted(group, key=lambda passage: passage.start_char) for group in groups.values()]
+    return [passage for group in (*ordered[::2], *reversed(ordered[1::2])) for passage in group]
+
+
+def with_history(
+    prompt: Prompt, values: Mapping[str, str], history: Sequence[Message] = (), *, window: int = UNKNOWN_WINDOW
+) -> tuple[Message, ...]:
     """Return the prompt's turns. The newest turns of the conversation that fit precede the user's part, fenced.
 
     The caller of the API writes the turns of both roles, so no turn is sent as an instruction or as the model's own words.
     """
     system, user = prompt.render(values)
-    turns = fenced_turns(history, MAX_TURN_TOKENS)
+    turns = fenced_turns(history, turn_tokens(window))
     opening = [Message("system", system)] if system else []
     return (*opening, Message("user", f"{turns}\n\n{user}" if turns else user))

@@ -21,15 +21,18 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.brief import Brief, Refusal, failed, with_details
+from agentic_rag_backend.generation.budget import evidence_tokens
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
 from agentic_rag_backend.generation.draft import AnswerDraft
+from agentic_rag_backend.generation.expansion import widened
 from agentic_rag_backend.generation.generators.registry import GENERATORS
 from agentic_rag_backend.generation.rendering import render
 from agentic_rag_backend.generation.writing import Writers, Writing
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest
+from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
@@ -48,13 +51,15 @@ GLOBAL = "global"
 class AnswerOptions:
     """Options of answers in this installation.
 
-    ``min_confidence`` in [0, 1] is the confidence below which an answer is a refusal. ``context_tokens`` bounds the
+    ``min_confidence`` in [0, 1] is the confidence below which an answer is a refusal. ``window_tokens`` is the context window of
+    the models (None: by their names). ``context_tokens`` bounds the
     evidence of a prompt, ``max_tokens`` the reply. ``dual_level_model`` (None: the model's own) and
     ``dual_level_temperature`` in [0, 2] are for answers from both levels, as is ``dual_level_prompt`` (None: built in).
     ``model_patience_s`` is the model's time limit if there is a fallback (None: its own limit).
     """
 
     min_confidence: float = 0.35
+    window_tokens: int | None = None
     generator: str = "attributed"
     context_tokens: int = 3000
     max_tokens: int = 1024
@@ -253,7 +258,14 @@ class AnswerService:
         """Return the brief of an answer: from the passages found, or from partial answers."""
         if plan.strategy == GLOBAL and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
-        context = await self._context(plan.query, retrieval)
+        options, generative = self._options, self._writers.model.generative
+        prompt, model = self._prompt(plan, retrieval)
+        window = context_window(model or self._writers.model.name, options.window_tokens)
+        budget = options.context_tokens
+        if generative:
+            sizes = {"window": window, "reply_tokens": options.max_tokens, "wanted_tokens": options.context_tokens}
+            budget = evidence_tokens(prompt, plan.query.text, plan.history, **sizes)
+        context = await self._context(plan.query, retrieval, budget)
         texts = [f"{passage.title} {passage.text}" for passage in context.passages]
         answerable = _answerable(plan.query.text, retrieval, texts) if texts else 0.0
         brief = Brief(retrieval=retrieval, context=context, answerable=answerable, usage=retrieval.usage)
@@ -261,29 +273,41 @@ class AnswerService:
             return replace(brief, refusal="nothing_found")
         if answerable < self._options.min_confidence:
             return replace(brief, refusal="below_confidence")
-        return replace(brief, request=self._request(plan, retrieval, context))
+        # The fallback chooses among the passages found, not among their neighbours.
+        evidence = tuple(passage.evidence() for passage in context.passages)
+        if generative:
+            context = await widened(context, plan.query, self._documents, budget_tokens=budget)
+        request = self._request(plan, retrieval, prompt, render(prompt, plan.query.text, context, plan.history, window=window))
+        return replace(brief, context=context, request=replace(request, evidence=evidence, model=model))
 
-    async def _context(self, query: Query, retrieval: Retrieval) -> Context:
+    async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}
         missing = [chunk for chunk in theme_chunk_ids(retrieval) if chunk not in visible]
         if missing:
             visible |= await self._documents.hydrate(query.tenant_id, missing)
-        return build_context(retrieval, visible, budget_tokens=self._options.context_tokens)
+        return build_context(retrieval, visible, budget_tokens=budget_tokens)
 
-    def _request(self, plan: _AnswerPlan, retrieval: Retrieval, context: Context) -> ModelRequest:
-        options = self._options
-        both = plan.both_levels or bool(retrieval.themes)
+    def _prompt(self, plan: _AnswerPlan, retrieval: Retrieval) -> tuple[Prompt, str | None]:
+        """Return the prompt and the model's name; None: the model's own."""
+        options, both = self._options, _both_levels(plan, retrieval)
         prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both else built_in("answer"))
-        usual = options.dual_level_temperature if both else options.temperature
+        model = plan.model or (options.dual_level_model if both else None)
+        return prompt, model if self._writers.model.generative else None
+
+    def _request(self, plan: _AnswerPlan, retrieval: Retrieval, prompt: Prompt, messages: tuple[Message, ...]) -> ModelRequest:
+        options = self._options
+        usual = options.dual_level_temperature if _both_levels(plan, retrieval) else options.temperature
         return ModelRequest(
             prompt=prompt.id,
-            messages=render(prompt, plan.query.text, context, plan.history),
+            messages=messages,
             question=plan.query.text,
-            evidence=tuple(passage.evidence() for passage in context.passages),
-            model=(plan.model or (options.dual_level_model if both else None)) if self._writers.model.generative else None,
             temperature=plan.temperature if plan.temperature is not None else usual,
             max_tokens=options.max_tokens,
         )
+
+
+def _both_levels(plan: _AnswerPlan, retrieval: Retrieval) -> bool:
+    return plan.both_levels or bool(retrieval.themes)
 
 
 def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> float:

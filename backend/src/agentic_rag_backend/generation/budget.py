@@ -1,0 +1,38 @@
+"""The tokens that the evidence of an answer may take, by the context window of the model that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentic_rag_backend.domain.text.tokens import estimate_tokens
+from agentic_rag_backend.generation.conversation.turns import fenced_turns
+from agentic_rag_backend.models.llm.base import Message
+from agentic_rag_backend.prompts import Prompt
+
+MAX_TURN_TOKENS = 2_000
+"""Estimated tokens of earlier turns in a prompt; the newest that fit are included."""
+TURN_SHARE = 8
+"""Earlier turns take at most one part in this many of the window."""
+LEAST_EVIDENCE = 256
+"""Tokens of evidence that are sent in any case. A window without room for them answers with an error of the endpoint."""
+SPARE = 0.95
+"""Share of the window that is used, because the tokens are estimated."""
+
+
+def turn_tokens(window: int) -> int:
+    """Return the token budget of the earlier turns of a conversation."""
+    return min(MAX_TURN_TOKENS, window // TURN_SHARE)
+
+
+def evidence_tokens(
+    prompt: Prompt, question: str, history: Sequence[Message], *, window: int, reply_tokens: int, wanted_tokens: int
+) -> int:
+    """Return the token budget of the evidence: ``wanted_tokens``, or the rest of the window if it is less.
+
+    Args:
+        window: tokens that the model reads and writes in one call.
+        reply_tokens: reserved for the reply.
+    """
+    fixed = estimate_tokens(prompt.system) + estimate_tokens(prompt.user) + estimate_tokens(question)
+    fixed += estimate_tokens(fenced_turns(history, turn_tokens(window)))
+    return max(LEAST_EVIDENCE, min(wanted_tokens, int(window * SPARE) - reply_tokens - fixed))
