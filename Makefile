@@ -59,8 +59,10 @@ test: $(VENV)/.dev ## every test, in parallel, and the gate of branch coverage; 
 	$(if $(strip $(ARGS)),,$(BIN)/python tests/meta/coverage_gate.py)
 	$(IN_MEMORY) $(BIN)/python -m pytest $(OTHERS) -m "not alone" -n auto --dist loadfile --junitxml $(REPORTS)/others.xml $(ARGS) || [ $$? -eq 5 ]
 
+# Unit tests do not wait: another process than one per core only imports everything once more.
+CORES := $(shell getconf _NPROCESSORS_ONLN)
 test-unit: $(VENV)/.dev ## the unit tests, in a process a core: about a minute
-	$(IN_MEMORY) $(BIN)/python -m pytest tests/unit -n auto --dist loadfile $(ARGS)
+	$(IN_MEMORY) $(BIN)/python -m pytest tests/unit -n $(CORES) --dist loadfile $(ARGS)
 
 test-near: $(VENV)/.dev ## the tests near what differs from the last commit, or near FILES="a.py b.py"
 	$(IN_MEMORY) $(BIN)/python infra/tests_near.py $(FILES) -- $(ARGS)
