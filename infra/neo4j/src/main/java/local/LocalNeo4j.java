@@ -31,6 +31,9 @@ public final class LocalNeo4j {
                 // Otherwise each database has 256 MiB of empty log.
                 .setConfig(GraphDatabaseSettings.preallocate_logical_logs, false)
                 .setConfig(GraphDatabaseSettings.transaction_timeout, Duration.ofMinutes(10))
+                // Tests empty the database again and again. Neo4j would plan each statement again for the changed statistics.
+                .setConfig(GraphDatabaseSettings.query_statistics_divergence_threshold, 1.0)
+                .setConfig(GraphDatabaseSettings.cypher_min_replan_interval, Duration.ofHours(1))
                 .build();
         Runtime.getRuntime().addShutdownHook(new Thread(service::shutdown));
         System.out.println("ready");
