@@ -228,6 +228,14 @@ class RequestIncomplete(AgenticRagError):
     title = "Request incomplete"
 
 
+class AnswerStopped(AgenticRagError):
+    """The answer was stopped before its end, because no connection followed it or because the caller stopped it."""
+
+    code = "answer_stopped"
+    status = 410
+    title = "Answer stopped"
+
+
 class TooManyConnections(AgenticRagError):
     """One address has reached its limit of connections."""
 

@@ -229,6 +229,12 @@ class Settings(BaseSettings):
     # --- retrieval and answers
     default_strategy: str = Field("auto", description="strategy for requests that name none")
     default_generator: str = Field("attributed", description="generator for requests that name none")
+    stream_resume_s: float = Field(
+        120.0, ge=0, le=600, description="seconds that events of a streamed answer are kept for Last-Event-ID; 0: not kept"
+    )
+    stream_buffer_mb: int = Field(
+        32, ge=1, le=4096, description="maximum memory of kept events of streamed answers in one process, MiB"
+    )
     answer_context_tokens: int = Field(
         3000, ge=256, le=500_000, description="maximum estimated tokens of evidence in the prompt of an answer"
     )

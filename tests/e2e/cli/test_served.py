@@ -39,6 +39,11 @@ def test_a_question_is_answered_with_quotes_also_as_a_stream(served: Any) -> Non
     as_json = served.cli("ask", "Who founded the Kettle Bank?", "--stream", "--json").json
     assert as_json["grounded"]
     assert as_json["answer"] in " ".join(streamed.out.split()) or as_json["answer"] in streamed.out
+    follow_up = served.cli(
+        "ask", "When did she found it?", "--history", "Who founded the Kettle Bank?", "--history", "Agnes Thorley.", "--json"
+    )
+    assert follow_up.json["trace"]["details"]["self_contained"] == "When did Agnes Thorley found the Kettle Bank?"
+    assert "1987" in follow_up.json["answer"]
     refused = served.cli("ask", "What is the boiling point of tungsten?", "--json")
     assert (refused.code, refused.json["grounded"], refused.json["citations"]) == (0, False, [])
 

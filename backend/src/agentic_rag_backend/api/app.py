@@ -16,6 +16,7 @@ from agentic_rag_backend.api.methods import Methods
 from agentic_rag_backend.api.middleware import RequestContext
 from agentic_rag_backend.api.requests.guard import LargeBodies
 from agentic_rag_backend.api.responses.errors import install_error_handlers
+from agentic_rag_backend.api.responses.resumption import AnswerStreams
 from agentic_rag_backend.api.routers import (
     admin,
     answers,
@@ -47,6 +48,9 @@ def create_app(container: Container) -> FastAPI:
     )
     app.state.container = container
     app.state.large_bodies = LargeBodies()
+    app.state.answer_streams = AnswerStreams(
+        keep_s=container.settings.stream_resume_s, max_bytes=container.settings.stream_buffer_mb * 1024 * 1024
+    )
     # The middleware that is added last receives a request first.
     app.add_middleware(Methods)
     app.add_middleware(RequestContext, timeout_s=container.settings.request_timeout_s)
@@ -69,7 +73,22 @@ def _browser_access(origins: Sequence[str]) -> dict[str, Any]:
     return {
         "allow_origins": list(origins),
         "allow_methods": ["GET", "POST", "PATCH", "DELETE"],
-        "allow_headers": ["Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "If-Match", "X-Request-Id"],
-        "expose_headers": ["ETag", "X-Request-Id", "Retry-After", "Idempotency-Replayed", "Content-Disposition"],
+        "allow_headers": [
+            "Authorization",
+            "X-API-Key",
+            "Content-Type",
+            "Idempotency-Key",
+            "If-Match",
+            "Last-Event-ID",
+            "X-Request-Id",
+        ],
+        "expose_headers": [
+            "ETag",
+            "Content-Location",
+            "X-Request-Id",
+            "Retry-After",
+            "Idempotency-Replayed",
+            "Content-Disposition",
+        ],
         "allow_credentials": False,
     }

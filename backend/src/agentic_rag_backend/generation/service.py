@@ -36,6 +36,7 @@ from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
+from agentic_rag_backend.telemetry.metrics import observe_first_sentence
 
 REQUIRED_PLACEHOLDERS = ("passages", "question")
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
@@ -233,8 +234,11 @@ class AnswerService:
                 yield event
             return
         writing = Writing(replace(self._writers, patience_s=self._patience_s(plan)), brief)
+        first_s: float | None = None
         async with aclosing(writing.sentences(draft)) as sentences:
             async for written in sentences:
+                if first_s is None and isinstance(written, TokenEvent):
+                    first_s = time.perf_counter() - plan.started
                 yield written
         if not draft.kept:
             _require_whole(writing.retrieval)
@@ -245,7 +249,8 @@ class AnswerService:
         # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
         sure = max(confidence(brief.answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
         yield UsageEvent(writing.usage)
-        yield DoneEvent(_made(plan, writing.retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
+        retrieval = _timed(writing.retrieval, writing.model, first_s or 0.0)
+        yield DoneEvent(_made(plan, retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
 
     def _patience_s(self, plan: _AnswerPlan) -> float | None:
         """Return the model's time in seconds: most of the request's time, less the time of retrieval."""
@@ -318,6 +323,13 @@ def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> fl
         return by_passage
     similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
     return max(by_passage, account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)])))
+
+
+def _timed(retrieval: Retrieval, model: str, first_s: float) -> Retrieval:
+    """Record the time to the first checked sentence, in the metrics and in the trace."""
+    observe_first_sentence(model, first_s)
+    times = {**retrieval.trace.processing_time_ms, "first_sentence": first_s * 1000}
+    return replace(retrieval, trace=replace(retrieval.trace, processing_time_ms=times))
 
 
 def _require_whole(retrieval: Retrieval) -> None:

@@ -56,6 +56,14 @@ _model_duration = Histogram(
     registry=REGISTRY,
 )
 
+_first_sentence = Histogram(
+    "agentic_rag_answer_first_sentence_seconds",
+    "Seconds from a question to the first checked sentence of its answer.",
+    ["model"],
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
+
 Outcome = Literal["ok", "rate_limited", "refused", "invalid", "unavailable", "cancelled"]
 
 
@@ -77,6 +85,11 @@ class _Names:
 
 
 _models, _purposes = _Names(), _Names()
+
+
+def observe_first_sentence(model: str, duration_s: float) -> None:
+    """Record the time to the first checked sentence of an answer. A refusal has none."""
+    _first_sentence.labels(_models.bounded(model)).observe(duration_s)
 
 
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing, suppress
 from typing import Any
 
@@ -12,7 +12,7 @@ from fastapi import Request
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import container_of, credential_of
-from agentic_rag_backend.api.middleware import deadline_of
+from agentic_rag_backend.api.middleware import Deadline
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
 from agentic_rag_backend.errors import AgenticRagError, StoreUnavailable
 from agentic_rag_backend.telemetry.logs import get_logger
@@ -26,14 +26,24 @@ _log = get_logger(__name__)
 Events = AsyncGenerator[ServerSentEvent, None]
 
 
-def event_stream(request: Request, events: Events) -> EventSourceResponse:
-    """Return a response that sends ``events``, numbered from 1, until they end or the caller loses access.
+def event_stream(
+    request: Request,
+    events: Events,
+    *,
+    headers: Mapping[str, str] | None = None,
+    deadline: Deadline | None = None,
+    on_refused: Callable[[], None] | None = None,
+) -> EventSourceResponse:
+    """Return a response that sends ``events`` until they end or the caller loses access.
 
-    If the key is revoked, the tenant is deleted or suspended, or ``timeout_ms`` is over, the stream ends with an event
+    Events without an id are numbered from 1. ``on_refused`` is called if the caller loses access.
+
+    If the key is revoked, the tenant is deleted or suspended, or ``deadline`` is over, the stream ends with an event
     ``error``, whose data is a problem. ``events`` is closed at the end.
     """
     return EventSourceResponse(
-        _numbered(_admitted(request, events), request_id_of(request)),
+        _numbered(_admitted(request, events, deadline), request_id_of(request), on_refused),
+        headers=headers,
         ping=HEARTBEAT_S,
         ping_message_factory=lambda: ServerSentEvent(comment="heartbeat"),
     )
@@ -52,26 +62,28 @@ def event_content(*events: tuple[str, object]) -> dict[str, Any]:
     return {"text/event-stream": {"example": "".join(lines)}}
 
 
-async def _numbered(events: Events, request_id: str) -> AsyncIterator[ServerSentEvent]:
+async def _numbered(events: Events, request_id: str, on_refused: Callable[[], None] | None) -> AsyncIterator[ServerSentEvent]:
     number = 0
     async with aclosing(events):
         try:
             async for each in events:
-                number += 1
+                number = int(each.id) if each.id is not None else number + 1
                 each.id = str(number)
                 yield each
         except AgenticRagError as error:
+            if on_refused is not None:
+                on_refused()
             last = event("error", {"v": VERSION, **problem_body(error, request_id)})
             last.id = str(number + 1)
             yield last
 
 
-async def _admitted(request: Request, events: Events) -> Events:
+async def _admitted(request: Request, events: Events, deadline: Deadline | None) -> Events:
     """Yield ``events``, and check the key every `CHECK_S` seconds, also between events."""
     made: asyncio.Queue[ServerSentEvent | None] = asyncio.Queue()
     maker = asyncio.create_task(_make(events, made))
     maker.add_done_callback(lambda _: made.put_nowait(None))
-    loop, deadline = asyncio.get_running_loop(), deadline_of(request.scope)
+    loop = asyncio.get_running_loop()
     check_at = loop.time() + CHECK_S
     try:
         while True:

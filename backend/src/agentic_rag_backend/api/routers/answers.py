@@ -4,20 +4,32 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Header, Request, Response
 from pydantic import BaseModel
-from sse_starlette import ServerSentEvent
+from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from agentic_rag_backend.api.dependencies import Reader, Services
+from agentic_rag_backend.api.middleware import deadline_of
 from agentic_rag_backend.api.requests.guard import QUERY_BYTES, reads
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.requests.queries import accept, trace_meta
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
 from agentic_rag_backend.api.responses.errors import problem_body, request_id_of
+from agentic_rag_backend.api.responses.resumption import (
+    AnswerStream,
+    AnswerStreams,
+    Opening,
+    Owner,
+    fingerprint_of,
+    place_of,
+)
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
 from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, AnswerView, CitationView, SearchView, UsageView
+from agentic_rag_backend.container import Container
+from agentic_rag_backend.domain.tenant import Principal
+from agentic_rag_backend.errors import InvalidRequest, NotFound
 from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
     AnswerEvent,
@@ -29,6 +41,7 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
+from agentic_rag_backend.generation.context import passages_of, theme_chunk_ids
 from agentic_rag_backend.models.llm.base import Message
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
@@ -63,6 +76,10 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
         "history": [Message(turn.role, turn.content) for turn in body.history],
         "citation_style": body.citation_style,
     }
+    if body.stream and "last-event-id" in request.headers:
+        after = place_of(request.headers["last-event-id"])
+        repeated = _streams(request).repeated(Owner.of(caller), fingerprint_of(body.model_dump(mode="json")), after)
+        return await _followed(request, services, caller, repeated, after)
     if body.stream:
         stream = services.answers.stream(built.query, **asked)
         first = await anext(stream)
@@ -70,9 +87,81 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
             raise first.error  # nothing was sent yet, so the error is still a response
         if isinstance(first, RetrievalEvent):
             first = RetrievalEvent(first.retrieval.with_warnings(built.warnings))
-        return event_stream(request, _sent(first, stream, request_id_of(request)))
+        opened = _streams(request).open(
+            Opening(
+                owner=Owner.of(caller),
+                events=_sent(first, stream, request_id_of(request)),
+                fingerprint=fingerprint_of(body.model_dump(mode="json")),
+                chunk_ids=_quoted(first),
+                resumable=body.resumable,
+                deadline=deadline_of(request.scope),
+                request_id=request_id_of(request),
+            )
+        )
+        return _streamed(request, opened, 0)
     written = await services.answers.answer(built.query, **asked)
     return enveloped(request, AnswerView.of(written), **trace_meta(written.retrieval, built.warnings))
+
+
+@router.get(
+    "/answers/streams/{stream_id}",
+    summary="Resume a streamed answer",
+    response_class=EventSourceResponse,
+    responses={200: {"content": ANSWER_EVENTS, "description": "the events after `Last-Event-ID`, those to come as well"}},
+)
+async def resume_answer(
+    request: Request,
+    services: Services,
+    caller: Reader,
+    stream_id: str,
+    last_event_id: Annotated[str | None, Header(description="number of the last event received; default: 0")] = None,
+) -> Any:
+    """Send the rest of a streamed answer. Its address is `Content-Location` of the first response.
+
+    Only the key that asked can resume it, at the same server process, until `STREAM_RESUME_S` (120 s) after its last connection.
+    404 otherwise, and if a document that it quotes was deleted or changed.
+    """
+    stream = _streams(request).find(Owner.of(caller), stream_id)
+    return await _followed(request, services, caller, stream, place_of(last_event_id))
+
+
+@router.delete("/answers/streams/{stream_id}", status_code=204, summary="Stop a streamed answer")
+async def stop_answer(request: Request, caller: Reader, stream_id: str) -> Response:
+    """Stop the model call and forget the events."""
+    streams = _streams(request)
+    streams.drop(streams.find(Owner.of(caller), stream_id))
+    return Response(status_code=204)
+
+
+def _streams(request: Request) -> AnswerStreams:
+    streams: AnswerStreams = request.app.state.answer_streams
+    return streams
+
+
+async def _followed(request: Request, services: Container, caller: Principal, stream: AnswerStream, after: int) -> Any:
+    """Return the rest of a stream, if everything that it quotes is still visible."""
+    quoted = stream.opening.chunk_ids
+    if len(await services.catalogue.documents.hydrate(caller.tenant.id, list(quoted))) < len(quoted):
+        _streams(request).drop(stream)
+        raise NotFound("a document of this answer was deleted or changed meanwhile; ask again")
+    if after < stream.dropped:
+        raise NotFound(f"event {after + 1} of this answer is not kept any more; ask again")
+    if after > stream.last:
+        raise InvalidRequest(f"Last-Event-ID must be at most {stream.last}, the newest event; got {after}")
+    return _streamed(request, stream, after)
+
+
+def _streamed(request: Request, stream: AnswerStream, after: int) -> Any:
+    address = f"{request.scope['path'].partition('/answers')[0]}/answers/streams/{stream.id}"
+    return event_stream(request, stream.follow(after), headers={"Content-Location": address}, on_refused=stream.stop)
+
+
+def _quoted(first: AnswerEvent) -> frozenset[str]:
+    """Return the ids of the chunks that an answer may quote."""
+    if not isinstance(first, RetrievalEvent):
+        return frozenset()
+    found = first.retrieval
+    return frozenset([*(hit.id for hit in (*found.hits, *passages_of(found))), *theme_chunk_ids(found)])
 
 
 async def _sent(first: AnswerEvent, rest: AsyncGenerator[AnswerEvent, None], request_id: str) -> Events:

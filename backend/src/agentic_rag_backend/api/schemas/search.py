@@ -120,6 +120,9 @@ class AnswerBody(SearchBody):
 
     generator: str | None = Field(None, max_length=64, description="`attributed` (each sentence is checked) or `standard`")
     stream: Switch = Field(False, description="answer as server-sent events")
+    resumable: Switch = Field(
+        False, description="go on with a streamed answer although nobody follows it, for STREAM_RESUME_S (120 s)"
+    )
     history: list[Turn] = Field(default_factory=list, max_length=MAX_TURNS)
     citation_style: Literal["numeric", "title", "none"] = Field(
         "numeric", description="form of citations in the text: [1], (Title) or none; the list of citations is the same"

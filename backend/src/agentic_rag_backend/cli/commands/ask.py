@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +16,7 @@ from agentic_rag_backend.cli.commands.search import FilterOption, Limit, Questio
 from agentic_rag_backend.cli.output import plain
 from agentic_rag_backend.cli.rendering import show_answer, show_citations, show_trace
 from agentic_rag_backend.cli.session.errors import UnexpectedReply
+from agentic_rag_backend.errors import InvalidRequest
 
 
 def register(app: typer.Typer) -> None:
@@ -25,12 +29,29 @@ async def ask(
     question: Question,
     strategy: Strategy = None,
     generator: Annotated[str | None, typer.Option("--generator", help="attributed (each sentence checked) or standard.")] = None,
+    history: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--history",
+            metavar="FILE|TEXT",
+            help="""Earlier turns: a file with JSON ([{"role": "user", "content": "…"}, …]), or one turn, the user's first;
+            repeat it for further turns.""",
+        ),
+    ] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Print each sentence when it is checked.")] = False,
     limit: Limit = None,
     filter: FilterOption = None,
 ) -> None:
     """Answer a question from the documents, or report that they do not contain the answer."""
-    body = {"query": question, "strategy": strategy, "generator": generator, "limit": limit, "filters": filter_of(filter)}
+    turns = history_of(history)
+    body = {
+        "history": turns or None,
+        "query": question,
+        "strategy": strategy,
+        "generator": generator,
+        "limit": limit,
+        "filters": filter_of(filter),
+    }
     if stream:
         answer = await _streamed(session, body)
     else:
@@ -45,10 +66,35 @@ async def ask(
         show_answer(session.output, answer)
 
 
+def history_of(given: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Return the turns of ``--history``: of a JSON file, or the texts, of user and assistant in turn.
+
+    Raises:
+        InvalidRequest: the file has no list of turns.
+    """
+    texts = list(given or ())
+    if len(texts) != 1 or not texts[0].endswith(".json"):
+        return [{"role": "assistant" if index % 2 else "user", "content": text} for index, text in enumerate(texts)]
+    try:
+        turns = json.loads(Path(texts[0]).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"--history {texts[0]!r} cannot be read as JSON: {error}") from None
+    if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+        raise InvalidRequest(f'--history {texts[0]!r} must hold a list of {{"role", "content"}}')
+    return turns
+
+
 async def _streamed(session: Session, body: Mapping[str, Any]) -> dict[str, Any]:
     """Print the answer's text while it arrives (to stderr with ``--json``) and return the whole answer."""
+    # The server goes on while a broken connection is replaced.
+    asked = {**body, "stream": True, "resumable": None if session.client.in_process else True}
+    async with aclosing(session.client.events("/answers", asked)) as events:
+        return await _printed(session, events)
+
+
+async def _printed(session: Session, events: AsyncIterator[tuple[str, dict[str, Any]]]) -> dict[str, Any]:
     out = sys.stderr if session.output.as_json else sys.stdout
-    async for name, data in session.client.events("/answers", {**body, "stream": True}):
+    async for name, data in events:
         if name == "token":
             out.write(plain(data["text"]))
             out.flush()

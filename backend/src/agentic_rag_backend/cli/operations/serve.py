@@ -87,7 +87,8 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
 
     data_dir = container.settings.data_dir
     # Create the server before the address is printed: its reader may send a signal immediately.
-    server = server_of(create_app(container), container.settings, drain_s=DRAIN_S)
+    app = create_app(container)
+    server = server_of(app, container.settings, drain_s=DRAIN_S)
     url = url_of(listening)
     with announced(data_dir, Address(url=url, pid=os.getpid())):
         if output.as_json:
@@ -104,7 +105,10 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
             elif made is not None:
                 # Not through the console, which would wrap the key.
                 typer.echo(f"key of tenant '{made.tenant}', shown only now (stored in {data_dir}/credentials.json): {made.key}")
-        await serve_until_stopped(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
+        try:
+            await serve_until_stopped(server, listening, goes_on="unfinished jobs continue at the next start on these stores")
+        finally:
+            await app.state.answer_streams.close()
 
 
 def is_loopback(host: str) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -33,6 +35,8 @@ _SENT_AGAIN_AFTER_S = (0.2, 1.0)
 """Pauses before retries of a request whose connection broke, or that timed out in the server."""
 _BACK_AFTER_S = (2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0)
 """Further pauses for a server that has responded before: it, or its catalogue, is restarting."""
+_RESUMED_AFTER_S = (0.2, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+"""Pauses before attempts to resume an event stream. The server keeps its events for two minutes."""
 _ASKED_IN_PROGRESS = 120
 """Maximum retries, one per second, while the first attempt of a request is still running. After a kill, the server counts it as
 running until REQUEST_TIMEOUT_S and half a minute are over."""
@@ -136,18 +140,57 @@ class Client:
             await asyncio.sleep(_seconds(response.headers.get("retry-after")))
         return response
 
-    async def events(self, path: str, body: Mapping[str, Any]) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-        """Yield name and data of each server-sent event of a POST. An ``error`` event is raised as an error."""
+    async def events(self, path: str, body: Mapping[str, Any]) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        """Yield name and data of each server-sent event of a POST. An ``error`` event is raised as an error.
+
+        If the connection breaks after the first event, the rest is read from the stream's own address, without repetition.
+        If the reader stops early, the server is asked to stop, too.
+        """
+        request = self._http.build_request("POST", BASE_PATH + path, json=_finite(_given(body)))
+        place, ended = _Place(), False
         try:
-            async with self._http.stream("POST", BASE_PATH + path, json=_finite(_given(body))) as response:
-                if not response.is_success:
-                    raise _problem(response.status_code, await response.aread(), self.where)
-                async for name, data in _events(response):
+            async with aclosing(self._resumed(request, place)) as events:
+                async for name, data in events:
+                    ended = ended or name in {"done", "error"}
                     if name == "error":
                         raise error_of(data)
                     yield name, data
         except httpx.HTTPError as error:
             raise _unreachable(self.where, error) from error
+        finally:
+            if not ended and place.address and not self.in_process:
+                with suppress(httpx.HTTPError):
+                    await self._http.delete(place.address)
+
+    async def _resumed(self, request: httpx.Request, place: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        """Yield the events of a response, and of the responses that continue it after a broken connection."""
+        broken = 0
+        while True:
+            try:
+                async with aclosing(self._stream(request, place)) as events:
+                    async for event in events:
+                        broken = 0
+                        yield event
+                return
+            except (httpx.NetworkError, httpx.RemoteProtocolError):
+                if not place.address or broken >= len(_RESUMED_AFTER_S):
+                    raise
+                await asyncio.sleep(_RESUMED_AFTER_S[broken])
+                broken += 1
+                headers = {"Last-Event-ID": place.last} if place.last else None
+                request = self._http.build_request("GET", place.address, headers=headers)
+
+    async def _stream(self, request: httpx.Request, place: _Place) -> AsyncGenerator[tuple[str, dict[str, Any]], None]:
+        response = await self._http.send(request, stream=True)
+        try:
+            if not response.is_success:
+                raise _problem(response.status_code, await response.aread(), self.where)
+            place.address = response.headers.get("content-location") or place.address
+            async for number, name, data in _events(response):
+                place.last = number or place.last
+                yield name, data
+        finally:
+            await response.aclose()
 
     async def download(self, path: str) -> AsyncIterator[bytes]:
         """Yield the body of a POST that returns a file, in blocks. The response may begin late."""
@@ -236,13 +279,23 @@ def _envelope(response: httpx.Response, where: str) -> dict[str, Any]:
     return envelope
 
 
-async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    name, data = "", ""
+@dataclass(slots=True)
+class _Place:
+    """The address of an event stream, and the number of the last event received."""
+
+    address: str = ""
+    last: str = ""
+
+
+async def _events(response: httpx.Response) -> AsyncIterator[tuple[str, str, dict[str, Any]]]:
+    number, name, data = "", "", ""
     async for line in response.aiter_lines():
         if not line:
             if data:
-                yield name, json.loads(data)
+                yield number, name, json.loads(data)
             name, data = "", ""
+        elif line.startswith("id:"):
+            number = line.removeprefix("id:").strip()
         elif line.startswith("event:"):
             name = line.removeprefix("event:").strip()
         elif line.startswith("data:"):

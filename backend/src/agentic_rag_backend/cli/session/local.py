@@ -61,7 +61,9 @@ async def open_application(
 
             opening = open_stores(settings.model_copy(update={"operator_key": SecretStr(key)}), work=work)
             container = await stack.enter_async_context(opening)
-            transport = InProcessTransport(create_app(container))
+            app = create_app(container)
+            stack.push_async_callback(app.state.answer_streams.close)
+            transport = InProcessTransport(app)
         headers = {"X-API-Key": key}
         if temporary:
             made = await container.tenants.create(f"{tenant or 'temporary'}-{secrets.token_hex(4)}")
