@@ -37,7 +37,7 @@ main()
 
 def _serving(folder: Path) -> tuple[subprocess.Popen[str], str]:
     """Start a server that dies after accepting a document. Return its address."""
-    environment = {**os.environ, "OPERATOR_KEY": OPERATOR_KEY, "REQUEST_TIMEOUT_S": "4", "COMMUNITY_AUTO_REBUILD": "false"}
+    environment = {**os.environ, "OPERATOR_KEY": OPERATOR_KEY, "COMMUNITY_AUTO_REBUILD": "false"}
     command = [sys.executable, "-c", CRASHES, str(folder)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment, text=True)
     assert process.stdout is not None
@@ -52,12 +52,15 @@ def _serving(folder: Path) -> tuple[subprocess.Popen[str], str]:
 async def test_a_crash_before_the_end_frees_the_key_at_the_next_start(tmp_path: Path) -> None:
     process, url = await asyncio.to_thread(_serving, tmp_path)
     headers, body = {"Idempotency-Key": "crashes"}, {"text": "The bridge was closed in May.", "key": "bridge"}
-    async with httpx.AsyncClient(base_url=url, timeout=60) as http:
-        (caller,) = await add_tenant(http, "crashes", "admin")
-        with pytest.raises(httpx.TransportError):
-            await caller.post("/documents", body, headers=headers)
-    assert await asyncio.to_thread(process.wait, 30) == -signal.SIGKILL
-    process.communicate()
+    try:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as http:
+            (caller,) = await add_tenant(http, "crashes", "admin")
+            with pytest.raises(httpx.TransportError):
+                await caller.post("/documents", body, headers=headers)
+        assert await asyncio.to_thread(process.wait, 30) == -signal.SIGKILL
+    finally:
+        process.kill()
+        process.communicate()
     async with open_container(settings_for(tmp_path)) as container, serving(container) as http:
         client = Client(http, caller.caller)
         answer = await client.post("/documents", body, headers=headers)
