@@ -28,6 +28,7 @@ from agentic_rag_backend.errors import (
     UnreadableDocument,
     error_class,
 )
+from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.ingestion.service import Upload
 from agentic_rag_backend.models.llm.base import Message
 from agentic_rag_backend.retrieval.building import BuiltQuery
@@ -149,13 +150,23 @@ class Embedded:
         return found.with_warnings(asked.warnings)
 
     async def ask(
-        self, question: str, *, generator: str | None = None, history: Sequence[Message] = (), **options: Any
+        self,
+        question: str,
+        *,
+        generator: str | None = None,
+        history: Sequence[Message] = (),
+        citation_style: CitationStyle = "numeric",
+        citation_policy: CitationPolicy | None = None,
+        **options: Any,
     ) -> Answer:
         """Return an answer with checked citations, or a refusal (``grounded`` False) if the documents do not contain the answer.
 
         Args:
-            generator: ``attributed`` or ``standard``; None: the deployment's default.
+            generator: ``attributed``, ``standard`` or ``verified``; None: the deployment's default.
             history: earlier turns, oldest first, at most 20.
+            citation_style: form of citations in the text.
+            citation_policy: ``strict`` leaves unsupported sentences out, ``mark`` marks them; None: the deployment's default,
+                then the generator's.
             options: as in `search`.
 
         Raises:
@@ -163,7 +174,14 @@ class Embedded:
             ModelUnavailable: the language model failed.
         """
         asked = await self._query(question, options)
-        answer = await self.container.answers.answer(asked.query, strategy=asked.strategy, generator=generator, history=history)
+        answer = await self.container.answers.answer(
+            asked.query,
+            strategy=asked.strategy,
+            generator=generator,
+            history=history,
+            citation_style=citation_style,
+            citation_policy=citation_policy,
+        )
         return replace(answer, retrieval=answer.retrieval.with_warnings(asked.warnings))
 
     async def _query(self, question: str, options: Mapping[str, Any]) -> BuiltQuery:

@@ -228,7 +228,21 @@ class Settings(BaseSettings):
 
     # --- retrieval and answers
     default_strategy: str = Field("auto", description="strategy for requests that name none")
-    default_generator: str = Field("attributed", description="generator for requests that name none")
+    default_generator: Literal["attributed", "standard", "verified"] = Field(
+        "attributed", description="generator for requests that name none"
+    )
+    citation_policy: Literal["strict", "mark"] | None = Field(
+        None,
+        description="unsupported sentences: strict leaves them out, mark marks them; unset: `standard` marks, others leave out",
+    )
+    claim_verifier: Literal["lexical", "embedding", "model"] = Field(
+        "embedding",
+        description="check of sentences: words only, words and embeddings of paraphrases, or these and a judgement of the model",
+    )
+    verification_max_questions: int = Field(5, ge=1, le=10, description="maximum number of questions of a `verified` answer")
+    verification_timeout_s: float = Field(
+        15.0, gt=0, le=600, description="timeout of one model call that verifies an answer, seconds"
+    )
     stream_resume_s: float = Field(
         120.0, ge=0, le=600, description="seconds that events of a streamed answer are kept for Last-Event-ID; 0: not kept"
     )

@@ -124,6 +124,13 @@ async def test_answers_cite_verbatim(world: World, generator: str) -> None:
     await _verbatim(world.alpha, data["citations"])
 
 
+async def test_verified_without_a_language_model_is_attributed_and_says_so(world: World) -> None:
+    data = await world.alpha_reader.data("POST", "/answers", json={"query": QUESTION, "generator": "verified"})
+    assert (data["generator"], data["model"], data["grounded"]) == ("attributed", "extractive", True)
+    assert data["trace"]["fallback_used"] is True
+    assert "no language model wrote it; the attributed generator answered" in data["trace"]["fallback_reason"]
+
+
 async def test_citation_styles(world: World, sse: Events) -> None:
     numeric = await world.alpha.data("POST", "/answers", json={"query": QUESTION})
     for style, mark in (("title", "(Tidal barrage)"), ("none", "")):

@@ -17,6 +17,7 @@ from agentic_rag_backend.domain.query import Hit, LevelWeights, Query, Retrieval
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.errors import InvalidRequest, ModelUnavailable
 from agentic_rag_backend.generation.base import (
+    UNSUPPORTED_MARK,
     AnswerEvent,
     CitationEvent,
     DoneEvent,
@@ -195,10 +196,35 @@ async def test_refused_without_a_model_call(retrieval: Retrieval, question: str,
     assert answer.usage == Usage()
 
 
-async def test_standard_keeps_unsupported_claims_and_resolves_their_markers() -> None:
+async def test_standard_marks_unsupported_sentences() -> None:
     answer = await ask("It employs 900 cooks [99]. The Institute studies tides [1].", found(1), generator="standard")
-    assert answer.text == "It employs 900 cooks. The Institute studies tides. [1]"
-    assert_citations_resolve(answer)
+    assert answer.text == "It employs 900 cooks. [unsupported] The Institute studies tides. [1]"
+    assert [(claim.text, claim.supported, claim.reason, claim.markers) for claim in answer.claims] == [
+        ("It employs 900 cooks.", False, "unsupported", ()),
+        ("The Institute studies tides.", True, None, (1,)),
+    ]
+    assert [answer.text[claim.start_char : claim.end_char] for claim in answer.claims] == [claim.text for claim in answer.claims]
+    assert answer.grounded is True
+    attributed = await ask("The Institute studies tides [1].", found(1))
+    assert answer.confidence < attributed.confidence
+    assert_citations_resolve(replace(answer, text=answer.text.replace(UNSUPPORTED_MARK, "")))
+
+
+async def test_an_answer_of_unsupported_sentences_is_not_grounded() -> None:
+    answer = await ask("It employs 900 cooks. [1] Zed built it. [99]", found(1), generator="standard")
+    assert answer.text == "It employs 900 cooks. [unsupported] Zed built it. [unsupported]"
+    assert (answer.grounded, answer.citations, answer.confidence) == (False, (), 0.0)
+
+
+@pytest.mark.parametrize("generator", ["attributed", "standard"])
+async def test_the_policy_of_a_request_decides_about_unsupported_sentences(generator: str) -> None:
+    text = "It employs 900 cooks [99]. The Institute studies tides [1]."
+    made = service(Scripted(text), found(1))
+    for policy, expected in (("strict", "The Institute studies tides. [1]"), ("mark", "It employs 900 cooks. [unsupported]")):
+        query = Query(tenant=TENANT, text=QUESTION)
+        answer = await made.answer(query, strategy="hybrid", generator=generator, citation_policy=policy)  # type: ignore[arg-type]
+        assert answer.text.startswith(expected)
+        assert [claim.supported for claim in answer.claims] == [False, True]
 
 
 @pytest.mark.parametrize(("style", "end"), [("title", "(Title)"), ("none", "Voss."), ("numeric", "[1]")])

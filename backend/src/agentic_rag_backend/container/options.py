@@ -139,6 +139,8 @@ def answer_options(settings: Settings) -> AnswerOptions:
         window_tokens=settings.llm_context_tokens,
         context_tokens=settings.answer_context_tokens,
         generator=settings.default_generator,
+        citation_policy=settings.citation_policy,
+        verification_questions=settings.verification_max_questions,
         dual_level_model=None if settings.llm == "extractive" else synthesis_model(settings),
         dual_level_temperature=settings.dual_level_synthesis_temperature,
         model_patience_s=FALLBACK_SHARE * settings.request_timeout_s,

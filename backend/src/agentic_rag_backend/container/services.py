@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 
@@ -31,9 +32,10 @@ from agentic_rag_backend.container.options import (
 )
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
-from agentic_rag_backend.generation.service import AnswerService
+from agentic_rag_backend.generation.service import AnswerChecks, AnswerService
 from agentic_rag_backend.ingestion.computation import Computation
 from agentic_rag_backend.ingestion.reading import IsolatedReader
 from agentic_rag_backend.ingestion.reconciliation.rounds import ReconciledStores
@@ -381,6 +383,13 @@ class Container:
         return Explainer(self._readable, self.retrievers)
 
     @cached_property
+    def _answer_checks(self) -> AnswerChecks:
+        calls = replace(self._calls, timeout_s=self.settings.verification_timeout_s)
+        return AnswerChecks(
+            verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self.embedder, calls)), calls=calls
+        )
+
+    @cached_property
     def answers(self) -> AnswerService:
         """Answers questions from retrieved passages."""
         documents = self.catalogue.documents
@@ -391,6 +400,7 @@ class Container:
             options=answer_options(self.settings),
             fallback=fallback_model(self.settings, self.embedder),
             rewriter=Rewriter(self._calls),
+            checks=self._answer_checks,
             global_answers=GlobalAnswers(
                 calls=self._calls,
                 embedder=self.embedder,

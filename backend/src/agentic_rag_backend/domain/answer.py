@@ -25,10 +25,53 @@ class Citation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedClaim:
+    """A sentence of the model and the result of its check.
+
+    ``reason`` says why it is not supported; None if it is. ``markers`` are its citations. ``start_char`` and ``end_char`` are its
+    place in the answer's text, without its markers; None if it was left out.
+    """
+
+    text: str
+    supported: bool
+    reason: str | None = None
+    markers: tuple[int, ...] = ()
+    start_char: int | None = None
+    end_char: int | None = None
+
+    @property
+    def included(self) -> bool:
+        """Whether it is in the answer's text."""
+        return self.start_char is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedQuestion:
+    """A verification question with an answer that was written without the first answer, from passages found for the question.
+
+    ``grounded`` is false if the documents do not answer it, or if the model failed. ``citations`` are those of ``answer``.
+    """
+
+    question: str
+    answer: str
+    grounded: bool
+    citations: tuple[Citation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The steps between the first answer and its revision."""
+
+    initial_answer: str
+    questions: tuple[CheckedQuestion, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """``text`` carries markers ``[n]``, each with a citation. ``grounded`` is false for a refusal.
 
-    ``confidence`` in [0, 1] estimates the chance that the answer is supported.
+    ``confidence`` in [0, 1] estimates the chance that the answer is supported. ``claims`` are all sentences of the model, those
+    left out included. ``grounded`` is also false if no sentence is supported. ``generator`` is the generator that answered.
     """
 
     text: str
@@ -39,6 +82,11 @@ class Answer:
     usage: Usage = field(default_factory=Usage)
     generator: str = "attributed"
     model: str = "extractive"
-    dropped: tuple[str, ...] = ()
-    """Sentences of the model whose citations failed the check. They are not in ``text``."""
+    claims: tuple[CheckedClaim, ...] = ()
+    verification: Verification | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Sentences of the model that failed the check and are not in ``text``."""
+        return tuple(claim.text for claim in self.claims if not claim.included)

@@ -1,50 +1,86 @@
-"""Build an answer sentence by sentence: judge each claim, number its citations, write its markers."""
+"""Build an answer sentence by sentence: number the citations of checked claims and write their markers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from agentic_rag_backend.domain.answer import Citation
-from agentic_rag_backend.generation.base import CitationEvent, CitationStyle, Judge, TokenEvent
-from agentic_rag_backend.generation.claims.base import SupportingSpan
-from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.domain.answer import CheckedClaim, Citation
+from agentic_rag_backend.generation.base import UNSUPPORTED_MARK, CitationEvent, CitationPolicy, CitationStyle, TokenEvent
+from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
+
+DraftEvent = CitationEvent | TokenEvent
 
 
 @dataclass(slots=True)
 class AnswerDraft:
     """An answer in the making. Markers count 1..n in the order of first use; one quote of one chunk has one marker."""
 
-    judge: Judge
+    policy: CitationPolicy = "strict"
     style: CitationStyle = "numeric"
     citations: list[Citation] = field(default_factory=list)
-    dropped: list[str] = field(default_factory=list)
-    kept: int = 0
+    claims: list[CheckedClaim] = field(default_factory=list)
     _texts: list[str] = field(default_factory=list)
+    _length: int = 0
     _numbers: dict[tuple[str, int, int], int] = field(default_factory=dict)
 
     @property
     def text(self) -> str:
-        """The sentences kept so far."""
+        """The sentences so far."""
         return "".join(self._texts)
 
-    def add(self, claims: Iterable[Claim]) -> list[CitationEvent | TokenEvent]:
-        """Judge claims and return the new events, citations before the sentence that carries their marker."""
-        events: list[CitationEvent | TokenEvent] = []
-        for claim in claims:
-            judged = self.judge(claim)
-            if not judged.kept:
-                self.dropped.append(claim.text)
+    @property
+    def begun(self) -> bool:
+        """Whether a sentence was sent, supported or not."""
+        return bool(self._texts)
+
+    @property
+    def supported(self) -> int:
+        """The number of supported sentences."""
+        return sum(claim.supported for claim in self.claims)
+
+    @property
+    def unsupported(self) -> int:
+        """The number of sentences that failed the check, in the text or not."""
+        return len(self.claims) - self.supported
+
+    def forget_omitted(self) -> None:
+        """Forget the sentences that were left out: another model writes the answer."""
+        self.claims = [claim for claim in self.claims if claim.included]
+
+    def add(self, verdicts: Iterable[Verdict]) -> list[DraftEvent]:
+        """Add checked claims and return the new events, citations before the sentence that carries their marker."""
+        events: list[DraftEvent] = []
+        for verdict in verdicts:
+            if not verdict.holds and self.policy == "strict":
+                self.claims.append(CheckedClaim(text=verdict.claim.text, supported=False, reason=verdict.reason))
                 continue
             before = len(self.citations)
-            markers = [self._number(support) for support in judged.supports]
+            markers = tuple(dict.fromkeys(self._number(support) for support in verdict.supports))
             events += [CitationEvent(citation) for citation in self.citations[before:]]
-            separator = claim.separator if self._texts else claim.separator.lstrip()
-            text = f"{separator}{' '.join(claim.text.split())}{self._written(judged.supports, markers)}"
-            self.kept += 1
-            self._texts.append(text)
-            events.append(TokenEvent(text))
+            events.append(self._written(verdict, markers))
         return events
+
+    def _written(self, verdict: Verdict, markers: tuple[int, ...]) -> TokenEvent:
+        claim = verdict.claim
+        separator = claim.separator if self._texts else claim.separator.lstrip()
+        sentence = " ".join(claim.text.split())
+        start = self._length + len(separator)
+        ending = self._markers(verdict.supports, markers) if verdict.holds else UNSUPPORTED_MARK
+        text = f"{separator}{sentence}{ending}"
+        self._texts.append(text)
+        self._length += len(text)
+        self.claims.append(
+            CheckedClaim(
+                text=sentence,
+                supported=verdict.holds,
+                reason=verdict.reason,
+                markers=markers,
+                start_char=start,
+                end_char=start + len(sentence),
+            )
+        )
+        return TokenEvent(text, verdict.holds, verdict.reason)
 
     def _number(self, support: SupportingSpan) -> int:
         passage = support.passage
@@ -65,10 +101,10 @@ class AnswerDraft:
             )
         return number
 
-    def _written(self, supports: Sequence[SupportingSpan], markers: Sequence[int]) -> str:
+    def _markers(self, supports: Sequence[SupportingSpan], markers: Sequence[int]) -> str:
         if not markers or self.style == "none":
             return ""
         if self.style == "title":
             titles = dict.fromkeys(support.passage.title for support in supports)
             return f" ({'; '.join(titles)})"
-        return " " + "".join(f"[{number}]" for number in dict.fromkeys(markers))
+        return " " + "".join(f"[{number}]" for number in markers)

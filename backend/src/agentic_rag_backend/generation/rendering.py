@@ -19,13 +19,9 @@ def render(
 
     ``window`` is the model's context window in tokens; it bounds the earlier turns.
     """
-    passages = "\n".join(
-        fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title})
-        for passage in at_the_ends(context.passages)
-    )
     themes = "\n".join(fence("theme", theme.summary, attributes={"name": theme.name}) for theme in context.themes)
     values = {
-        "passages": passages,
+        "passages": fenced_passages(context.passages),
         "themes": themes,
         "question": fence("question", question),
         "refusal": NOT_ANSWERED,
@@ -45,6 +41,14 @@ def at_the_ends(passages: Sequence[Passage]) -> list[Passage]:
             groups.setdefault(passage.beside, []).append(passage)
     ordered = [sorted(group, key=lambda passage: passage.start_char) for group in groups.values()]
     return [passage for group in (*ordered[::2], *reversed(ordered[1::2])) for passage in group]
+
+
+def fenced_passages(passages: Sequence[Passage]) -> str:
+    """Return numbered passages, each in its fence, the best at both ends."""
+    return "\n".join(
+        fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title})
+        for passage in at_the_ends(passages)
+    )
 
 
 def with_history(

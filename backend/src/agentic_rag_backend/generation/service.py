@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
-from agentic_rag_backend.domain.answer import Answer, Usage
+from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
-from agentic_rag_backend.errors import AgenticRagError, InvalidRequest, StoreUnavailable
+from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
+    CitationPolicy,
     CitationStyle,
     DoneEvent,
     ErrorEvent,
@@ -20,23 +21,26 @@ from agentic_rag_backend.generation.base import (
     TokenEvent,
     UsageEvent,
 )
-from agentic_rag_backend.generation.brief import Brief, Refusal, failed, with_details
+from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.budget import evidence_tokens
+from agentic_rag_backend.generation.claims.base import VerifierFactory
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
-from agentic_rag_backend.generation.draft import AnswerDraft
+from agentic_rag_backend.generation.endings import Ending, answer_of, refusal_events, with_first_sentence
 from agentic_rag_backend.generation.expansion import widened
-from agentic_rag_backend.generation.generators.registry import GENERATORS
+from agentic_rag_backend.generation.generators.base import Assignment, Generated
+from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts
 from agentic_rag_backend.generation.rendering import render
-from agentic_rag_backend.generation.writing import Writers, Writing
-from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, Message, ModelRequest
+from agentic_rag_backend.generation.writing import Writers
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
 from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 from agentic_rag_backend.stores.catalogue.base import DocumentCatalogue
-from agentic_rag_backend.telemetry.metrics import observe_first_sentence
 
 REQUIRED_PLACEHOLDERS = ("passages", "question")
 PLACEHOLDERS = (*REQUIRED_PLACEHOLDERS, "themes", "refusal")
@@ -46,6 +50,9 @@ FALLBACK_SHARE = 0.75
 """Share of a request's time after which the model that writes its answer counts as failed."""
 GLOBAL = "global"
 """The strategy whose answers are made of partial answers."""
+DUAL_LEVEL = "dual_level"
+SINGLE_FACTS = "hybrid"
+"""The strategy that finds passages for the verification questions of a `GLOBAL` answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,8 @@ class AnswerOptions:
     the models (None: by their names). ``context_tokens`` bounds the
     evidence of a prompt, ``max_tokens`` the reply. ``dual_level_model`` (None: the model's own) and
     ``dual_level_temperature`` in [0, 2] are for answers from both levels, as is ``dual_level_prompt`` (None: built in).
-    ``model_patience_s`` is the model's time limit if there is a fallback (None: its own limit).
+    ``model_patience_s`` is the model's time limit if there is a fallback (None: its own limit). ``citation_policy`` None is the
+    generator's default. ``verification_questions`` (1 to 10) bounds the questions of a `verified` answer.
     """
 
     min_confidence: float = 0.35
@@ -69,6 +77,16 @@ class AnswerOptions:
     dual_level_temperature: float = 0.3
     dual_level_prompt: Prompt | None = None
     model_patience_s: float | None = None
+    citation_policy: CitationPolicy | None = None
+    verification_questions: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerChecks:
+    """``verifier`` makes the verifier of an answer's claims. ``calls`` ask verification questions (None: of the same model)."""
+
+    verifier: VerifierFactory = LexicalVerifier
+    calls: StructuredCalls | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,22 +97,13 @@ class _AnswerPlan:
     generator: str
     history: tuple[Message, ...] = ()
     style: CitationStyle = "numeric"
+    policy: CitationPolicy | None = None
     prompt: Prompt | None = None
     model: str | None = None
     temperature: float | None = None
     both_levels: bool = False
     strategy: str = ""
     started: float = field(default_factory=time.perf_counter)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ending:
-    """The end of an answer: ``refusal`` is the reason if there is no answer."""
-
-    refusal: Refusal | None
-    confidence: float
-    usage: Usage = field(default_factory=Usage)
-    model: str | None = None
 
 
 class AnswerService:
@@ -118,10 +127,15 @@ class AnswerService:
         global_answers: GlobalAnswers | None = None,
         fallback: LanguageModel | None = None,
         rewriter: Rewriter | None = None,
+        checks: AnswerChecks | None = None,
     ) -> None:
         self._global = global_answers
         self._retrievers = retrievers
-        self._writers = Writers(model, fallback, options.model_patience_s)
+        self._model = model
+        checks = checks or AnswerChecks()
+        writers = Writers(model, checks.verifier, fallback, options.model_patience_s)
+        parts = GeneratorParts(writers, checks.calls or StructuredCalls(model), options.verification_questions)
+        self._generators = {name: build(parts) for name, build in GENERATORS.items()}
         self._rewriter = rewriter or Rewriter()
         self._documents = documents
         self._options = options
@@ -134,18 +148,21 @@ class AnswerService:
         generator: str | None = None,
         history: Sequence[Message] = (),
         citation_style: CitationStyle = "numeric",
+        citation_policy: CitationPolicy | None = None,
     ) -> Answer:
         """Retrieve with ``strategy`` and answer.
 
         Args:
             generator: None takes the installation's.
             history: earlier turns, oldest first, at most 20.
+            citation_policy: for sentences that no passage states; None takes the installation's, then the generator's.
 
         Raises:
             InvalidRequest: unknown strategy or generator, or too long a history.
             ModelUnavailable: the language model failed and there is no fallback; retrieval alone still works.
         """
-        plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
+        plan = replace(self._plan(query, generator, history), style=citation_style, strategy=strategy)
+        plan = replace(plan, policy=citation_policy or plan.policy)
         plan, retrieval = await self._retrieved(plan)
         return await self._finished(plan, retrieval)
 
@@ -168,8 +185,8 @@ class AnswerService:
         if prompt is not None:
             written = parse(prompt, required=REQUIRED_PLACEHOLDERS, allowed=PLACEHOLDERS)
             written = written if written.system else replace(written, system=built_in("dual_level").system)
-        plan = self._plan(query, None, (), "numeric")
-        plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True)
+        plan = self._plan(query, None, ())
+        plan = replace(plan, prompt=written, model=model, temperature=temperature, both_levels=True, strategy=DUAL_LEVEL)
         return await self._finished(plan, retrieval)
 
     async def stream(
@@ -180,13 +197,15 @@ class AnswerService:
         generator: str | None = None,
         history: Sequence[Message] = (),
         citation_style: CitationStyle = "numeric",
+        citation_policy: CitationPolicy | None = None,
     ) -> AsyncGenerator[AnswerEvent, None]:
         """Yield the answer as it is checked: results, then citations and sentences, usage, and the whole answer.
 
         A refusal has no citations; its sentence comes as a token. An error of ours ends the stream as an `ErrorEvent`.
         """
         try:
-            plan = replace(self._plan(query, generator, history, citation_style), strategy=strategy)
+            plan = replace(self._plan(query, generator, history), style=citation_style, strategy=strategy)
+            plan = replace(plan, policy=citation_policy or plan.policy)
             plan, retrieval = await self._retrieved(plan)
             yield RetrievalEvent(retrieval)
             async with aclosing(self._events(plan, retrieval)) as events:
@@ -197,13 +216,13 @@ class AnswerService:
 
     # --- one answer
 
-    def _plan(self, query: Query, generator: str | None, history: Sequence[Message], style: CitationStyle) -> _AnswerPlan:
+    def _plan(self, query: Query, generator: str | None, history: Sequence[Message]) -> _AnswerPlan:
         name = generator or self._options.generator
         if name not in GENERATORS:
             raise InvalidRequest(f"no generator is named {name!r}; there are {', '.join(sorted(GENERATORS))}")
         if len(history) > MAX_HISTORY:
             raise InvalidRequest(f"history has at most {MAX_HISTORY} turns; this one has {len(history)}")
-        return _AnswerPlan(query=query, generator=name, history=tuple(history), style=style)
+        return _AnswerPlan(query=query, generator=name, history=tuple(history), policy=self._options.citation_policy)
 
     async def _retrieved(self, plan: _AnswerPlan) -> tuple[_AnswerPlan, Retrieval]:
         """Make the question self-contained and search for it. The trace shows both forms of a question with a history."""
@@ -227,30 +246,49 @@ class AnswerService:
 
     async def _events(self, plan: _AnswerPlan, retrieval: Retrieval) -> AsyncGenerator[AnswerEvent, None]:
         brief = await self._brief(plan, retrieval)
-        draft = AnswerDraft(GENERATORS[plan.generator](brief.context.passages), plan.style)
         if brief.refusal is not None:
-            _require_whole(brief.retrieval)
-            for event in _refused(plan, brief.retrieval, draft, _Ending(brief.refusal, brief.answerable, brief.usage)):
+            ending = Ending(plan.generator, plan.started, brief.retrieval, brief.usage, brief.answerable, brief.refusal)
+            for event in refusal_events(ending):
                 yield event
             return
-        writing = Writing(replace(self._writers, patience_s=self._patience_s(plan)), brief)
+        written: Generated | None = None
         first_s: float | None = None
-        async with aclosing(writing.sentences(draft)) as sentences:
-            async for written in sentences:
-                if first_s is None and isinstance(written, TokenEvent):
+        async with aclosing(self._generators[plan.generator].stream(self._assignment(plan, brief))) as stream:
+            async for part in stream:
+                if isinstance(part, Generated):
+                    written = part
+                    continue
+                if first_s is None and isinstance(part, TokenEvent):
                     first_s = time.perf_counter() - plan.started
-                yield written
-        if not draft.kept:
-            _require_whole(writing.retrieval)
-            ending = _Ending("model_refused" if writing.refuses else "no_claim_held", 0.0, writing.usage, writing.model)
-            for event in _refused(plan, writing.retrieval, draft, ending):
+                yield part
+        if written is None:
+            raise AssertionError("a generator's events end with the answer")
+        ending = Ending(plan.generator, plan.started, written.retrieval, written.usage, 0.0, written.refusal, written)
+        if written.refusal is not None:
+            for event in refusal_events(ending):
                 yield event
             return
         # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
-        sure = max(confidence(brief.answerable, draft.kept, len(draft.dropped)), self._options.min_confidence)
-        yield UsageEvent(writing.usage)
-        retrieval = _timed(writing.retrieval, writing.model, first_s or 0.0)
-        yield DoneEvent(_made(plan, retrieval, draft, _Ending(None, sure, writing.usage, writing.model)))
+        sure = confidence(brief.answerable, written.supported, len(written.claims) - written.supported)
+        sure = max(sure, self._options.min_confidence) if written.supported else 0.0
+        yield UsageEvent(written.usage)
+        timed = with_first_sentence(written.retrieval, written.model, first_s or 0.0)
+        yield DoneEvent(answer_of(replace(ending, confidence=sure, retrieval=timed)))
+
+    def _assignment(self, plan: _AnswerPlan, brief: Brief) -> Assignment:
+        async def investigate(question: str) -> Brief:
+            strategy = SINGLE_FACTS if plan.strategy == GLOBAL else plan.strategy
+            own = replace(plan, query=replace(plan.query, text=question), strategy=strategy, history=(), prompt=None)
+            return await self._brief(own, await self._retrievers.get(strategy).retrieve(own.query))
+
+        return Assignment(
+            question=plan.query.text,
+            brief=brief,
+            investigate=investigate,
+            policy=plan.policy,
+            style=plan.style,
+            patience_s=self._patience_s(plan),
+        )
 
     def _patience_s(self, plan: _AnswerPlan) -> float | None:
         """Return the model's time in seconds: most of the request's time, less the time of retrieval."""
@@ -263,9 +301,9 @@ class AnswerService:
         """Return the brief of an answer: from the passages found, or from partial answers."""
         if plan.strategy == GLOBAL and self._global is not None:
             return await self._global.brief(plan.query, retrieval, plan.history)
-        options, generative = self._options, self._writers.model.generative
+        options, generative = self._options, self._model.generative
         prompt, model = self._prompt(plan, retrieval)
-        window = context_window(model or self._writers.model.name, options.window_tokens)
+        window = context_window(model or self._model.name, options.window_tokens)
         budget = options.context_tokens
         if generative:
             sizes = {"window": window, "reply_tokens": options.max_tokens, "wanted_tokens": options.context_tokens}
@@ -297,7 +335,7 @@ class AnswerService:
         options, both = self._options, _both_levels(plan, retrieval)
         prompt = plan.prompt or (options.dual_level_prompt or built_in("dual_level") if both else built_in("answer"))
         model = plan.model or (options.dual_level_model if both else None)
-        return prompt, model if self._writers.model.generative else None
+        return prompt, model if self._model.generative else None
 
     def _request(self, plan: _AnswerPlan, retrieval: Retrieval, prompt: Prompt, messages: tuple[Message, ...]) -> ModelRequest:
         options = self._options
@@ -323,42 +361,3 @@ def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> fl
         return by_passage
     similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
     return max(by_passage, account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)])))
-
-
-def _timed(retrieval: Retrieval, model: str, first_s: float) -> Retrieval:
-    """Record the time to the first checked sentence, in the metrics and in the trace."""
-    observe_first_sentence(model, first_s)
-    times = {**retrieval.trace.processing_time_ms, "first_sentence": first_s * 1000}
-    return replace(retrieval, trace=replace(retrieval.trace, processing_time_ms=times))
-
-
-def _require_whole(retrieval: Retrieval) -> None:
-    """Refuse to report "not answered" while a failed store may hide the answer.
-
-    Raises:
-        StoreUnavailable: naming the parts that were not read.
-    """
-    if retrieval.trace.hidden:
-        reasons = "; ".join(dict.fromkeys(retrieval.trace.hidden))
-        raise StoreUnavailable(f"the data that could be read does not answer the question, and some could not be read: {reasons}")
-
-
-def _refused(plan: _AnswerPlan, retrieval: Retrieval, draft: AnswerDraft, ending: _Ending) -> list[AnswerEvent]:
-    answer = _made(plan, retrieval, draft, ending)
-    return [TokenEvent(answer.text), UsageEvent(ending.usage), DoneEvent(answer)]
-
-
-def _made(plan: _AnswerPlan, retrieval: Retrieval, draft: AnswerDraft, ending: _Ending) -> Answer:
-    details = {"synthesis_ms": round((time.perf_counter() - plan.started) * 1000, 3)}
-    return Answer(
-        text=NOT_ANSWERED if ending.refusal else draft.text,
-        citations=() if ending.refusal else tuple(draft.citations),
-        confidence=round(ending.confidence, 4),
-        grounded=ending.refusal is None and bool(draft.citations),
-        retrieval=retrieval,
-        usage=ending.usage,
-        generator=plan.generator,
-        model=ending.model or "",
-        dropped=tuple(draft.dropped),
-        details={**details, "refusal": ending.refusal} if ending.refusal else details,
-    )

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
-from agentic_rag_backend.generation.base import CitationEvent, TokenEvent
 from agentic_rag_backend.generation.brief import Brief, failed
+from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.reading import Claim, ClaimReader
-from agentic_rag_backend.generation.draft import AnswerDraft
+from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, LanguageModel, ModelDelta, ModelRequest
 from agentic_rag_backend.telemetry.logs import get_logger
 
@@ -27,7 +27,7 @@ _log = get_logger(__name__)
 EXTRACTIVE = "extractive"
 """Model name of an answer without a model."""
 _REFUSAL = content_forms(NOT_ANSWERED)
-Sentences = AsyncGenerator[CitationEvent | TokenEvent, None]
+Sentences = AsyncGenerator[DraftEvent, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,11 @@ class Writers:
         model: asked first.
         fallback: writes if the model fails; None: the answer fails too, unless the brief has a text.
         patience_s: seconds after which the model counts as failed, so that time is left for the fallback.
+        verifier: makes the verifier of an answer's claims.
     """
 
     model: LanguageModel
+    verifier: VerifierFactory
     fallback: LanguageModel | None = None
     patience_s: float | None = None
 
@@ -52,6 +54,7 @@ class Writing:
         self._writers = writers
         self._brief = brief
         self._cites = False
+        self._verifier = writers.verifier(brief.context.passages)
         self.retrieval = brief.retrieval
         self.model = EXTRACTIVE
         self.usage = brief.usage
@@ -64,6 +67,12 @@ class Writing:
         Raises:
             ModelUnavailable: the model failed and there is no fallback.
         """
+        async for event in self._written(draft):
+            yield event
+        self.usage += self._verifier.usage
+        self.retrieval = failed(self.retrieval, *dict.fromkeys(self._verifier.failures))
+
+    async def _written(self, draft: AnswerDraft) -> Sentences:
         if self._brief.request is None:
             async for event in self._read(_deltas_of(self._brief.text), draft):
                 yield event
@@ -73,28 +82,28 @@ class Writing:
         try:
             async for event in self._read(self._asked(self._brief.request), draft):
                 yield event
-            if not (draft.kept or self.refuses or self._cites) and self._writers.fallback is not None:
+            if not (draft.begun or self.refuses or self._cites) and self._writers.fallback is not None:
                 reason = "the model's reply cites no passage"
         except ModelUnavailable as error:
             if not self._replaceable(draft):
                 raise
             _log.warning("answer_without_model", prompt=self._brief.request.prompt, code=error.code, reason=error.message)
-            verb = "broke off its" if draft.kept else "did not write the"
+            verb = "broke off its" if draft.begun else "did not write the"
             reason = f"the model {verb} answer: {error.code}"
         if reason is None:
             return
         self.retrieval = failed(self.retrieval, reason)
-        if not draft.kept:
+        if not draft.begun:
             async for event in self._stand_in(self._brief.request, draft):
                 yield event
 
     def _replaceable(self, draft: AnswerDraft) -> bool:
         """Return whether a fallback exists; the brief's text counts only while nothing was sent."""
-        return self._writers.fallback is not None or bool(self._brief.text and not draft.kept)
+        return self._writers.fallback is not None or bool(self._brief.text and not draft.begun)
 
     async def _stand_in(self, request: ModelRequest, draft: AnswerDraft) -> Sentences:
         # The failed model's text is not part of this answer.
-        draft.dropped.clear()
+        draft.forget_omitted()
         self.model = EXTRACTIVE
         fallback = self._writers.fallback
         source = _deltas_of(self._brief.text) if self._brief.text or fallback is None else fallback.stream(request)
@@ -120,17 +129,32 @@ class Writing:
 
     async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
         reader, spent = ClaimReader(), Usage()
-        async with aclosing(deltas):
-            async for delta in deltas:
-                spent = delta.usage or spent
-                for event in draft.add(claim for claim in reader.feed(delta.text) if not self._refusal(claim)):
-                    yield event
-        rest = reader.finish()
+        held: list[Claim] = []
+        try:
+            async with aclosing(deltas):
+                async for delta in deltas:
+                    spent = delta.usage or spent
+                    held += (claim for claim in reader.feed(delta.text) if not self._refusal(claim))
+                    if held and not self._verifier.whole:
+                        for event in await self._checked(held, draft):
+                            yield event
+        except ModelUnavailable:
+            # The sentences before the failure are complete.
+            for event in await self._checked(held, draft):
+                yield event
+            raise
         self.usage += spent
-        for event in draft.add(claim for claim in rest if not self._refusal(claim)):
+        held += (claim for claim in reader.finish() if not self._refusal(claim))
+        for event in await self._checked(held, draft):
             yield event
         # A refusal may come without a full stop.
         self._refusal(Claim(reader.text, ()))
+
+    async def _checked(self, held: list[Claim], draft: AnswerDraft) -> list[DraftEvent]:
+        """Return the events of the claims in ``held``, and empty it."""
+        claims = held.copy()
+        held.clear()
+        return draft.add(await self._verifier.verify(claims)) if claims else []
 
     def _refusal(self, claim: Claim) -> bool:
         """Return whether a claim is the refusal sentence, and record whether the reply refuses or cites."""

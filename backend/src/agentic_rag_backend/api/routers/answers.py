@@ -26,7 +26,9 @@ from agentic_rag_backend.api.responses.resumption import (
     place_of,
 )
 from agentic_rag_backend.api.responses.streaming import Events, event, event_content, event_stream
-from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, AnswerView, CitationView, SearchView, UsageView
+from agentic_rag_backend.api.schemas.answers import AnswerView, UsageView
+from agentic_rag_backend.api.schemas.citations import CitationView
+from agentic_rag_backend.api.schemas.search import HISTORY_BYTES, AnswerBody, SearchView
 from agentic_rag_backend.container import Container
 from agentic_rag_backend.domain.tenant import Principal
 from agentic_rag_backend.errors import InvalidRequest, NotFound
@@ -34,6 +36,7 @@ from agentic_rag_backend.generation.base import (
     EVENT_VERSION,
     AnswerEvent,
     CitationEvent,
+    CitationPolicy,
     CitationStyle,
     DoneEvent,
     ErrorEvent,
@@ -46,7 +49,7 @@ from agentic_rag_backend.models.llm.base import Message
 
 router = APIRouter(tags=["answers"], route_class=JsonRoute)
 ANSWER_EVENTS = event_content(
-    ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]"}),
+    ("token", {"v": EVENT_VERSION, "text": "The delay was caused by a cracked caisson. [1]", "supported": True, "reason": None}),
     ("usage", {"v": EVENT_VERSION, "prompt_tokens": 0, "completion_tokens": 0, "calls": 0}),
 )
 
@@ -58,6 +61,7 @@ class _AnswerRequest(TypedDict):
     generator: str | None
     history: list[Message]
     citation_style: CitationStyle
+    citation_policy: CitationPolicy | None
 
 
 @router.post(
@@ -75,6 +79,7 @@ async def answer(request: Request, services: Services, caller: Reader, body: Ans
         "generator": body.generator,
         "history": [Message(turn.role, turn.content) for turn in body.history],
         "citation_style": body.citation_style,
+        "citation_policy": body.citation_policy,
     }
     if body.stream and "last-event-id" in request.headers:
         after = place_of(request.headers["last-event-id"])
@@ -181,8 +186,8 @@ def _named(answered: AnswerEvent, request_id: str) -> tuple[str, dict[str, Any]]
     match answered:
         case RetrievalEvent(retrieval):
             return "retrieval", _dumped(SearchView.of(retrieval))
-        case TokenEvent(text):
-            return "token", {"text": text}
+        case TokenEvent(text, supported, reason):
+            return "token", {"text": text, "supported": supported, "reason": reason}
         case CitationEvent(citation):
             return "citation", _dumped(CitationView.of(citation))
         case UsageEvent(usage):

@@ -11,9 +11,9 @@ from agentic_rag_backend.api.dependencies import Reader, Services
 from agentic_rag_backend.api.requests.json_body import JsonRoute
 from agentic_rag_backend.api.requests.queries import accept, trace_meta
 from agentic_rag_backend.api.responses.envelopes import Envelope, enveloped
+from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.explanation import ExplainBody, ExplainView
 from agentic_rag_backend.api.schemas.search import (
-    CitationView,
     DualLevelBody,
     DualLevelView,
     FactView,
@@ -86,6 +86,7 @@ def _view(query: str, found: Retrieval, answer: Answer | None, weights: LevelWei
         confidence=answer.confidence if answer else found.relevance,
         grounded=answer.grounded if answer else False,
         citations=[CitationView.of(citation) for citation in answer.citations] if answer else [],
+        claims=[ClaimView.of(claim) for claim in answer.claims] if answer else [],
         fallback_used=found.trace.fallback_used,
         fallback_reason=found.trace.fallback_reason,
         weights=LevelWeightsView(low=weights.low, high=weights.high),

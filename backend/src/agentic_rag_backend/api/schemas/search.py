@@ -9,8 +9,8 @@ from typing import Any, Literal
 from pydantic import AliasChoices, ConfigDict, Field, field_validator
 
 from agentic_rag_backend.api.schemas.base import Body, Number, Switch, View, Whole
+from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
 from agentic_rag_backend.api.schemas.documents import Location
-from agentic_rag_backend.domain.answer import Answer, Citation
 from agentic_rag_backend.domain.periods import period_of
 from agentic_rag_backend.domain.query import EntityRef, FactHit, GraphStep, Hit, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.retrieval.building import SearchRequest
@@ -118,7 +118,12 @@ class AnswerBody(SearchBody):
         json_schema_extra={"examples": [{"query": "Why was the tidal project delayed?", "strategy": "auto", "stream": False}]}
     )
 
-    generator: str | None = Field(None, max_length=64, description="`attributed` (each sentence is checked) or `standard`")
+    generator: str | None = Field(
+        None,
+        max_length=64,
+        description="`attributed` (only supported sentences), `standard` (all, unsupported ones marked) or `verified` (revised "
+        "after verification questions)",
+    )
     stream: Switch = Field(False, description="answer as server-sent events")
     resumable: Switch = Field(
         False, description="go on with a streamed answer although nobody follows it, for STREAM_RESUME_S (120 s)"
@@ -126,6 +131,11 @@ class AnswerBody(SearchBody):
     history: list[Turn] = Field(default_factory=list, max_length=MAX_TURNS)
     citation_style: Literal["numeric", "title", "none"] = Field(
         "numeric", description="form of citations in the text: [1], (Title) or none; the list of citations is the same"
+    )
+    citation_policy: Literal["strict", "mark"] | None = Field(
+        None,
+        description="unsupported sentences: `strict` leaves them out, `mark` keeps them with the mark [unsupported]; "
+        "default: `mark` for `standard`, otherwise `strict`",
     )
 
 
@@ -317,68 +327,6 @@ class SearchView(View):
         )
 
 
-class CitationView(View):
-    marker: int
-    chunk_id: str
-    document_id: str
-    title: str
-    quote: str
-    start_char: int
-    end_char: int
-    page: int | None
-
-    @classmethod
-    def of(cls, citation: Citation) -> CitationView:
-        """Return the view of a citation."""
-        return cls(
-            marker=citation.marker,
-            chunk_id=citation.chunk_id,
-            document_id=citation.document_id,
-            title=citation.title,
-            quote=citation.quote,
-            start_char=citation.start_char,
-            end_char=citation.end_char,
-            page=citation.page,
-        )
-
-
-class UsageView(View):
-    prompt_tokens: int
-    completion_tokens: int
-    calls: int = Field(description="requests to the language model, including retries")
-    failed_calls: int = Field(description="failed requests among them")
-
-
-class AnswerView(View):
-    answer: str
-    citations: list[CitationView]
-    confidence: float
-    grounded: bool
-    themes: list[ThemeView]
-    sources: list[ResultView]
-    usage: UsageView
-    generator: str
-    model: str
-    trace: TraceView
-
-    @classmethod
-    def of(cls, answer: Answer) -> AnswerView:
-        """Return the view of an answer."""
-        found = answer.retrieval
-        return cls(
-            answer=answer.text,
-            citations=[CitationView.of(citation) for citation in answer.citations],
-            confidence=answer.confidence,
-            grounded=answer.grounded,
-            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
-            sources=[ResultView.of(hit) for hit in found.hits],
-            usage=UsageView.model_validate(answer.usage),
-            generator=answer.generator,
-            model=answer.model,
-            trace=TraceView.of(found.trace),
-        )
-
-
 class LowLevelView(View):
     id: str
     content: str
@@ -420,6 +368,7 @@ class DualLevelView(View):
     confidence: float
     grounded: bool
     citations: list[CitationView]
+    claims: list[ClaimView]
     fallback_used: bool
     fallback_reason: str | None
     weights: LevelWeightsView

@@ -28,7 +28,6 @@ async def ask(
     session: Session,
     question: Question,
     strategy: Strategy = None,
-    generator: Annotated[str | None, typer.Option("--generator", help="attributed (each sentence checked) or standard.")] = None,
     history: Annotated[
         list[str] | None,
         typer.Option(
@@ -38,6 +37,13 @@ async def ask(
             repeat it for further turns.""",
         ),
     ] = None,
+    generator: Annotated[str | None, typer.Option("--generator", help="attributed, standard or verified.")] = None,
+    citation_policy: Annotated[
+        str | None, typer.Option("--citation-policy", help="Unsupported sentences: strict leaves them out, mark marks them.")
+    ] = None,
+    citation_style: Annotated[
+        str, typer.Option("--citation-style", help="Citations in the text: numeric, title or none.")
+    ] = "numeric",
     stream: Annotated[bool, typer.Option("--stream", help="Print each sentence when it is checked.")] = False,
     limit: Limit = None,
     filter: FilterOption = None,
@@ -49,6 +55,8 @@ async def ask(
         "query": question,
         "strategy": strategy,
         "generator": generator,
+        "citation_policy": citation_policy,
+        "citation_style": citation_style,
         "limit": limit,
         "filters": filter_of(filter),
     }

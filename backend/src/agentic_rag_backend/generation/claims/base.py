@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.reading import Claim
 from agentic_rag_backend.generation.context import Passage
 
@@ -54,5 +55,13 @@ class ClaimVerifier(Protocol):
     def failures(self) -> Sequence[str]:
         """Parts of the check that failed so far, such as a model's judgement. The other parts decided then."""
 
+    @property
+    def usage(self) -> Usage:
+        """Usage of the language model so far."""
+
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdicts in the order of ``claims``."""
+
+
+VerifierFactory = Callable[[Sequence[Passage]], ClaimVerifier]
+"""Returns a verifier of one answer's claims."""

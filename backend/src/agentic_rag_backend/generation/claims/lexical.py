@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import Evidence, conflict
 from agentic_rag_backend.generation.claims.names import Surroundings
@@ -22,6 +23,8 @@ MIN_SUPPORT = 0.6
 """Least share of a claim's weighted words that the quotes under it must cover together."""
 MIN_CLAUSE_SUPPORT = 0.4
 """Least share of the words of each clause that the quotes must cover."""
+MIN_STATEMENT_SUPPORT = 0.5
+"""Least share of the words that are no names or numbers: two names alone state nothing."""
 MIN_OWN_SHARE = 0.25
 """A cited passage that covers less than this share of the claim does not support it. Its marker is dropped."""
 MIN_UNCITED_SUPPORT = 0.8
@@ -46,6 +49,11 @@ class LexicalVerifier:
     def failures(self) -> tuple[str, ...]:
         """No part can fail."""
         return ()
+
+    @property
+    def usage(self) -> Usage:
+        """No model is called."""
+        return Usage()
 
     async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
         """Return the verdict of each claim."""
@@ -90,14 +98,19 @@ class LexicalVerifier:
         if not kept or share < min(least, MIN_SUPPORT):
             return (), "unsupported"
         reason = conflict(claim.text, tokens, _evidence(tokens, kept))
-        if reason is None and (share < least or not self._covers_clauses(tokens, covered, least)):
+        if reason is None and (share < least or not self._covers_parts(tokens, covered, min(1.0, least / MIN_SUPPORT))):
             reason = "unsupported"
         return (supports, None) if reason is None else ((), reason)
 
-    def _covers_clauses(self, tokens: Sequence[Token], covered: frozenset[str], least: float) -> bool:
+    def _covers_parts(self, tokens: Sequence[Token], covered: frozenset[str], strictness: float) -> bool:
+        """Return whether the quotes cover enough of each clause, and of the words that are no names or numbers."""
+        names = frozenset(form for held in self._by_marker.values() for form in held.names) | names_in(tokens)
+        statement = frozenset(token.form for token in tokens if token.content and not token.number) - names
+        if statement and self._coverage.share(statement, covered) < strictness * MIN_STATEMENT_SUPPORT:
+            return False
         clauses = [content_of(clause) for clause in _clauses(tokens)]
         return all(
-            self._coverage.share(clause, covered) >= min(least, MIN_CLAUSE_SUPPORT)
+            self._coverage.share(clause, covered) >= strictness * MIN_CLAUSE_SUPPORT
             for clause in clauses
             if len(clause) >= _CLAUSE_WORDS
         )

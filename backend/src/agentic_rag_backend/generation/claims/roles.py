@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from agentic_rag_backend.domain.text.words import comparable
 from agentic_rag_backend.generation.claims.tokens import Mention, Token, forms_of, lists_of, mentions_in, outside_parentheses
 
 Role = tuple[str, str]
@@ -29,12 +28,13 @@ _PARTICIPLES = forms_of(
     "brought taught caught fought sung begun shot struck paid put set kept left meant read run spent thrown worn torn"
 )
 _SYMMETRIC = forms_of("met meet married marry border borders bordered resemble collaborated equal equals")
+_OPPOSITE = {"agent": "patient", "patient": "agent"}
 _REACH = 7
 _APPOSITION = 9
 
 
 def swaps_roles(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], names: Collection[str]) -> bool:
-    """Return whether a name of the claim has a role that only other names have in the quotes."""
+    """Return whether a name of the claim has a role that only other names have in the quotes, or the opposite of its own."""
     fillers: dict[Role, list[Mention]] = {}
     for quote in quotes:
         for mention, roles in roles_in(quote, names):
@@ -44,6 +44,9 @@ def swaps_roles(claim: Sequence[Token], quotes: Iterable[Sequence[Token]], names
         for role in roles:
             others = [other for other in fillers.get(role, ()) if other.number == mention.number]
             if others and not any(other.forms & mention.forms for other in others):
+                return True
+            opposite = fillers.get((_OPPOSITE.get(role[0], ""), role[1]), ())
+            if not others and any(other.forms & mention.forms for other in opposite):
                 return True
     return False
 
@@ -131,7 +134,7 @@ class _Reader:
                 return None if not (passive and token.form in _DETERMINERS) else self._complement(index)
             if token.form in _SYMMETRIC:
                 return None
-            return ("patient" if passive and _participle(token.raw) else "agent", token.form)
+            return ("patient" if passive and _participle(token) else "agent", token.form)
         return None
 
     def _complement(self, determiner: int) -> Role | None:
@@ -179,5 +182,5 @@ class _Reader:
         return start
 
 
-def _participle(raw: str) -> bool:
-    return raw.endswith("ed") or comparable(raw) in _PARTICIPLES
+def _participle(token: Token) -> bool:
+    return token.raw.endswith("ed") or token.form in _PARTICIPLES

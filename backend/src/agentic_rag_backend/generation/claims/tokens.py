@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.words import STOP_WORDS, comparable, words
+from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, comparable, words
+from agentic_rag_backend.generation.claims.lexicon import common_form
 
 _NUMBER_WORDS = {
     "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11,
@@ -19,7 +20,7 @@ NUMERALS = {comparable(word): str(number) for word, number in _NUMBER_WORDS.item
 
 def forms_of(text: str) -> frozenset[str]:
     """Return the normalised forms of words separated by spaces."""
-    return frozenset(map(comparable, text.split()))
+    return frozenset(common_form(comparable(word)) for word in text.split())
 
 
 MAY = "mai"
@@ -79,7 +80,7 @@ def read_tokens(text: str) -> tuple[Token, ...]:
         while place < len(starts) and starts[place] <= word.start:
             place, first = place + 1, True
         raw = text[word.start : word.end]
-        form = MAY if raw == "May" and not first else comparable_number(word.form)
+        form = _form(word, raw, first=first)
         found.append(Token(word.start, word.end, raw, form, text[end : word.start], raw[0].isupper(), first))
         first, end = False, word.end
     return tuple(found)
@@ -104,6 +105,13 @@ def outside_parentheses(tokens: Sequence[Token]) -> list[Token]:
 def comparable_number(form: str) -> str:
     """Return the digits of a number word, a number without trailing zeros, and any other form as it is."""
     return NUMERALS.get(form) or _TRAILING_ZEROS.sub("", form)
+
+
+def _form(word: Word, raw: str, *, first: bool) -> str:
+    if raw == "May" and not first:
+        return MAY
+    # Names keep their form: "Ford" is not the past of a verb, nor is "Rose".
+    return comparable_number(word.form) if raw[0].isupper() and not first else comparable_number(common_form(word.form))
 
 
 def content_of(tokens: Iterable[Token]) -> frozenset[str]:

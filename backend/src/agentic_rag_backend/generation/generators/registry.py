@@ -1,30 +1,34 @@
-"""Generators by name: each decides which sentences of a model enter an answer, and which passages are cited."""
+"""Generators by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
-from agentic_rag_backend.generation.base import Generator, Judge, Judged
-from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
-from agentic_rag_backend.generation.claims.reading import Claim
-from agentic_rag_backend.generation.context import Passage
-
-
-def attributed(passages: Sequence[Passage]) -> Judge:
-    """Check every sentence. A sentence that fails is left out, or cited again if a passage supports it."""
-    verifier = LexicalVerifier(passages)
-
-    def judge(claim: Claim) -> Judged:
-        verdict = verifier.check(claim)
-        return Judged(claim, verdict.holds, verdict.supports)
-
-    return judge
+from agentic_rag_backend.generation.generators.attributed import attributed
+from agentic_rag_backend.generation.generators.base import Generator
+from agentic_rag_backend.generation.generators.standard import standard
+from agentic_rag_backend.generation.generators.verified import VerifiedGenerator
+from agentic_rag_backend.generation.writing import Writers
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
 
-def standard(passages: Sequence[Passage]) -> Judge:
-    """Keep every sentence. Only a sentence that a passage states is cited."""
-    verifier = LexicalVerifier(passages)
-    return lambda claim: Judged(claim, True, verifier.check(claim).supports)
+@dataclass(frozen=True, slots=True)
+class GeneratorParts:
+    """The parts that generators are made of; ``max_questions`` is of `VerifiedGenerator`."""
+
+    writers: Writers
+    calls: StructuredCalls
+    max_questions: int = 5
 
 
-GENERATORS: Mapping[str, Generator] = {"attributed": attributed, "standard": standard}
+def _verified(parts: GeneratorParts) -> Generator:
+    return VerifiedGenerator(parts.writers, parts.calls, parts.max_questions)
+
+
+GENERATORS: Mapping[str, Callable[[GeneratorParts], Generator]] = {
+    "attributed": lambda parts: attributed(parts.writers),
+    "standard": lambda parts: standard(parts.writers),
+    "verified": _verified,
+}
+"""The generators of requests, each built from its parts."""

@@ -1,0 +1,79 @@
+"""Responses with answers."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from agentic_rag_backend.api.schemas.base import View
+from agentic_rag_backend.api.schemas.citations import CitationView, ClaimView
+from agentic_rag_backend.api.schemas.search import ResultView, ThemeView, TraceView
+from agentic_rag_backend.domain.answer import Answer, Verification
+
+
+class CheckedQuestionView(View):
+    question: str
+    answer: str
+    grounded: bool
+    citations: list[CitationView]
+
+
+class VerificationView(View):
+    initial_answer: str
+    verification_qa: list[CheckedQuestionView]
+
+    @classmethod
+    def of(cls, verification: Verification) -> VerificationView:
+        """Return the view of a verification."""
+        return cls(
+            initial_answer=verification.initial_answer,
+            verification_qa=[
+                CheckedQuestionView(
+                    question=each.question,
+                    answer=each.answer,
+                    grounded=each.grounded,
+                    citations=[CitationView.of(citation) for citation in each.citations],
+                )
+                for each in verification.questions
+            ],
+        )
+
+
+class UsageView(View):
+    prompt_tokens: int
+    completion_tokens: int
+    calls: int = Field(description="requests to the language model, including retries")
+    failed_calls: int = Field(description="failed requests among them")
+
+
+class AnswerView(View):
+    answer: str
+    citations: list[CitationView]
+    confidence: float
+    grounded: bool
+    claims: list[ClaimView]
+    verification: VerificationView | None
+    themes: list[ThemeView]
+    sources: list[ResultView]
+    usage: UsageView
+    generator: str
+    model: str
+    trace: TraceView
+
+    @classmethod
+    def of(cls, answer: Answer) -> AnswerView:
+        """Return the view of an answer."""
+        found = answer.retrieval
+        return cls(
+            answer=answer.text,
+            citations=[CitationView.of(citation) for citation in answer.citations],
+            confidence=answer.confidence,
+            grounded=answer.grounded,
+            claims=[ClaimView.of(claim) for claim in answer.claims],
+            verification=VerificationView.of(answer.verification) if answer.verification is not None else None,
+            themes=[ThemeView.of(theme, found.weights.high if found.weights else None) for theme in found.themes],
+            sources=[ResultView.of(hit) for hit in found.hits],
+            usage=UsageView.model_validate(answer.usage),
+            generator=answer.generator,
+            model=answer.model,
+            trace=TraceView.of(found.trace),
+        )

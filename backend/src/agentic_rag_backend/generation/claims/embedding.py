@@ -1,0 +1,87 @@
+"""Finds paraphrases by their embeddings, after the checks of words.
+
+An embedding hardly distinguishes "sold to" from "bought by", or 1912 from 1921. It only decides about claims whose words cover
+too little of every quote. Names, numbers, denials, hedges and roles must still agree (`lexical`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from agentic_rag_backend.domain.usage import Usage
+from agentic_rag_backend.errors import ModelUnavailable
+from agentic_rag_backend.generation.claims.base import SupportingSpan, Verdict
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+MIN_OVERLAP = 0.35
+"""Least share of a claim's words that a quote must cover to be compared."""
+MIN_SIMILARITY = 0.85
+"""Least cosine similarity of a claim and a quote that states it in other words."""
+MAX_QUOTES = 3
+"""Quotes that are compared with one claim."""
+
+
+class EmbeddingVerifier:
+    """A lexical verifier that also accepts paraphrases. One call of the embedder for each call of `verify` that needs one."""
+
+    def __init__(self, lexical: LexicalVerifier, embedder: Embedder) -> None:
+        self._lexical = lexical
+        self._embedder = embedder
+        self._failures: list[str] = []
+
+    @property
+    def whole(self) -> bool:
+        """Each claim is checked by itself."""
+        return False
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Failures of the embedder. Without it, words decide alone."""
+        return tuple(self._failures)
+
+    @property
+    def usage(self) -> Usage:
+        """No language model is called."""
+        return Usage()
+
+    async def verify(self, claims: Sequence[Claim]) -> list[Verdict]:
+        """Return the verdict of each claim."""
+        verdicts = [self._lexical.check(claim) for claim in claims]
+        open_ones = {
+            index: quotes
+            for index, verdict in enumerate(verdicts)
+            if verdict.reason == "unsupported"
+            and (quotes := self._lexical.paraphrased(verdict.claim, least=MIN_OVERLAP)[:MAX_QUOTES])
+        }
+        if not open_ones:
+            return verdicts
+        try:
+            nearest = await self._nearest([(claims[index].text, quotes) for index, quotes in open_ones.items()])
+        except ModelUnavailable as error:
+            _log.warning("paraphrases_not_checked", code=error.code)
+            self._failures.append(f"the embedder did not compare sentences: {error.code}")
+            return verdicts
+        for index, found in zip(open_ones, nearest, strict=True):
+            if found is not None:
+                verdicts[index] = Verdict(claims[index], (found,))
+        return verdicts
+
+    async def _nearest(self, compared: Sequence[tuple[str, Sequence[SupportingSpan]]]) -> list[SupportingSpan | None]:
+        """Return the most similar quote of each text, if it is similar enough."""
+        texts = [text for claim, quotes in compared for text in (claim, *(quote.quote for quote in quotes))]
+        vectors = await self._embedder.embed(texts)
+        found: list[SupportingSpan | None] = []
+        at = 0
+        for _, quotes in compared:
+            similarities = vectors[at + 1 : at + 1 + len(quotes)] @ vectors[at]
+            best = int(similarities.argmax())
+            close = float(similarities[best])
+            found.append(replace(quotes[best], score=min(1.0, close)) if close >= MIN_SIMILARITY else None)
+            at += 1 + len(quotes)
+        return found

@@ -1,0 +1,50 @@
+"""Verifiers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from agentic_rag_backend.generation.claims.base import ClaimVerifier, VerifierFactory
+from agentic_rag_backend.generation.claims.embedding import EmbeddingVerifier
+from agentic_rag_backend.generation.claims.judging import ModelVerifier
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.models.embedding.base import Embedder
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+
+VerifierName = Literal["lexical", "embedding", "model"]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifierParts:
+    """The parts that verifiers are made of."""
+
+    embedder: Embedder
+    calls: StructuredCalls
+
+
+def lexical(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
+    """Words decide."""
+    return LexicalVerifier(passages)
+
+
+def embedding(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
+    """Words decide, and embeddings accept paraphrases."""
+    return EmbeddingVerifier(LexicalVerifier(passages), parts.embedder)
+
+
+def model(parts: VerifierParts, passages: Sequence[Passage]) -> ClaimVerifier:
+    """As `embedding`. Then a language model can reject claims, if there is one."""
+    before = embedding(parts, passages)
+    return ModelVerifier(before, parts.calls) if parts.calls.possible else before
+
+
+VERIFIERS = {"lexical": lexical, "embedding": embedding, "model": model}
+
+
+def verifier_factory(name: VerifierName, parts: VerifierParts) -> VerifierFactory:
+    """Return the verifier of that name for the passages of an answer."""
+    build = VERIFIERS[name]
+    return lambda passages: build(parts, passages)

@@ -1,0 +1,11 @@
+"""``attributed``: only sentences that a passage states. A sentence with a wrong marker is cited again if a passage states it."""
+
+from __future__ import annotations
+
+from agentic_rag_backend.generation.generators.sentences import SentenceGenerator
+from agentic_rag_backend.generation.writing import Writers
+
+
+def attributed(writers: Writers) -> SentenceGenerator:
+    """Return the generator. Its default policy is ``strict``."""
+    return SentenceGenerator("attributed", writers, "strict")

@@ -1,0 +1,70 @@
+"""Generators that check sentences while the model writes them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+from agentic_rag_backend.generation.base import CitationPolicy
+from agentic_rag_backend.generation.brief import Refusal
+from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
+from agentic_rag_backend.generation.generators.base import Assignment, Generated, Generator
+from agentic_rag_backend.generation.writing import Writers, Writing
+
+
+class SentenceGenerator:
+    """Has the model write the answer, and checks each sentence.
+
+    Args:
+        policy: for requests that name none.
+    """
+
+    def __init__(self, name: str, writers: Writers, policy: CitationPolicy) -> None:
+        self._name = name
+        self._writers = writers
+        self._policy = policy
+
+    @property
+    def name(self) -> str:
+        """The name in requests."""
+        return self._name
+
+    async def generate(self, assignment: Assignment) -> Generated:
+        """Return the whole answer; see `Generator`."""
+        return await collect(self, assignment)
+
+    async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
+        """Yield each sentence when it is checked; see `Generator`."""
+        draft = AnswerDraft(assignment.policy or self._policy, assignment.style)
+        writing = Writing(replace(self._writers, patience_s=assignment.patience_s), assignment.brief)
+        async with aclosing(writing.sentences(draft)) as sentences:
+            async for event in sentences:
+                yield event
+        yield generated(self._name, draft, writing)
+
+
+def generated(name: str, draft: AnswerDraft, writing: Writing) -> Generated:
+    """Return the answer of a draft that is complete."""
+    refusal: Refusal | None = None if draft.begun else "model_refused" if writing.refuses else "no_claim_held"
+    return Generated(
+        text=draft.text,
+        citations=tuple(draft.citations),
+        claims=tuple(draft.claims),
+        retrieval=writing.retrieval,
+        usage=writing.usage,
+        generator=name,
+        model=writing.model,
+        refusal=refusal,
+    )
+
+
+async def collect(generator: Generator, assignment: Assignment) -> Generated:
+    """Return the answer of a stream with its events."""
+    events: list[DraftEvent] = []
+    async with aclosing(generator.stream(assignment)) as stream:
+        async for event in stream:
+            if isinstance(event, Generated):
+                return replace(event, events=tuple(events))
+            events.append(event)
+    raise AssertionError("a stream ends with the answer")

@@ -1,0 +1,235 @@
+"""``verified``: a first answer, verification questions, independent answers to them, and a revision.
+
+After Chain-of-Verification (Dhuliawala et al. 2023, factored variant), with two differences: the questions are answered from
+passages retrieved for each of them, and every sentence of every answer is checked against its passages. Model calls: one for the
+first answer, one for the questions, one for each question, one for the revision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
+from agentic_rag_backend.domain.usage import Usage, UsageAccount
+from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable
+from agentic_rag_backend.generation.brief import Brief, failed
+from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
+from agentic_rag_backend.generation.generators.base import Assignment, Generated
+from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect, generated
+from agentic_rag_backend.generation.rendering import fenced_passages, with_history
+from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers, Writing
+from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelRequest
+from agentic_rag_backend.prompts import built_in, fence
+from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
+from agentic_rag_backend.telemetry.logs import get_logger
+
+_log = get_logger(__name__)
+
+MAX_QUESTION_CHARACTERS = 300
+_SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {"questions": {"type": "array", "items": {"type": "string"}}},
+    "required": ["questions"],
+    "additionalProperties": False,
+}
+
+
+class _VerificationFailed(Exception):
+    """A step failed; the message is for the trace. The first answer is the answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """An answered question and the passages that its answer cites."""
+
+    question: CheckedQuestion
+    passages: tuple[Passage, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    failure: str | None = None
+
+
+class VerifiedGenerator:
+    """Writes an answer, verifies it, and revises it. If a step fails, the first answer is the answer, and the trace says so.
+
+    Args:
+        writers: without a language model, the `attributed` generator answers.
+        calls: asks for the questions; its time limit applies to the questions and to each answer.
+        max_questions: from 1 to 10.
+    """
+
+    name = "verified"
+
+    def __init__(self, writers: Writers, calls: StructuredCalls, max_questions: int) -> None:
+        self.writers = replace(writers, fallback=None)
+        self.calls = calls
+        self.max_questions = max_questions
+        self._first = SentenceGenerator("attributed", writers, "strict")
+        # A question that the model cannot answer has no answer.
+        self.independent = SentenceGenerator("attributed", self.writers, "strict")
+
+    async def generate(self, assignment: Assignment) -> Generated:
+        """Return the whole answer; see `Generator`."""
+        return await collect(self, assignment)
+
+    async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
+        """Yield each sentence of the revision when it is checked; see `Generator`."""
+        loop = asyncio.get_running_loop()
+        ends_at = None if assignment.patience_s is None else loop.time() + assignment.patience_s
+        first = await self._first.generate(assignment)
+        if first.refusal is not None:
+            yield replace(first, generator=self.name)
+            return
+        revising = _Revising(self, assignment, first, ends_at)
+        draft = AnswerDraft(assignment.policy or "strict", assignment.style)
+        try:
+            async with aclosing(revising.sentences(draft)) as sentences:
+                async for event in sentences:
+                    yield event
+        except (_VerificationFailed, ModelUnavailable) as error:
+            reason = f"the model did not revise the answer: {error.code}" if isinstance(error, ModelUnavailable) else str(error)
+            _log.warning("answer_not_verified", reason=reason)
+            for last in revising.after(draft, reason):
+                yield last
+            return
+        for last in revising.after(draft):
+            yield last
+
+
+class _Revising:
+    """The state of one answer between its first version and its revision."""
+
+    def __init__(self, generator: VerifiedGenerator, assignment: Assignment, first: Generated, ends_at: float | None) -> None:
+        self._generator = generator
+        self._assignment = assignment
+        self._first = first
+        self._ends_at = ends_at
+        self._usage = first.usage
+        self._failures: list[str] = []
+        self._verification: Verification | None = None
+        self._writing: Writing | None = None
+
+    async def sentences(self, draft: AnswerDraft) -> AsyncGenerator[DraftEvent, None]:
+        """Ask and answer the questions, then yield the revision's sentences as ``draft`` accepts them."""
+        if self._assignment.brief.request is None or self._first.model == EXTRACTIVE:
+            raise _VerificationFailed("the answer was not verified: no language model wrote it")
+        try:
+            async with asyncio.timeout_at(self._ends_at):
+                checked = await self._answered(await self._questions())
+        except TimeoutError:
+            raise _VerificationFailed("the answer was not verified: no time was left") from None
+        questions = tuple(each.question for each in checked)
+        self._verification = Verification(self._first.text, questions)
+        brief = self._revision(self._assignment.brief.request, checked)
+        self._writing = Writing(replace(self._generator.writers, patience_s=self._left_s()), brief)
+        async with aclosing(self._writing.sentences(draft)) as sentences:
+            async for event in sentences:
+                yield event
+
+    def after(self, draft: AnswerDraft, reason: str | None = None) -> list[DraftEvent | Generated]:
+        """Return the last events: the revised answer, or the first answer if nothing was sent and ``reason`` says why."""
+        writing = self._writing
+        usage = writing.usage if writing is not None else self._usage
+        if writing is not None:
+            revised = replace(generated(self._generator.name, draft, writing), verification=self._verification)
+            if draft.begun or (reason is None and revised.refusal == "model_refused"):
+                reasons = (*self._failures, *([reason] if reason else []))
+                return [replace(revised, retrieval=failed(revised.retrieval, *reasons))]
+            reason = reason or "no sentence of the revised answer was supported"
+        trace = failed(self._first.retrieval, *self._failures, f"{reason}; the attributed generator answered")
+        return [*self._first.events, replace(self._first, retrieval=trace, usage=usage)]
+
+    async def _questions(self) -> list[str]:
+        prompt = built_in("verification_questions")
+        most = self._generator.max_questions
+        values = {
+            "question": fence("question", self._assignment.question),
+            "answer": fence("answer", _plain(self._first)),
+            "count": str(most),
+        }
+        reply = await self._timed_calls().ask(prompt, values, _SCHEMA, max_tokens=400)
+        self._usage += reply.usage
+        if reply.parsed is None:
+            raise _VerificationFailed(f"the model did not ask verification questions: {reply.failure}")
+        given = reply.parsed.get("questions")
+        lines = (" ".join(each.split())[:MAX_QUESTION_CHARACTERS] for each in given if isinstance(each, str)) if given else ()
+        questions = list(dict.fromkeys(line for line in lines if line))[:most]
+        if not questions:
+            raise _VerificationFailed("the model did not ask verification questions: none in its reply")
+        return questions
+
+    async def _answered(self, questions: Sequence[str]) -> list[_Checked]:
+        """Answer the questions at the same time, each from its own passages."""
+        checked = await asyncio.gather(*(self._answer(question) for question in questions))
+        self._usage += sum((each.usage for each in checked), Usage())
+        failures = [each.failure for each in checked if each.failure is not None]
+        if len(failures) == len(checked):
+            raise _VerificationFailed(f"no verification question could be answered: {failures[0]}")
+        if failures:
+            share = f"{len(failures)} of {len(checked)}"
+            self._failures.append(f"{share} verification questions could not be answered: {failures[0]}")
+        return checked
+
+    async def _answer(self, question: str) -> _Checked:
+        unanswered = CheckedQuestion(question=question, answer=NOT_ANSWERED, grounded=False)
+        try:
+            brief = await self._assignment.investigate(question)
+        except AgenticRagError as error:
+            return _Checked(unanswered, failure=error.code)
+        if brief.refusal is not None:
+            return _Checked(unanswered, usage=brief.usage)
+        patience_s = self._generator.calls.timeout_s if self._ends_at is None else self._timed_calls().timeout_s
+        task = replace(self._assignment, question=question, brief=brief, policy="strict", style="numeric", patience_s=patience_s)
+        try:
+            answer = await self._generator.independent.generate(task)
+        except ModelUnavailable as error:
+            spent = brief.request.account.usage if brief.request is not None else Usage()
+            return _Checked(unanswered, usage=brief.usage + spent, failure=error.code)
+        if answer.refusal is not None:
+            return _Checked(unanswered, usage=answer.usage)
+        cited = {citation.chunk_id for citation in answer.citations}
+        passages = tuple(passage for passage in brief.context.passages if passage.chunk_id in cited)
+        found = CheckedQuestion(question=question, answer=answer.text, grounded=True, citations=answer.citations)
+        return _Checked(found, passages, answer.usage)
+
+    def _revision(self, request: ModelRequest, checked: Sequence[_Checked]) -> Brief:
+        brief = self._assignment.brief
+        passages = list(brief.context.passages)
+        places = {(passage.chunk_id, passage.start_char) for passage in passages}
+        for passage in (passage for each in checked for passage in each.passages):
+            if (passage.chunk_id, passage.start_char) not in places:
+                places.add((passage.chunk_id, passage.start_char))
+                passages.append(replace(passage, marker=len(passages) + 1, beside=None))
+        context = replace(brief.context, passages=tuple(passages))
+        prompt = built_in("verified_revision")
+        checks = "\n".join(f"Question: {each.question.question}\nAnswer: {each.question.answer}" for each in checked)
+        values = {
+            "passages": fenced_passages(context.passages),
+            "question": fence("question", self._assignment.question),
+            "answer": fence("answer", _plain(self._first)),
+            "checks": fence("checks", checks),
+            "refusal": NOT_ANSWERED,
+        }
+        evidence = tuple(passage.evidence() for passage in passages)
+        # A new account: the usage of the first answer is counted.
+        asked = replace(
+            request, prompt=prompt.id, messages=with_history(prompt, values), evidence=evidence, account=UsageAccount()
+        )
+        return replace(brief, retrieval=self._first.retrieval, context=context, request=asked, text="", usage=self._usage)
+
+    def _timed_calls(self) -> StructuredCalls:
+        left_s = self._left_s()
+        calls = self._generator.calls
+        return calls if left_s is None else replace(calls, timeout_s=min(calls.timeout_s, left_s))
+
+    def _left_s(self) -> float | None:
+        return None if self._ends_at is None else max(0.0, self._ends_at - asyncio.get_running_loop().time())
+
+
+def _plain(answer: Generated) -> str:
+    """Return the supported sentences of an answer without markers."""
+    return " ".join(claim.text for claim in answer.claims if claim.supported) or answer.text

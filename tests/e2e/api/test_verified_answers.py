@@ -1,0 +1,163 @@
+"""The ``verified`` generator on a scripted model: its steps, its calls, its failures and its searches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import pytest_asyncio
+
+from agentic_rag_backend.testing.models.server import ModelServer
+
+if TYPE_CHECKING:
+    import httpx
+    from tests.e2e.api.conftest import Client
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUESTION = "Why was the tidal barrage delayed?"
+DRAFT = "The barrage was delayed by two years. [1]"
+REVISION = "The delay was caused by a cracked caisson, which Jorin Sorrelwick had delivered. [1]"
+QUESTIONS = ("Who leads the Harbour Authority?", "When did the Fish Market of Port Sarn open?")
+PLAN = json.dumps({"questions": list(QUESTIONS)})
+ANSWERS = {QUESTIONS[0]: "Mara Venn leads the Harbour Authority.", QUESTIONS[1]: "The Fish Market of Port Sarn opened in 1911."}
+Reply = str | Callable[[str], str]
+
+
+def is_plan(prompt: str) -> bool:
+    return "<answer>" in prompt and "<passage" not in prompt
+
+
+def is_revision(prompt: str) -> bool:
+    return "<checks>" in prompt
+
+
+def answered(prompt: str) -> str:
+    """Return the answer to a verification question, or the first answer."""
+    return next((f"{answer} [1]" for question, answer in ANSWERS.items() if f"<question>\n{question}" in prompt), DRAFT)
+
+
+@pytest.fixture
+def script(server: ModelServer) -> Iterator[Callable[..., None]]:
+    """Return a function that sets the replies of each step."""
+
+    def set_replies(*, plan: Reply = PLAN, revision: Reply = REVISION, answer: Reply = answered) -> None:
+        server.matchers[:] = [(is_plan, plan), (is_revision, revision), (lambda _: True, answer)]
+        server.reset()
+
+    yield set_replies
+    server.matchers.clear()
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as running:
+        yield running
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(
+    tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
+) -> AsyncIterator[Client]:
+    model = {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, "llm_model": "writer"}
+    async with open_world(tmp_path_factory.mktemp("verified"), verification_max_questions=2, **model) as (_, http):
+        (alpha,) = await new_tenant(http, "alpha", "admin")
+        (beta,) = await new_tenant(http, "beta", "admin")
+        await fill_tenant(alpha, "alpha")
+        await fill_tenant(beta, "beta")
+        yield alpha
+
+
+async def verified(client: Client, **more: Any) -> dict[str, Any]:
+    body = {"query": QUESTION, "generator": "verified", **more}
+    answer: dict[str, Any] = await client.data("POST", "/answers", json=body)
+    return answer
+
+
+async def test_the_steps_are_in_the_answer_and_their_calls_in_its_usage(
+    client: Client, server: ModelServer, script: Callable[..., None]
+) -> None:
+    script()
+    answer = await verified(client)
+    assert answer["answer"] == REVISION
+    assert (answer["generator"], answer["grounded"], answer["trace"]["fallback_used"]) == ("verified", True, False)
+    checks = answer["verification"]
+    assert checks["initial_answer"] == DRAFT
+    assert [(each["question"], each["answer"], each["grounded"]) for each in checks["verification_qa"]] == [
+        (question, f"{ANSWERS[question]} [1]", True) for question in QUESTIONS
+    ]
+    assert [each["citations"][0]["quote"] for each in checks["verification_qa"]] == list(ANSWERS.values())
+    total = server.stats().total
+    assert total.calls == 1 + 1 + len(QUESTIONS) + 1
+    assert (answer["usage"]["calls"], answer["usage"]["prompt_tokens"]) == (total.calls, total.prompt_tokens)
+
+
+async def test_questions_are_answered_from_their_own_passages_without_the_first_answer(
+    client: Client, script: Callable[..., None]
+) -> None:
+    prompts: list[str] = []
+
+    def recorded(prompt: str) -> str:
+        prompts.append(prompt)
+        return answered(prompt)
+
+    script(answer=recorded)
+    await verified(client, limit=1)
+    own = {question: prompt for prompt in prompts for question in QUESTIONS if f"<question>\n{question}" in prompt}
+    assert "1911" in own[QUESTIONS[1]]
+    assert not any("delayed by two years. [1]" in prompt or "<answer>" in prompt for prompt in own.values())
+
+
+async def test_questions_are_searched_with_the_filters_of_the_request(client: Client, script: Callable[..., None]) -> None:
+    script()
+    answer = await verified(client, filters={"title": "Tidal barrage"})
+    market = answer["verification"]["verification_qa"][1]
+    assert (market["grounded"], market["citations"]) == (False, [])
+
+
+async def test_a_stream_has_the_sentences_of_the_revision(
+    client: Client, script: Callable[..., None], sse: Callable[[httpx.Response], Any]
+) -> None:
+    script()
+    events = sse(await client.post("/answers", {"query": QUESTION, "generator": "verified", "stream": True}))
+    assert [name for _, name, _ in events] == ["retrieval", "citation", "token", "usage", "done"]
+    assert events[2][2]["text"] == events[-1][2]["answer"] == REVISION
+
+
+@pytest.mark.parametrize(
+    ("replies", "reason"),
+    [
+        ({"plan": "no JSON"}, "the model did not ask verification questions: model_reply_invalid"),
+        ({"plan": '{"questions": []}'}, "the model did not ask verification questions: none in its reply"),
+        ({"revision": ""}, "no sentence of the revised answer was supported"),
+        ({"revision": "Zebulon Quark built it. [1]"}, "no sentence of the revised answer was supported"),
+    ],
+)
+async def test_the_first_answer_is_the_answer_if_a_step_fails(
+    client: Client, script: Callable[..., None], sse: Callable[[httpx.Response], Any], replies: dict[str, str], reason: str
+) -> None:
+    script(**replies)
+    answer = await verified(client)
+    assert (answer["answer"], answer["generator"], answer["grounded"]) == (DRAFT, "attributed", True)
+    assert answer["verification"] is None
+    assert answer["trace"]["fallback_used"] is True
+    assert f"{reason}; the attributed generator answered" in answer["trace"]["fallback_reason"]
+    events = sse(await client.post("/answers", {"query": QUESTION, "generator": "verified", "stream": True}))
+    assert "".join(data["text"] for _, name, data in events if name == "token") == DRAFT
+
+
+async def test_a_revision_that_refuses_is_a_refusal(client: Client, script: Callable[..., None]) -> None:
+    script(revision="The documents do not answer this question.")
+    answer = await verified(client)
+    assert (answer["grounded"], answer["citations"], answer["generator"]) == (False, [], "verified")
+
+
+async def test_a_false_revision_is_marked_or_left_out(client: Client, script: Callable[..., None]) -> None:
+    false = "The delay was caused by a cracked caisson, which Mara Venn had delivered. [1]"
+    script(revision=f"{REVISION} {false}")
+    assert (await verified(client))["answer"] == REVISION
+    marked = await verified(client, citation_policy="mark")
+    assert marked["answer"] == f"{REVISION} {false[:-4]} [unsupported]"
+    assert [(claim["supported"], claim["reason"]) for claim in marked["claims"]] == [(True, None), (False, "name")]
