@@ -110,6 +110,8 @@ CASES: Mapping[str, tuple[Case, ...]] = {
     ),
     "POST /search/dual-level": NO_ID,
     "POST /answers": (*_retrieving(), *_retrieving(stream=True)),
+    "GET /answers/streams/{stream_id}": (Case("stream"),),
+    "DELETE /answers/streams/{stream_id}": (Case("stream"),),
     "GET /communities": (Case("community", "cursor", query={"cursor": "{id}"}, status=422),),
     "GET /communities/{community_id}": (Case("community"), Case("entity")),
     "POST /admin/communities/rebuild": NO_ID,
@@ -164,7 +166,9 @@ async def ids(world: World) -> dict[str, str]:
     found = await world.beta.data("POST", "/search", json={"query": "Brimwhistle Society", "strategy": "graph"})
     entities = {entity["name"]: entity["id"] for result in found["results"] for entity in result["entities"]}
     keys = await world.operator.data("GET", f"/tenants/{world.beta.caller.tenant_id}/keys")
+    streamed = await world.beta.post("/answers", {"query": "Who chairs the society?", "stream": True})
     return {
+        "stream": streamed.headers["content-location"].rpartition("/")[2],
         "document": tide["id"],
         "chunk": chunk["id"],
         "job": tide["job_id"] or (await world.beta.data("GET", "/jobs", params={"document_id": tide["id"]}))[0]["id"],
@@ -203,7 +207,14 @@ async def test_a_foreign_id_is_an_unknown_id(world: World, ids: dict[str, str], 
         assert json.loads(foreign[1])["data"]["facts"] == []
 
 
-_RIGHT = {"document_id": "document", "chunk_id": "chunk", "job_id": "job", "community_id": "community", "node_id": "node"}
+_RIGHT = {
+    "document_id": "document",
+    "chunk_id": "chunk",
+    "job_id": "job",
+    "community_id": "community",
+    "node_id": "node",
+    "stream_id": "stream",
+}
 
 
 def _readable() -> list[Any]:

@@ -60,6 +60,7 @@ async def test_no_call_is_made_where_none_is_needed(make: Make, server: ModelSer
     [
         ("Where did Margaret Thatcher study?", "unknown_names"),
         ("Where did Ingrid Vassall study in 1979?", "unknown_names"),
+        ("Thatcher studied where?", "unknown_names"),
         ("", "empty_reply"),
     ],
 )
@@ -69,6 +70,11 @@ async def test_a_rewritten_question_has_no_names_of_its_own(make: Make, reply: s
     assert found.failure is not None
     assert found.failure.endswith(reason)
     assert found.usage.calls == 1
+
+
+async def test_a_question_may_begin_with_a_verb(make: Make) -> None:
+    found = await make("Describe where Ingrid Vassall did study.").rewrite(ASKED, HISTORY)
+    assert found.by == "model"
 
 
 @pytest.mark.parametrize("model", ["echo+broken-json", "echo+status-500", "echo+drop"])
