@@ -16,7 +16,9 @@ from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
 from agentic_rag_backend.errors import UnreadableDocument
-from agentic_rag_backend.generation.claims.reading import read_claims
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.reading import Claim, read_claims
+from agentic_rag_backend.generation.context import Passage
 from agentic_rag_backend.ingestion.chunking.passages import chunks_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
@@ -86,6 +88,11 @@ def _whole(text: str) -> list[Chunk]:
     ]
 
 
+def _check(text: str) -> object:
+    passage = Passage(marker=1, chunk_id="c", document_id="d", title=text[:200], text=text, start_char=0, score=1.0)
+    return LexicalVerifier((passage,)).check(Claim(text[: len(text) // 2], (1,)))
+
+
 READERS: Mapping[str, Callable[[str], object]] = {
     "parsing": _parse,
     "chunking": _chunks,
@@ -93,6 +100,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "sentences": split_sentences,
     "statements": is_statement,
     "claims": read_claims,
+    "checks of claims": _check,
     "words": content_forms,
     "names and numbers": names_and_numbers,
     "form of a question": preset_for,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -74,20 +75,40 @@ class IndexedPassage:
         spans.sort(key=lambda span: (span[2], span[1] - span[0], span[0]))
         return [Window(*span, frozenset(token.form for token in self.within(*span[:2]))) for span in spans]
 
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [token.start for token in self.tokens]
+
+    @cached_property
+    def _run(self) -> tuple[str, list[int]]:
+        """Return the forms of all words as one text, and the place of each in it."""
+        places: list[int] = []
+        length = 0
+        for token in self.tokens:
+            places.append(length)
+            length += len(token.form) + 1
+        return _joined([token.form for token in self.tokens]), places
+
     def within(self, start: int, end: int) -> tuple[Token, ...]:
         """Return the words of a span."""
-        return tuple(token for token in self.tokens if start <= token.start < end)
+        return self.tokens[bisect_left(self._starts, start) : bisect_left(self._starts, end)]
 
     def exact(self, wanted: Sequence[str]) -> tuple[int, int] | None:
         """Return the sentences that contain ``wanted``, normalised words, one after the other."""
-        forms = [token.form for token in self.tokens]
-        for index in range(len(forms) - len(wanted) + 1):
-            if wanted and forms[index] == wanted[0] and forms[index : index + len(wanted)] == list(wanted):
-                start, end = self.tokens[index].start, self.tokens[index + len(wanted) - 1].end
-                inside = [sentence for sentence in self.sentences if sentence.start < end and start < sentence.end]
-                whole = (min(inside[0].start, start), max(inside[-1].end, end)) if inside else (start, end)
-                return whole if whole[1] - whole[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
-        return None
+        run, places = self._run
+        at = run.find(_joined(wanted)) if wanted else -1
+        if at < 0:
+            return None
+        index = bisect_left(places, at)
+        start, end = self.tokens[index].start, self.tokens[index + len(wanted) - 1].end
+        inside = [sentence for sentence in self.sentences if sentence.start < end and start < sentence.end]
+        whole = (min(inside[0].start, start), max(inside[-1].end, end)) if inside else (start, end)
+        return whole if whole[1] - whole[0] <= max(LONGEST_QUOTE, end - start) else (start, end)
+
+
+def _joined(forms: Sequence[str]) -> str:
+    """Return words as one text in which a search finds whole words only."""
+    return "\n" + "".join(f"{form}\n" for form in forms)
 
 
 class Coverage:
