@@ -234,7 +234,7 @@ async def test_what_a_community_is_called_goes_with_its_last_passage(world: Any,
         tenant, "Log", ["Quennell Marsh repaired the Tidal Array for Osric Lindqvist.", "Quennell Marsh left the Tidal Array."]
     )
     await rebuild(world, service, tenant)
-    called = {view.id: f"{view.name} {view.keywords}" for view in await everything(service, tenant)}
+    called = {view.id: f"{view.name} {view.keywords} {view.summary}" for view in await everything(service, tenant)}
     (of_it,) = [id for id, labels in called.items() if "Quennell Marsh" in labels]
     await world.hide(tenant, lone)
     assert "Quennell" not in str(await everything(service, tenant))

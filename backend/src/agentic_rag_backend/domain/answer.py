@@ -85,6 +85,8 @@ class Answer:
     claims: tuple[CheckedClaim, ...] = ()
     verification: Verification | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    introduction: str = ""
+    """Sentence at the beginning of ``text`` that states what a list of sentences is. It is counted, not quoted, and not cited."""
 
     @property
     def dropped(self) -> tuple[str, ...]:

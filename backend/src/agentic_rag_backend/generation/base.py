@@ -28,7 +28,9 @@ class RetrievalEvent:
 
 @dataclass(frozen=True, slots=True)
 class TokenEvent:
-    """A checked sentence with its markers, and the space before it. All token events together are the answer's text.
+    """A checked sentence with its markers and the space before it, or the introduction of an answer.
+
+    All token events together are the answer's text.
 
     ``supported`` is false for a sentence that no passage states, and for a refusal. ``reason`` is that of `CheckedClaim`.
     """

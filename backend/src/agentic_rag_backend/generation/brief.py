@@ -26,6 +26,7 @@ class Brief:
         request: the request to the model; None: ``text`` is the answer.
         text: sentences with markers, written without the model. With a request, it replaces a model that fails before its
             first word.
+        introduction: sentence before ``text`` that is counted, not quoted, and so has no citation; only without a request.
         usage: usage of the model so far.
     """
 
@@ -35,6 +36,7 @@ class Brief:
     refusal: Refusal | None = None
     request: ModelRequest | None = None
     text: str = ""
+    introduction: str = ""
     usage: Usage = field(default_factory=Usage)
 
 

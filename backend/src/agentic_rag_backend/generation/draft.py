@@ -14,10 +14,14 @@ DraftEvent = CitationEvent | TokenEvent
 
 @dataclass(slots=True)
 class AnswerDraft:
-    """An answer in the making. Markers count 1..n in the order of first use; one quote of one chunk has one marker."""
+    """An answer in the making. Markers count 1..n in the order of first use; one quote of one chunk has one marker.
+
+    ``introduction`` is written before the first kept sentence, without a marker.
+    """
 
     policy: CitationPolicy = "strict"
     style: CitationStyle = "numeric"
+    introduction: str = ""
     citations: list[Citation] = field(default_factory=list)
     claims: list[CheckedClaim] = field(default_factory=list)
     _texts: list[str] = field(default_factory=list)
@@ -55,6 +59,10 @@ class AnswerDraft:
             if not verdict.holds and self.policy == "strict":
                 self.claims.append(CheckedClaim(text=verdict.claim.text, supported=False, reason=verdict.reason))
                 continue
+            if self.introduction and not self._texts:
+                self._texts.append(self.introduction)
+                self._length += len(self.introduction)
+                events.append(TokenEvent(self.introduction))
             before = len(self.citations)
             markers = tuple(dict.fromkeys(self._number(support) for support in verdict.supports))
             events += [CitationEvent(citation) for citation in self.citations[before:]]

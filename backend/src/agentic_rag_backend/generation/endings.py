@@ -63,6 +63,7 @@ def answer_of(ending: Ending) -> Answer:
     citations = () if refused or written is None else written.citations
     return Answer(
         text=NOT_ANSWERED if refused or written is None else written.text,
+        introduction="" if refused or written is None else written.introduction,
         citations=citations,
         confidence=round(ending.confidence, 4),
         grounded=bool(citations),

@@ -140,7 +140,7 @@ STRATEGIES: Mapping[str, Strategy] = {
     ),
     "global": Strategy(
         "themes of the whole corpus within a token budget; answers are merged from scored partial answers (map and reduce)",
-        lambda p: GlobalRetriever(p.finder, p.themes.corpus_wide),
+        lambda p: GlobalRetriever(p.finder, p.themes.corpus_wide, p.hybrid),
         options=_THEMES,
     ),
     "drift": Strategy(

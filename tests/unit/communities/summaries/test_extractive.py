@@ -15,7 +15,8 @@ from agentic_rag_backend.communities.summaries.evidence import (
     merge_facts,
     telling_facts,
 )
-from agentic_rag_backend.communities.summaries.extractive import central_names, extractive_summary, keywords, rating
+from agentic_rag_backend.communities.summaries.extractive import extractive_summary, rating
+from agentic_rag_backend.communities.summaries.names import central_names
 from agentic_rag_backend.domain.graph import Label, Support, contains_name
 
 
@@ -84,7 +85,7 @@ def test_summary_is_verbatim_and_its_sources_are_those_of_its_sentences() -> Non
     assert set(summary.sources) == {source for each in used for source in each.sources}
     assert {finding.statement for finding in summary.findings} <= {each.statement for each in FACTS}
     assert all(finding.sources for finding in summary.findings)
-    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@4", "f")
+    assert (summary.model, summary.prompt_version, summary.fingerprint) == ("extractive", "extractive@5", "f")
 
 
 def test_sentences_end_and_are_on_one_line() -> None:
@@ -131,32 +132,6 @@ def test_a_file_read_as_words_is_still_said_by_its_passages() -> None:
     assert contains_name("archive-of-the-sea-transcripts", label.text)
 
 
-def test_keywords_are_names_first_then_words_that_are_rare_elsewhere() -> None:
-    facts = [fact(f"The council praised turbine number {n} near Carrow Bay.", "carrow", chunk=str(n)) for n in range(3)]
-    given = SummaryEvidence(fingerprint="f", entity_count=4, entities=ENTITIES[:4], facts=tuple(facts), passages=3)
-    labels = keywords(given, central_names(ENTITIES[:1]), {"council": 0.1, "turbin": 5.0, "prais": 0.1, "near": 0.1, "numb": 0.1})
-    found = [label.text for label in labels]
-    assert found[:3] == ["Mira Voss", "Tidal Array", "Carrow Bay"]
-    assert "Halden Institute" not in found
-    assert found.index("turbine") < found.index("council")
-    assert len(found) <= 8
-
-
-def test_each_label_has_the_passages_that_say_it() -> None:
-    ends = (Support("d", 1, "e1"), Support("d", 1, "e2"))
-    facts = [
-        fact("The council praised the turbine near Carrow Bay.", "carrow", chunk="c1"),
-        fact("Turbines hum, and a turbine squeals.", "carrow", chunk="c2"),
-        fact("The turbines went to the council.", "carrow", chunk="c3"),
-    ]
-    entities = (replace(ENTITIES[0], passages=ends), replace(ENTITIES[3], passages=ends[:1], share=0.1))
-    given = SummaryEvidence(fingerprint="f", entity_count=4, entities=entities, facts=tuple(facts), passages=3)
-    summary = extractive_summary(given, {})
-    assert summary.names == (Label("Halden Institute", ends), Label("Carrow Bay", ends[:1]))
-    held = {label.text: [source.chunk_id for source in label.sources] for label in summary.keywords}
-    assert held == {"turbine": ["c1", "c2"], "council": ["c1", "c3"]}, "as it is spelled"
-
-
 def test_central_entities_by_weight_inside() -> None:
     names = {each: EntityName(each.upper(), "x") for each in "abc"}
     found = central_entities(["c", "b", "a"], names, [("a", "b", 3.0), ("b", "c", 1.0)], limit=2)
@@ -196,9 +171,54 @@ def test_prose_is_shown_without_marks_of_emphasis() -> None:
 
 
 def test_only_the_beginning_is_embedded() -> None:
-    summary = extractive_summary(evidence(), {})
+    summary = replace(extractive_summary(themed(), {}), summary="First of all. Then the second. At last the third.")
     text = embedded_text(summary)
-    assert text.startswith(summary.name)
-    assert FACTS[0].statement in text
-    assert FACTS[2].statement not in text
-    assert FACTS[2].statement in searchable_text(summary)
+    assert summary.name in text
+    assert all(label.text in text for label in summary.names)
+    assert "Then the second." in text
+    assert "the third" not in text
+    assert "the third" in searchable_text(summary)
+
+
+def themed(documents: int = 2) -> SummaryEvidence:
+    """Return a theme of several documents, with years."""
+    places = [Support(f"d{number % documents}", 1, f"c{number}") for number in range(3)]
+    facts = (
+        Fact("The Halden Institute moored a tidal array in 2014.", (places[0],), frozenset({"halden"})),
+        Fact("Mira Voss mended the tidal array in 2009.", (places[1],), frozenset({"mira"})),
+        Fact("Fishers asked the council for a fishing corridor.", (places[2],), frozenset({"carrow"})),
+    )
+    entities = tuple(replace(each, passages=places[:1]) for each in ENTITIES[:2])
+    return SummaryEvidence(fingerprint="f", entity_count=2, entities=entities, facts=facts, passages=3)
+
+
+def test_title_is_the_central_entity_and_the_phrase_that_contrasts_most() -> None:
+    summary = extractive_summary(themed(), {"tidal": 3.0, "arrai": 3.0, "council": 1.0})
+    assert summary.name == "Halden Institute: tidal array"
+    assert summary.title == Label(summary.name), "without passages, so it is shown and withheld with the prose"
+    assert {Support("d0", 1, "c0")} <= set(summary.sources), "the prose rests on the passages of the title's words"
+
+
+def test_title_differs_from_the_titles_of_the_children() -> None:
+    child = extractive_summary(themed(), {})
+    parent = extractive_summary(replace(themed(), fingerprint="p", children=(child,)), {})
+    assert parent.name != child.name
+    assert parent.name.startswith("Halden Institute: ")
+
+
+def test_introduction_counts_documents_and_years_and_rests_on_them() -> None:
+    summary = extractive_summary(themed(), {"tidal": 3.0, "arrai": 3.0})
+    first = summary.summary.split(". ")[0]
+    assert first.startswith(
+        "The 2 documents of this theme (2009 to 2014) speak mostly of Halden Institute and Mira Voss: tidal array"
+    )
+    assert {source.chunk_id for source in summary.sources} >= {"c0", "c1"}, "the passages that name the years"
+
+
+def test_a_theme_of_one_document_has_no_introduction() -> None:
+    assert not extractive_summary(themed(documents=1), {}).summary.startswith("The ")
+
+
+def test_sentences_with_dates_are_in_order_of_time() -> None:
+    text = extractive_summary(themed(), {}).summary
+    assert text.index("in 2009") < text.index("in 2014") < text.index("Fishers asked")

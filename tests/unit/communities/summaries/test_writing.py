@@ -93,7 +93,7 @@ async def test_what_a_model_calls_it_rests_on_what_says_so() -> None:
         Label("BAY.", (source(1), source(2))),
     )
     assert summary.names == extractive_summary(given, {}).names, "what is left when the title goes"
-    assert summary.sources == (source(1), source(2), source(3), source(7), source(8)), "of what says a name, the first is enough"
+    assert summary.sources == (source(1), source(2), source(7), source(8)), "of what says a name, the first is enough"
 
 
 async def test_a_finding_rests_on_the_names_it_brings_in() -> None:

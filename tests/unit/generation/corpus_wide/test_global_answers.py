@@ -9,11 +9,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import numpy as np
 import pytest
+from hashed_words import HashedWords
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
@@ -21,7 +20,6 @@ from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
-from agentic_rag_backend.domain.text.words import content_forms
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
@@ -66,28 +64,6 @@ def theme(id: str, score: float = 0.5, sentences: Mapping[str, str] = SENTENCES)
         score=score,
         findings=(finding,),
     )
-
-
-class HashedWords:
-    """An embedder whose vectors depend only on a text's words."""
-
-    fingerprint = "hashed"
-    dimensions = 64
-
-    async def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        return np.stack([self._vector(text) for text in texts])
-
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
-        return self._vector(text)
-
-    async def close(self) -> None:
-        return None
-
-    def _vector(self, text: str) -> NDArray[np.float32]:
-        vector = np.full(self.dimensions, 1e-3, np.float32)
-        for form in content_forms(text):
-            vector[sum(map(ord, form)) % self.dimensions] += 1
-        return (vector / np.linalg.norm(vector)).astype(np.float32)
 
 
 Says = Callable[[ModelRequest], Mapping[str, Any] | Exception]

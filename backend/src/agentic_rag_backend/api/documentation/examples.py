@@ -121,6 +121,7 @@ VALUES: Mapping[str, Any] = {
     "details": {},
     # --- answers
     "answer": f"{_DETAIL} [1]",
+    "introduction": "",
     "synthesized_answer": f"{_DETAIL} [1]",
     "confidence": 0.78,
     "grounded": True,

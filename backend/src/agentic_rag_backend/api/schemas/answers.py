@@ -47,6 +47,9 @@ class UsageView(View):
 
 class AnswerView(View):
     answer: str
+    introduction: str = Field(
+        description="sentence without a citation at the beginning of `answer`, which states what a list of sentences is; or empty"
+    )
     citations: list[CitationView]
     confidence: float
     grounded: bool
@@ -65,6 +68,7 @@ class AnswerView(View):
         found = answer.retrieval
         return cls(
             answer=answer.text,
+            introduction=answer.introduction,
             citations=[CitationView.of(citation) for citation in answer.citations],
             confidence=answer.confidence,
             grounded=answer.grounded,

@@ -24,7 +24,8 @@ _log = get_logger(__name__)
 _BATCH = 32
 MIN_SEARCHABLE = 3
 """Communities with fewer members are not indexed: a single entity is found as an entity, a pair as a fact."""
-_EMBEDDED_CHARACTERS = 200
+_EMBEDDED_SENTENCES = 2
+_EMBEDDED_CHARACTERS = 320
 """Characters of the prose that are embedded with name and keywords; longer text takes longer and hardly finds more."""
 
 
@@ -160,12 +161,12 @@ class Publisher:
 
 
 def embedded_text(summary: CommunitySummary) -> str:
-    """Return the text for the vector of a community: name, keywords and the first sentence, cut at a word."""
-    first = next(iter(split_sentences(summary.summary)), None)
-    prose = first.text if first else ""
+    """Return the text for the vector of a community: names, title, keywords and the first two sentences, cut at a word."""
+    prose = " ".join(sentence.text for sentence in split_sentences(summary.summary)[:_EMBEDDED_SENTENCES])
     if len(prose) > _EMBEDDED_CHARACTERS:
         prose = prose[:_EMBEDDED_CHARACTERS].rpartition(" ")[0]
-    return f"{summary.name}. {', '.join(summary.keyword_texts)}. {prose}"
+    named = ", ".join(label.text for label in summary.names) if summary.title is not None else ""
+    return f"{named}{'. ' if named else ''}{summary.name}. {', '.join(summary.keyword_texts)}. {prose}"
 
 
 def searchable_text(summary: CommunitySummary) -> str:

@@ -8,10 +8,16 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.communities.detection.hierarchy import EntityName
 from agentic_rag_backend.domain.graph import CommunitySummary, Support
-from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.text.independence import standing
+from agentic_rag_backend.domain.text.noun_phrases import noun_phrases
 from agentic_rag_backend.domain.text.words import content_forms
 
 _COMFORTABLE_CHARACTERS = (40, 260)
+_FRAGMENT = 0.02
+_FRESH_DOCUMENT = 1.5
+"""Factor on the value of a sentence of a document that no chosen sentence comes from."""
+_FORMULA = 3
+"""Documents with the same sentence, from which on it is a formula, such as the greeting of a series."""
 _SAME_SHARE = 0.6
 """Share of words in common above which two sentences count as repetitions."""
 
@@ -23,6 +29,22 @@ class Fact:
     statement: str
     sources: tuple[Support, ...]
     entity_ids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class PassagePhrases:
+    """The spellings of the noun phrases of a passage, by their forms."""
+
+    source: Support
+    spellings: Mapping[tuple[str, ...], str]
+
+    @classmethod
+    def of(cls, source: Support, text: str) -> PassagePhrases:
+        """Read the phrases of ``text``; a phrase that occurs twice has its first spelling."""
+        spellings: dict[tuple[str, ...], str] = {}
+        for phrase in noun_phrases(text):
+            spellings.setdefault(phrase.forms, " ".join(text[phrase.start : phrase.end].split()))
+        return cls(source, spellings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +66,9 @@ class SummaryEvidence:
     """The input of a summary.
 
     ``entities`` are the most central members with names that occur in a passage, ``facts`` the sentences, both best first;
-    ``children`` the summaries of the next finer level; ``passages`` the number of passages behind the relationships inside.
+    ``further`` are other sentences of the community and ``texts`` the phrases of passages that state facts; only keywords and the
+    introduction read them. ``children`` are the summaries of the next finer level; ``passages`` is the number of passages behind
+    the relationships inside.
     """
 
     fingerprint: str
@@ -52,6 +76,8 @@ class SummaryEvidence:
     entities: tuple[CentralEntity, ...]
     facts: tuple[Fact, ...]
     passages: int
+    further: tuple[Fact, ...] = ()
+    texts: tuple[PassagePhrases, ...] = ()
     children: tuple[CommunitySummary, ...] = ()
 
 
@@ -101,7 +127,7 @@ def telling_facts(
     """Return up to ``limit`` facts, best first: each names central entities that the earlier facts omit.
 
     Greedy maximum coverage: an entity that is covered already counts a quarter. Sentences that depend on context ("He …"), are
-    cut off, very short or very long count less, and near repetitions are left out.
+    cut off, very short or very long count less, sentences of further documents more, and near repetitions are left out.
 
     Args:
         forms_of: the words of a fact that carry meaning, if they are known already.
@@ -111,22 +137,25 @@ def telling_facts(
         _Candidate(
             fact,
             forms_of(fact),
-            _readability(fact.statement),
+            _readability(fact),
             tuple((entity, share[entity]) for entity in sorted(fact.entity_ids & share.keys())),
         )
         for fact in sorted(merge_facts(facts), key=lambda fact: fact.statement)
     ]
     covered: set[str] = set()
+    documents: set[str] = set()
     chosen: list[Fact] = []
 
     def gain(candidate: _Candidate) -> float:
         fresh = sum(part * (0.25 if entity in covered else 1.0) for entity, part in candidate.shares)
-        return (fresh + 1e-6) * candidate.readability
+        heard = all(source.document_id in documents for source in candidate.fact.sources)
+        return (fresh + 1e-6) * candidate.readability * (1.0 if heard else _FRESH_DOCUMENT)
 
     while left and len(chosen) < limit:
         best = max(left, key=gain)
         chosen.append(best.fact)
         covered |= best.fact.entity_ids
+        documents.update(source.document_id for source in best.fact.sources)
         left = [each for each in left if each is not best and not _same(each.forms, best.forms)]
     return tuple(chosen)
 
@@ -141,16 +170,15 @@ class _Candidate:
     shares: tuple[tuple[str, float], ...]
 
 
-def _readability(statement: str) -> float:
+def _readability(fact: Fact) -> float:
+    statement = fact.statement
     low, high = _COMFORTABLE_CHARACTERS
     length = len(statement)
     value = min(1.0, length / low) * min(1.0, high / max(1, length))
-    if leans_on_context(statement):
-        value *= 0.5
-    if not is_statement(statement):
-        # A heading, a table row or a list of names: useful only without any sentence.
-        value *= 0.02
-    return value
+    if len({source.document_id for source in fact.sources}) >= _FORMULA:
+        value *= _FRAGMENT
+    # A heading, a table row or a list of names is useful only without any sentence.
+    return value * max(_FRAGMENT, standing(statement))
 
 
 def _same(first: frozenset[str], second: frozenset[str]) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from agentic_rag_backend.communities.detection.knowledge import VisibleKnowledge
 from agentic_rag_backend.communities.detection.plan import PlannedCommunity
 from agentic_rag_backend.communities.summaries.evidence import (
     CentralEntity,
     Fact,
+    PassagePhrases,
     SummaryEvidence,
     central_entities,
     merge_facts,
@@ -33,6 +36,8 @@ _MENTIONS = 200
 _RELATIONSHIPS = 60
 _FACTS = 24
 _PASSAGES = 3
+_TEXTS = 60
+"""Passages of a community whose noun phrases are read."""
 
 
 class EvidenceGatherer:
@@ -54,6 +59,7 @@ class EvidenceGatherer:
         self._knowledge = knowledge
         self._versions = versions
         self._weights = weights
+        self._phrases: dict[str, PassagePhrases] = {}
 
     async def gather(
         self, communities: Sequence[PlannedCommunity], children: Mapping[str, Sequence[CommunitySummary]]
@@ -70,12 +76,15 @@ class EvidenceGatherer:
         }
         first = {id: [*chosen, *sorted(set(merged[id]) - set(chosen), key=_wording)] for id, chosen in telling.items()}
         named = await self._named(communities, central, first)
+        texts = await self._texts(first)
         return [
             SummaryEvidence(
                 fingerprint=each.fingerprint,
                 entity_count=len(each.members),
                 entities=named[each.id],
                 facts=telling[each.id],
+                further=tuple(first[each.id][len(telling[each.id]) :]),
+                texts=texts[each.id],
                 passages=sum(edge.passages for edge in each.inside),
                 children=tuple(children.get(each.id, ())),
             )
@@ -117,6 +126,21 @@ class EvidenceGatherer:
                 replace(entity, passages=held) for entity in entities[:_CANDIDATES] if (held := passages(each.id, entity))
             )[:_ENTITIES]
             for each, entities in zip(communities, central, strict=True)
+        }
+
+    async def _texts(self, facts: Mapping[str, Sequence[Fact]]) -> dict[str, tuple[PassagePhrases, ...]]:
+        """Return the phrases of the passages that state the facts, by community: at most `_TEXTS`, of as many documents as
+        possible. Parents and children share passages, so each is read once.
+        """
+        wanted = {id: spread((source for fact in held for source in fact.sources), most=_TEXTS) for id, held in facts.items()}
+        ids = {source.chunk_id: source for sources in wanted.values() for source in sources}
+        fresh = sorted(ids.keys() - self._phrases.keys())
+        found = await self._documents.hydrate(self._tenant, fresh) if fresh else {}
+        read = partial(_read_phrases, [(ids[id], found[id].chunk.text) for id in fresh if id in found])
+        self._phrases |= await asyncio.to_thread(read)
+        return {
+            id: tuple(self._phrases[source.chunk_id] for source in sources if source.chunk_id in self._phrases)
+            for id, sources in wanted.items()
         }
 
     def _about(self, community: PlannedCommunity, entity: CentralEntity, facts: Sequence[Fact]) -> tuple[Support, ...]:
@@ -198,6 +222,10 @@ class EvidenceGatherer:
             if len(there) > most:
                 best, named, most = text[sentence.start : sentence.end], there, len(there)
         return Fact(best, (support,), named)
+
+
+def _read_phrases(passages: Sequence[tuple[Support, str]]) -> dict[str, PassagePhrases]:
+    return {source.chunk_id: PassagePhrases.of(source, text) for source, text in passages}
 
 
 def _wording(fact: Fact) -> str:

@@ -10,9 +10,9 @@ MAX_PASSAGES = 8
 """Passages kept for one label, so that it survives the deletion of seven documents. Readers usually need only the first."""
 
 
-def spread(supports: Iterable[Support]) -> tuple[Support, ...]:
-    """Return up to eight passages, the first of each document before the second of any."""
+def spread(supports: Iterable[Support], *, most: int = MAX_PASSAGES) -> tuple[Support, ...]:
+    """Return up to ``most`` passages, the first of each document before the second of any."""
     distinct = list(dict.fromkeys(supports))
     first = {support.document_id: support for support in reversed(distinct)}
     leading = [support for support in distinct if first[support.document_id] is support]
-    return tuple(dict.fromkeys([*leading, *distinct]))[:MAX_PASSAGES]
+    return tuple(dict.fromkeys([*leading, *distinct]))[:most]

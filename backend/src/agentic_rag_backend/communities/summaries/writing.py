@@ -11,9 +11,9 @@ from agentic_rag_backend.communities.summaries.extractive import (
     EXTRACTIVE_MODEL,
     EXTRACTIVE_VERSION,
     MAX_FINDINGS,
-    MAX_KEYWORDS,
     extractive_summary,
 )
+from agentic_rag_backend.communities.summaries.keywords import MAX_KEYWORDS
 from agentic_rag_backend.communities.summaries.labels import spread
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.graph import CommunitySummary, Finding, Label, Support, contains_name

@@ -7,6 +7,7 @@ the answer's own model over the best points and the passages behind them. If no 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,8 @@ from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
-from agentic_rag_backend.generation.corpus_wide.overview import overview
+from agentic_rag_backend.generation.corpus_wide.introduction import introduction
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     BEST_SCORE,
     MAX_FINDINGS,
@@ -39,6 +41,9 @@ STAND_IN_POINTS = 8
 """Number of points that form the answer if the model fails to write it."""
 
 
+_MIDPOINT = 0.455
+"""Evidence of sentences at which an answer without a model is as likely as not."""
+_STEEPNESS = 80.0
 _FACTS = frozenset({AnswerKind.NAME, AnswerKind.TIME, AnswerKind.NUMBER})
 
 
@@ -85,11 +90,12 @@ class GlobalAnswers:
         of_all = about_everything(query.text)
         partial, by_model = await self._partial(query.text, themes, spending)
         if not by_model:
-            plain = await overview(query.text, retrieval.themes, visible, self._embedder, of_all=of_all)
+            hits = retrieval.backing.hits if retrieval.backing is not None else ()
+            plain = await overview(query.text, Collected(retrieval.themes, visible, hits), self._embedder, of_all=of_all)
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
         reasons = _reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
         points, context = _within(partial.points, self._options.context_tokens)
-        answerable = _answerable(partial.scores, by_model=by_model)
+        answerable = _answerable(partial, by_model=by_model, of_all=of_all)
         details = _details(themes, partial, points, by_model=by_model)
         traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
         brief = Brief(
@@ -107,7 +113,9 @@ class GlobalAnswers:
             # Similar sentences make an account, but not a fact. For a fact, the extractive model checks whether a sentence states
             # it.
             return replace(brief, request=_of_fact(query.text, context))
-        if not by_model or self._allowed(query) <= retrieval.usage.calls + spending.begun:
+        if not by_model:
+            return replace(brief, introduction=introduction(points, retrieval.themes, of_all=of_all))
+        if self._allowed(query) <= retrieval.usage.calls + spending.begun:
             return brief
         return replace(brief, request=self._request(query.text, points, context, history))
 
@@ -184,15 +192,19 @@ def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], C
     return kept, Context(tuple(numbers.values()))
 
 
-def _answerable(scores: Sequence[float], *, by_model: bool) -> float:
-    """Return the chance that the evidence answers: the model's score of the best point, or the similarity of the five nearest.
+def _answerable(partial: PartialAnswers, *, by_model: bool, of_all: bool) -> float:
+    """Return the chance that the evidence answers: the model's score of the best point, or the evidence of the sentences.
 
-    Without a model, seven of the eight theme questions of the examples are above the bound; of 21 of the podcasts' questions,
-    asked of the examples, none is.
+    Without a model, seven of the eight theme questions of the examples are above the bound; of 60 of the podcasts' questions,
+    asked of the examples, none is. Every answer to a question about everything is above it.
     """
-    if not scores:
+    if not partial.scores:
         return 0.0
-    return max(scores) if by_model else account_answerability(breadth(scores))
+    if by_model:
+        return max(partial.scores)
+    if of_all:
+        return account_answerability(breadth(partial.scores))
+    return 1.0 / (1.0 + math.exp(-_STEEPNESS * (partial.evidence - _MIDPOINT)))
 
 
 def _numbers(point: Point) -> str:

@@ -1,26 +1,30 @@
-"""A corpus-wide answer without a model: from each theme the sentence that covers most of the question; the best are merged.
+"""A corpus-wide answer without a model: the sentences behind the themes that are nearest to the question, without repetition.
 
-The steps equal those with a model: every theme gives a partial answer with a score, a score of zero is dropped, and the rest is
-merged without repetition. Sentences are the documents' own, from the passages that the themes' findings rest on.
+Sentences are the documents' own: from the passages that the themes' findings rest on, and from the passages nearest to the
+question. A sentence that is not understood without its neighbours counts less, a sentence that shares only a word with the
+question is left out. Sentences with dates are put in order of time.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.document import VisibleChunk
-from agentic_rag_backend.domain.query import ThemeHit
+from agentic_rag_backend.domain.query import Hit, ThemeHit
+from agentic_rag_backend.domain.text.dates import first_date, has_dates, in_order_of_time
+from agentic_rag_backend.domain.text.independence import plain, standing
 from agentic_rag_backend.domain.text.questions import AnswerKind, related
 from agentic_rag_backend.domain.text.sentences import split_sentences
-from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
-from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency
+from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, words
+from agentic_rag_backend.generation.confidence import breadth
 from agentic_rag_backend.generation.context import Passage, passage_of, theme_passages
+from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
 from agentic_rag_backend.generation.corpus_wide.partial_answers import BEST_SCORE, MAX_FINDINGS, PartialAnswers, Point
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.selection import question_weights
@@ -28,135 +32,215 @@ from agentic_rag_backend.models.llm.selection import question_weights
 MAX_THEMES = 24
 EMBEDDED = 40
 """Number of sentences to embed, which is nearly all the cost."""
-SENTENCES_PER_THEME = 3
+SENTENCES_PER_PASSAGE = 3
 WORDS_SHARE = 0.35
-"""Weight of the question's words in a sentence's value; the rest is its cosine with the question."""
-MIN_COSINE = 0.15
+"""Weight of the question's words in a sentence's value."""
+PASSAGE_SHARE = 0.2
+"""Weight of the cosine of the sentence's passage; the rest is the sentence's own cosine with the question."""
+MIN_COSINE = 0.2
 """A sentence that is farther from the question than this is no partial answer."""
-LEANING = 0.85
-"""Factor on the score of a sentence that begins with "He …" or "This …"."""
-REDUNDANCY = 0.25
-SAME_DOCUMENT = 0.1
-KEPT_SHARE = 0.7
+MIN_STANDING = 0.5
+"""Least `standing` of a sentence. The value of a sentence is multiplied with the part above `STANDING_BASE`."""
+STANDING_BASE = 0.6
+REDUNDANCY = 0.3
+MAX_ALIKE = 0.8
+"""Cosine of two sentences above which the second one is a repetition."""
+SAME_DOCUMENT = 0.08
+MAX_PER_DOCUMENT = 3
+KEPT_SHARE = 0.68
 """A sentence stays if it is worth at least this share of the best one."""
 MAX_SENTENCES = 8
+FORMULA = 3
+"""Documents with the same sentence, from which on it says nothing about a theme."""
+_LEAST_WORDS = 2
+"""Words that a question must have besides its names, so that it is also read without them."""
+PASSAGE_EVIDENCE = 0.5
+"""Weight of the nearest passages, relative to the best sentences, in the decision whether there is an answer."""
 _BRACKETED_NUMBER = re.compile(r"(?:(?<!\s)\s+)?\[\s*\d[\d\s,;–-]*\]")
 
 
 @dataclass(frozen=True, slots=True)
-class _ThemeSentence:
-    """A statement of a passage behind a theme; ``word_share`` is the share of the question's words in it, by weight."""
+class Collected:
+    """The visible material of an answer: themes with the chunks behind them, and the passages nearest to the question."""
+
+    themes: Sequence[ThemeHit]
+    visible: Mapping[str, VisibleChunk]
+    hits: Sequence[Hit] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    """A statement; ``word_share`` is the share of the question's words in it, by weight."""
 
     passage: Passage
-    theme: int
+    standing: float
+    passage_cosine: float
     word_share: float = 0.0
     cosine: float = 0.0
 
     @property
+    def expected(self) -> float:
+        """Return the value that is known without embedding the sentence."""
+        return (WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * self.passage_cosine) * self._stands
+
+    @property
     def worth(self) -> float:
-        worth = WORDS_SHARE * self.word_share + (1 - WORDS_SHARE) * max(0.0, self.cosine)
-        return LEANING * worth if leans_on_context(self.passage.text) else worth
+        """Return the value in [0, 1]."""
+        own = 1 - WORDS_SHARE - PASSAGE_SHARE
+        near = own * max(0.0, self.cosine) + PASSAGE_SHARE * self.passage_cosine
+        return (WORDS_SHARE * self.word_share + near) * self._stands
+
+    @property
+    def _stands(self) -> float:
+        return STANDING_BASE + (1 - STANDING_BASE) * self.standing
 
 
-async def overview(
-    question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], embedder: Embedder, *, of_all: bool = False
-) -> PartialAnswers:
-    """Return one sentence of each theme that is relevant to the question, selected to complement each other.
+async def overview(question: str, collected: Collected, embedder: Embedder, *, of_all: bool = False) -> PartialAnswers:
+    """Return the sentences that are relevant to the question, selected to complement each other.
 
     Args:
-        of_all: the question is about everything, so no sentence is similar to it. Each theme gives its central sentences.
+        of_all: the question is about everything, so no sentence is similar to it. Each theme gives its central sentence.
     """
-    found = _central(themes, visible) if of_all else _statements(question, themes[:MAX_THEMES], visible)
+    found = _central(collected) if of_all else _statements(question, collected)
     if not found:
         return PartialAnswers(())
-    asked = await embedder.embed_query(question)
-    vectors = await embedder.embed([f"{each.passage.title}: {each.passage.text}" for each in found])
+    vectors = await embedder.embed([plain(each.passage.text) for each in found])
     if not of_all:
+        asked = await _asked(question, embedder)
         found = [replace(each, cosine=float(cosine)) for each, cosine in zip(found, vectors @ asked, strict=True)]
-    best: dict[int, int] = {}
-    for index, each in enumerate(found):
-        if each.theme not in best or each.worth > found[best[each.theme]].worth:
-            best[each.theme] = index
-    near = [index for index in best.values() if of_all or found[index].cosine >= MIN_COSINE]
+    near = [index for index, each in enumerate(found) if of_all or each.cosine >= MIN_COSINE]
+    aspect = None if of_all else aspect_of(question)
+    if aspect is not None:
+        near = [index for index in near if expresses(found[index].passage.text, aspect)]
     chosen = _merged(found, near, vectors @ vectors.T, least=0.0 if of_all else KEPT_SHARE)
     scores = [each.word_share if of_all else each.cosine for each in found]
+    points = [_point(found[index].passage, scores[index]) for index in chosen]
     return PartialAnswers(
-        points=tuple(_point(found[index].passage, scores[index]) for index in chosen),
+        points=tuple(in_order_of_time(points, _date)),
         scores=tuple(max(0.0, min(1.0, scores[index])) for index in near),
-        zero=len(best) - len(near),
+        evidence=0.0 if of_all else _evidence(found, near),
+        zero=len(found) - len(near),
     )
 
 
-def _statements(question: str, themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_ThemeSentence]:
-    """Return the statements of each theme's passages that cover most of the question's words, some of each theme."""
+def _evidence(found: Sequence[_Sentence], near: Sequence[int]) -> float:
+    """Return how much the best sentences and the best passages have to do with the question, in [0, 1.5]."""
+    return breadth(found[index].worth for index in near) + PASSAGE_EVIDENCE * breadth(each.passage_cosine for each in found)
+
+
+async def _asked(question: str, embedder: Embedder) -> NDArray[np.float32]:
+    """Return the mean of the vectors of the question and of the question without its names.
+
+    The names of a question about a theme set the scene: all sentences that have them are near to it.
+    """
+    vector = await embedder.embed_query(question)
+    found = words(question)
+    names = [word for word in found[1:] if word.name]
+    if not names or sum(word.content for word in found) - len(names) < _LEAST_WORDS:
+        return vector
+    without = question
+    for word in reversed(names):
+        without = without[: word.start] + without[word.end :]
+    mean = vector + await embedder.embed_query(" ".join(without.split()))
+    return (mean / np.linalg.norm(mean)).astype(np.float32)
+
+
+def ordered_by_time(points: Sequence[Point]) -> bool:
+    """Return whether the points have dates, so that `overview` puts them in order of time."""
+    return has_dates(points, _date)
+
+
+def _date(point: Point) -> tuple[int, int, int] | None:
+    return first_date(point.statement) or first_date(point.passages[0].title)
+
+
+def _statements(question: str, collected: Collected) -> list[_Sentence]:
+    """Return the statements that promise most by their passage and their words, few of each passage."""
     weights = question_weights(question, AnswerKind.THEME)
     found = [
-        (number, passage, _asked_words(weights, content_forms(passage.text)))
-        for number, chunk in _chunks(themes, visible)
+        (_Sentence(passage, stands, cosine), frozenset(form for form in weights if related(form, content_forms(passage.text))))
+        for chunk, cosine in _chunks(collected)
         for passage in (passage_of(chunk, each.start, each.end, 0.0) for each in split_sentences(chunk.chunk.text))
-        if is_statement(passage.text)
+        if (stands := standing(passage.text)) >= MIN_STANDING
     ]
-    rarity = inverse_frequency(held for _, _, held in found)
+    found = _without_formulas(found)
+    rarity = inverse_frequency(held for _, held in found)
     rarest = max(rarity.values(), default=1.0)
     weighed = {form: weight * rarity.get(form, rarest) for form, weight in weights.items()}
     total = sum(weighed.values()) or 1.0
-    sentences = [_ThemeSentence(passage, number, sum(weighed[form] for form in held) / total) for number, passage, held in found]
-    taken: Counter[int] = Counter()
-    chosen: list[_ThemeSentence] = []
-    for each in sorted(
-        sentences, key=lambda each: (-each.word_share, each.theme, each.passage.chunk_id, each.passage.start_char)
-    ):
-        if len(chosen) < EMBEDDED and taken[each.theme] < SENTENCES_PER_THEME:
-            taken[each.theme] += 1
+    sentences = [replace(each, word_share=sum(weighed[form] for form in held) / total) for each, held in found]
+    taken: Counter[str] = Counter()
+    chosen: list[_Sentence] = []
+    for each in sorted(sentences, key=lambda each: (-each.expected, each.passage.chunk_id, each.passage.start_char)):
+        if len(chosen) < EMBEDDED and taken[each.passage.chunk_id] < SENTENCES_PER_PASSAGE:
+            taken[each.passage.chunk_id] += 1
             chosen.append(each)
     return chosen
 
 
-def _asked_words(asked: Iterable[str], forms: frozenset[str]) -> frozenset[str]:
-    return frozenset(form for form in asked if related(form, forms))
+def _without_formulas(found: Sequence[tuple[_Sentence, frozenset[str]]]) -> list[tuple[_Sentence, frozenset[str]]]:
+    """Leave out sentences that three documents or more repeat word for word, such as the greeting of a series."""
+    documents: defaultdict[frozenset[str], set[str]] = defaultdict(set)
+    for each, _ in found:
+        documents[content_forms(each.passage.text)].add(each.passage.document_id)
+    return [(each, held) for each, held in found if len(documents[content_forms(each.passage.text)]) < FORMULA]
 
 
-def _chunks(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[tuple[int, VisibleChunk]]:
-    """Return the passages behind the themes' findings, each once, with the number of the first theme that rests on it."""
-    numbers: dict[str, int] = {}
-    for number, theme in enumerate(themes):
+def _chunks(collected: Collected) -> list[tuple[VisibleChunk, float]]:
+    """Return the passages nearest to the question and those behind the themes' findings, each once, with their cosines.
+
+    The cosine of a passage that was not searched for is estimated by the score of the first theme that rests on it.
+    """
+    cosines = {hit.id: max(0.0, hit.scores.get("dense", 0.0)) for hit in collected.hits}
+    chunks = {hit.id: hit.visible for hit in collected.hits}
+    farthest = min((value for value in cosines.values() if value > 0), default=1.0)
+    for theme in collected.themes[:MAX_THEMES]:
         for finding in theme.findings[:MAX_FINDINGS]:
             for source in finding.sources:
-                if source.chunk_id in visible:
-                    numbers.setdefault(source.chunk_id, number)
-    return [(number, visible[id]) for id, number in numbers.items()]
+                if source.chunk_id in collected.visible and source.chunk_id not in chunks:
+                    chunks[source.chunk_id] = collected.visible[source.chunk_id]
+                    cosines[source.chunk_id] = max(0.0, min(farthest, theme.score))
+    return [(chunk, cosines[id]) for id, chunk in chunks.items()]
 
 
-def _central(themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk]) -> list[_ThemeSentence]:
-    """Return the sentences that state the first findings of the best documented themes."""
-    found: list[_ThemeSentence] = []
-    for number, theme in enumerate(themes[:MAX_THEMES]):
-        passages = [each for each in theme_passages(theme, visible, 1.0, most=SENTENCES_PER_THEME) if is_statement(each.text)]
-        found += [_ThemeSentence(each, number, max(0.0, min(1.0, theme.score))) for each in passages]
+def _central(collected: Collected) -> list[_Sentence]:
+    """Return the sentence that states the first finding of each of the best documented themes, if one stands by itself."""
+    found: list[_Sentence] = []
+    for theme in collected.themes[:MAX_THEMES]:
+        score = max(0.0, min(1.0, theme.score))
+        passages = theme_passages(theme, collected.visible, 1.0, most=MAX_FINDINGS)
+        stands = [(standing(each.text), -number) for number, each in enumerate(passages)]
+        if passages and max(stands)[0] >= MIN_STANDING:
+            best = -max(stands)[1]
+            found.append(_Sentence(passages[best], stands[best][0], 0.0, word_share=score))
     return found[:EMBEDDED]
 
 
-def _merged(found: Sequence[_ThemeSentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
+def _merged(found: Sequence[_Sentence], near: Sequence[int], between: NDArray[np.float32], *, least: float) -> list[int]:
     """Choose by falling value: relevance to the question, difference from the chosen sentences, another document."""
     chosen: list[int] = []
     documents: Counter[str] = Counter()
     best = max((found[index].worth for index in near), default=0.0)
     left = [index for index in near if found[index].worth >= least * best]
+
+    def alike(index: int) -> float:
+        return max((float(between[index, other]) for other in chosen), default=0.0)
+
+    def gain(index: int) -> float:
+        repeated = documents[found[index].passage.document_id]
+        return found[index].worth - REDUNDANCY * max(0.0, alike(index)) * found[index].worth - SAME_DOCUMENT * repeated
+
     while left and len(chosen) < MAX_SENTENCES:
-
-        def gain(index: int) -> float:
-            alike = max((float(between[index, other]) for other in chosen), default=0.0)
-            repeated = documents[found[index].passage.document_id]
-            return found[index].worth - REDUNDANCY * max(0.0, alike) - SAME_DOCUMENT * repeated
-
         following = max(left, key=lambda index: (gain(index), -index))
         left.remove(following)
-        chosen.append(following)
-        documents[found[following].passage.document_id] += 1
+        document = found[following].passage.document_id
+        if alike(following) <= MAX_ALIKE and documents[document] < MAX_PER_DOCUMENT:
+            chosen.append(following)
+            documents[document] += 1
     return chosen
 
 
 def _point(passage: Passage, score: float) -> Point:
     # A bracketed number in the document would look like a marker.
-    text = " ".join(_BRACKETED_NUMBER.sub("", passage.text).split())
+    text = plain(_BRACKETED_NUMBER.sub("", passage.text))
     return Point(text, (passage,), round(BEST_SCORE * max(0.0, min(1.0, score)), 1))

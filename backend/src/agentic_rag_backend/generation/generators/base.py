@@ -52,6 +52,7 @@ class Generated:
     usage: Usage
     generator: str
     model: str
+    introduction: str = ""
     refusal: Refusal | None = None
     verification: Verification | None = None
     events: tuple[DraftEvent, ...] = ()

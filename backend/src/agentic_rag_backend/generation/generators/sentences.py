@@ -36,7 +36,7 @@ class SentenceGenerator:
 
     async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
         """Yield each sentence when it is checked; see `Generator`."""
-        draft = AnswerDraft(assignment.policy or self._policy, assignment.style)
+        draft = AnswerDraft(assignment.policy or self._policy, assignment.style, assignment.brief.introduction)
         writing = Writing(replace(self._writers, patience_s=assignment.patience_s), assignment.brief)
         async with aclosing(writing.sentences(draft)) as sentences:
             async for event in sentences:
@@ -49,6 +49,7 @@ def generated(name: str, draft: AnswerDraft, writing: Writing) -> Generated:
     refusal: Refusal | None = None if draft.begun else "model_refused" if writing.refuses else "no_claim_held"
     return Generated(
         text=draft.text,
+        introduction=draft.introduction if draft.begun else "",
         citations=tuple(draft.citations),
         claims=tuple(draft.claims),
         retrieval=writing.retrieval,

@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator
 import numpy as np
 
 from agentic_rag_backend.domain.answer import Usage
+from agentic_rag_backend.domain.text.independence import plain
 from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import Embedder
@@ -78,6 +79,6 @@ class ExtractiveModel:
 
 
 def _clean(text: str) -> str:
-    written = " ".join(_BRACKETED_NUMBER.sub("", text).split())
+    written = plain(_BRACKETED_NUMBER.sub("", text))
     # A table row or a list item has no full stop and would run into the next sentence.
     return written if written.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？") else f"{written}."

@@ -14,9 +14,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.text.dates import Date, first_date, in_order_of_time
+from agentic_rag_backend.domain.text.independence import standing
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, may_answer, measured, related
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
-from agentic_rag_backend.domain.text.statements import is_statement, leans_on_context
+from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
 from agentic_rag_backend.models.llm.base import Evidence
 
@@ -39,8 +41,8 @@ THEME_NAME_WEIGHT = 0.5
 """Weight of names for an account, where names set the scene and the other words carry the question."""
 FRAGMENT = 0.6
 """Score factor of a heading, a row or a dateline. For an account, these are left out."""
-LEANING = 0.85
-"""Factor, in an account, on the score of a sentence that begins with "He …" or "This …"."""
+STANDING_BASE = 0.6
+"""Least factor, in an account, on the score of a sentence that is not understood by itself; see `independence.standing`."""
 THEME_CANDIDATES = 16
 MAX_PER_PASSAGE = 2
 """Sentences of one passage among the candidates of an account."""
@@ -130,7 +132,7 @@ def read(question: str, evidence: Sequence[Evidence]) -> QuestionAnalysis:
     )
     ranked = sorted(found, key=lambda candidate: (-_by_words(reading, candidate), candidate.marker, candidate.start))
     if asked is AnswerKind.THEME:
-        return replace(reading, candidates=tuple(_spread(ranked)))
+        return replace(reading, candidates=tuple(_spread(reading, ranked)))
     chosen = ranked[:DIRECT_CANDIDATES]
     chosen += _led_to(reading, ranked[:LEADERS], ranked[len(chosen) :])[: MAX_CANDIDATES - len(chosen)]
     return replace(reading, candidates=tuple(chosen))
@@ -195,7 +197,12 @@ def select(reading: QuestionAnalysis, similarity: NDArray[np.float32], between: 
         if worth[following] < (KEPT_SHARE_THEME if theme else KEPT_SHARE) * scores[chosen[0]] or gain[following] <= 0:
             break
         chosen.append(following)
-    return _ordered([found[index] for index in chosen])
+    ordered = _ordered([found[index] for index in chosen])
+    return in_order_of_time(ordered, _date) if theme else ordered
+
+
+def _date(candidate: Candidate) -> Date | None:
+    return first_date(candidate.text) or first_date(candidate.title)
 
 
 def _sentences(question: str, asked: AnswerKind, base: Mapping[str, float], passage: Evidence) -> list[Candidate]:
@@ -248,14 +255,19 @@ def _by_words(reading: QuestionAnalysis, candidate: Candidate) -> float:
 def _score(reading: QuestionAnalysis, candidate: Candidate, cosine: float) -> float:
     near = cosine if candidate.statement else FRAGMENT * cosine
     score = SIMILARITY_SHARE * near + _by_words(reading, candidate)
-    return LEANING * score if reading.asked is AnswerKind.THEME and leans_on_context(candidate.text) else score
+    return score * _stands(candidate) if reading.asked is AnswerKind.THEME else score
 
 
-def _spread(ranked: Sequence[Candidate]) -> list[Candidate]:
+def _stands(candidate: Candidate) -> float:
+    return STANDING_BASE + (1 - STANDING_BASE) * standing(candidate.text)
+
+
+def _spread(reading: QuestionAnalysis, ranked: Sequence[Candidate]) -> list[Candidate]:
     """Return the best statements, few of each passage; fragments only if there is no statement."""
     taken: Counter[int] = Counter()
     chosen: list[Candidate] = []
-    for candidate in [each for each in ranked if each.statement] or ranked:
+    whole = [each for each in ranked if each.statement]
+    for candidate in sorted(whole, key=lambda each: -_by_words(reading, each) * _stands(each)) or ranked:
         if taken[candidate.marker] < MAX_PER_PASSAGE and len(chosen) < THEME_CANDIDATES:
             taken[candidate.marker] += 1
             chosen.append(candidate)

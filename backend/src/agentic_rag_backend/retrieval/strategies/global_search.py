@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from agentic_rag_backend.domain.query import Query, Retrieval, Trace
+from agentic_rag_backend.domain.query import Backing, Query, Retrieval, Trace
 from agentic_rag_backend.domain.text.words import content_forms, words
+from agentic_rag_backend.retrieval.base import Retriever
 from agentic_rag_backend.retrieval.hydration import time_detail
 from agentic_rag_backend.retrieval.queries.defaults import MAX_THEMES
 from agentic_rag_backend.retrieval.structured_calls import Spending
 from agentic_rag_backend.retrieval.themes.finder import ThemeFinder, ThemeSearch
 
 LEG_LIMIT = 200
+NEAREST = 30
+"""Passages that support an answer without a model."""
 RATING_SHARE = 0.1
 """Weight of a theme's rating in its score. Such questions are near to no particular theme, so the rating decides among them."""
 
@@ -38,11 +41,16 @@ class GlobalOptions:
 
 
 class GlobalRetriever:
-    """Returns the themes of a corpus-wide answer. `generation` makes the answer from them by map and reduce."""
+    """Returns the themes of a corpus-wide answer. `generation` makes the answer from them by map and reduce.
 
-    def __init__(self, finder: ThemeFinder, options: GlobalOptions) -> None:
+    Args:
+        passages: finds the passages nearest to a question, for an answer without a model.
+    """
+
+    def __init__(self, finder: ThemeFinder, options: GlobalOptions, passages: Retriever | None = None) -> None:
         self._finder = finder
         self._options = options
+        self._passages = passages
 
     async def retrieve(self, query: Query) -> Retrieval:
         """Return at most ``query.high_limit`` themes within the budget, best first. No theme is an ancestor of another."""
@@ -60,6 +68,7 @@ class GlobalRetriever:
         found = await self._finder.find(query, search, spending)
         return Retrieval(
             themes=found.themes,
+            backing=None if of_all or not found.themes else await self._backing(query),
             relevance=max((theme.score for theme in found.themes), default=0.0),
             usage=spending.usage,
             trace=Trace(
@@ -76,6 +85,12 @@ class GlobalRetriever:
                 },
             ),
         )
+
+    async def _backing(self, query: Query) -> Backing | None:
+        if self._passages is None:
+            return None
+        found = await self._passages.retrieve(replace(query, limit=NEAREST, min_score=0.0))
+        return Backing(hits=found.hits[:NEAREST], relevance=found.relevance) if found.hits else None
 
 
 def about_everything(question: str) -> bool:

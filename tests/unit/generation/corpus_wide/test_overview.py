@@ -1,0 +1,152 @@
+"""Corpus-wide answers without a model: which sentences, in which order, and the sentence before them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pytest
+from hashed_words import HashedWords
+
+from agentic_rag_backend.domain.document import Chunk, VisibleChunk
+from agentic_rag_backend.domain.graph import Finding, Support
+from agentic_rag_backend.domain.location import Location
+from agentic_rag_backend.domain.query import Hit, ThemeHit
+from agentic_rag_backend.generation.corpus_wide.aspects import aspect_of, expresses
+from agentic_rag_backend.generation.corpus_wide.introduction import introduction
+from agentic_rag_backend.generation.corpus_wide.overview import Collected, overview
+from agentic_rag_backend.generation.corpus_wide.partial_answers import PartialAnswers
+
+QUESTION = "What do the volunteers of the harbour do?"
+
+
+def visible(id: str, text: str, title: str = "") -> VisibleChunk:
+    chunk = Chunk(
+        id=id,
+        document_id=f"d{id}",
+        version=1,
+        ordinal=0,
+        text=text,
+        size_tokens=1,
+        content_hash=id,
+        location=Location(start_char=0, end_char=len(text), start_line=1, end_line=1),
+    )
+    return VisibleChunk(chunk=chunk, document_title=title, document_key=id, metadata={})
+
+
+def theme(id: str, name: str, statement: str, score: float = 0.4) -> ThemeHit:
+    return ThemeHit(
+        id=f"t{id}",
+        name=name,
+        summary="",
+        keywords=(),
+        entity_count=3,
+        level=0,
+        generation=1,
+        score=score,
+        findings=(Finding(statement, (Support(f"d{id}", 1, id),)),),
+    )
+
+
+def collected(*texts: str, near: Sequence[str] = ()) -> Collected:
+    """Return one theme for each text, and hits for the texts in ``near``."""
+    chunks = {f"c{number}": visible(f"c{number}", text) for number, text in enumerate(texts)}
+    themes = [theme(id, f"Theme {id}", chunk.chunk.text.split("\n")[0]) for id, chunk in chunks.items()]
+    hits = [Hit(visible=visible(f"n{number}", text), score=1.0, scores={"dense": 0.5}) for number, text in enumerate(near)]
+    return Collected(themes, chunks, hits)
+
+
+async def ask(found: Collected, question: str = QUESTION, *, of_all: bool = False) -> PartialAnswers:
+    return await overview(question, found, HashedWords(), of_all=of_all)
+
+
+def statements(partial: PartialAnswers) -> list[str]:
+    return [point.statement for point in partial.points]
+
+
+async def test_sentences_near_the_question_are_quoted_and_others_left_out() -> None:
+    near = "The volunteers of the harbour count eels."
+    far = "Nine turbines turn under a northern sea."
+    found = await ask(collected(near, far))
+    assert statements(found) == [near]
+    assert found.zero == 1
+    assert found.points[0].passages[0].text == near
+
+
+async def test_a_passage_near_the_question_is_read_although_no_theme_rests_on_it() -> None:
+    text = "The volunteers of the harbour mend the lamps."
+    assert text in statements(await ask(collected("The volunteers of the harbour count eels.", near=[text])))
+
+
+async def test_sentences_that_need_context_come_after_others_and_headings_never() -> None:
+    whole = "The volunteers of the harbour count eels."
+    leaning = "They are volunteers of the harbour, too."
+    found = statements(await ask(collected(f"# Volunteers of the harbour\n\n{leaning}", whole)))
+    assert found[0] == whole
+    assert not any(each.startswith("Volunteers") for each in found)
+
+
+async def test_repetitions_are_left_out() -> None:
+    text = "The volunteers of the harbour count eels."
+    assert statements(await ask(collected(text, text))) == [text]
+
+
+async def test_a_formula_of_many_documents_is_left_out() -> None:
+    formula = "Welcome to the news of the harbour volunteers."
+    other = "The volunteers of the harbour count eels."
+    assert statements(await ask(collected(formula, formula, formula, other))) == [other]
+
+
+async def test_sentences_with_dates_are_in_order_of_time() -> None:
+    late = "The volunteers of the harbour counted eels in 2021."
+    early = "The volunteers of the harbour mended lamps in 2009."
+    found = await ask(collected(late, early))
+    assert statements(found) == [early, late]
+    lead = introduction(found.points, collected(late, early).themes, of_all=False)
+    assert lead == (
+        "The 2 sentences that are nearest to the question come from 2 documents (2009 to 2021), mostly of the themes “Theme c0” "
+        "and “Theme c1”, and are listed in order of time, those without a date last."
+    )
+
+
+async def test_a_question_about_concerns_is_answered_only_by_concerns() -> None:
+    plain = "The staff of the harbour come from nine towns."
+    concern = "The staff of the harbour fear that the pier is unsafe."
+    found = statements(await ask(collected(plain, concern), "What are the main concerns of the staff of the harbour?"))
+    assert found == [concern]
+    assert not (await ask(collected(plain), "What are the main concerns of the staff of the harbour?")).points
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [("What worries the fishers?", "concerns"), ("Which benefits did it bring?", "benefits"), ("What are the plans?", "plans")],
+)
+def test_aspects(question: str, name: str) -> None:
+    aspect = aspect_of(question)
+    assert aspect is not None
+    assert aspect.name == name
+
+
+def test_a_question_without_an_aspect_and_a_sentence_that_expresses_one() -> None:
+    assert aspect_of("How wide is the channel?") is None
+    aspect = aspect_of("What are their problems?")
+    assert aspect is not None
+    assert expresses("Two engineers left because they lacked a house.", aspect)
+    assert not expresses("Twelve of the staff were born here.", aspect)
+
+
+async def test_about_everything_each_theme_gives_its_sentence() -> None:
+    texts = ["The harbour was dredged twice by its fishers.", "Nine turbines turn under a northern sea."]
+    found = await ask(collected(*texts), "What are the main topics of these documents?", of_all=True)
+    assert sorted(statements(found)) == sorted(texts)
+    lead = introduction(found.points, collected(*texts).themes, of_all=True)
+    assert re.match(r"The documents have 2 themes; each of these 2 sentences from 2 documents ", lead)
+
+
+async def test_a_single_sentence_has_no_introduction() -> None:
+    found = await ask(collected("The volunteers of the harbour count eels."))
+    assert introduction(found.points, (), of_all=False) == ""
+
+
+async def test_without_passages_there_is_no_answer() -> None:
+    assert (await ask(Collected((), {}))).points == ()
