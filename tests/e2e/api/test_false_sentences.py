@@ -169,7 +169,8 @@ def assert_nothing_false_is_unmarked(answer: dict[str, Any], documents: str) -> 
         match = ending.match(text, at)
         assert match is not None, text
         at = match.end()
-        true = claim["text"] in TRUE or plain(claim["text"]) in documents
+        # A model that stops in the middle leaves the beginning of a sentence.
+        true = any(each.startswith(claim["text"]) for each in TRUE) or plain(claim["text"]) in documents
         assert true or not claim["supported"], f"{claim['text']!r} is false and was not marked"
         assert claim["supported"] is (claim["reason"] is None)
         assert claim["supported"] is bool(claim["markers"])
