@@ -39,6 +39,7 @@ TRUE = (
     "In May 2019, the Harbour Authority began the tidal barrage.",
     "The Amberquoll Society objected to the barrage in June 2019.",
     "The tidal barrage was delayed by 2 years.",
+    "The barrage was delayed by two years, and the council heard it.",
 )
 FALSE = (
     "The barrage was delayed by three years.",
