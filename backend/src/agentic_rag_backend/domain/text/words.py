@@ -94,10 +94,15 @@ def _without_ending(form: str) -> str:
     return form.removesuffix("e") if len(form) > 4 else form
 
 
+def all_forms(text: str) -> frozenset[str]:
+    """Return the forms of all words."""
+    return frozenset(comparable(match[0]) for match in _TOKEN.finditer(text))
+
+
 def content_forms(text: str) -> frozenset[str]:
     """Return the forms of the words that carry meaning."""
     # Equal to the content forms of `words`, but faster, because it is called for thousands of sentences.
-    return frozenset(comparable(match[0]) for match in _TOKEN.finditer(text)) - STOP_WORDS
+    return all_forms(text) - STOP_WORDS
 
 
 def names_and_numbers(text: str, *, first_word: bool = False) -> frozenset[str]:

@@ -63,6 +63,31 @@ class Embedder(Protocol):
         """Release threads and connections."""
 
 
+@dataclass(frozen=True, slots=True)
+class TextVectors:
+    """A text's vector, shape (dimensions,), and the vectors of its words, shape (words, dimensions). All have length 1."""
+
+    whole: NDArray[np.float32]
+    words: Vectors
+
+
+class WordEncoder(Protocol):
+    """Encodes texts together with the words in them, each in its context. The encoder of questions and evidence, not of indexes:
+    its vectors are never stored.
+    """
+
+    async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
+        """Encode texts with priority over waiting passages.
+
+        Args:
+            spans: for each text, the [start, end) character offsets of its words. Of a text longer than one window of the model,
+                the words after the window have vectors of zeros.
+
+        Raises:
+            ModelUnavailable: the encoder is closed.
+        """
+
+
 class Tokenizer(Protocol):
     """Maps text to the word pieces of a model. Chunk sizes are measured with it."""
 

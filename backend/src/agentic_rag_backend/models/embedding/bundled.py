@@ -27,7 +27,7 @@ from onnxruntime.capi import onnxruntime_pybind11_state as failures
 from agentic_rag_backend.errors import ConfigurationError, ModelUnavailable
 from agentic_rag_backend.fairness import FairThreadPool, actor
 from agentic_rag_backend.memory import give_back
-from agentic_rag_backend.models.embedding.base import EmbedderStats, Vectors
+from agentic_rag_backend.models.embedding.base import EmbedderStats, TextVectors, Vectors
 from agentic_rag_backend.models.embedding.clock import BusyClock
 from agentic_rag_backend.models.embedding.lookup import looked_up_first
 from agentic_rag_backend.models.embedding.tokenizer import load_tokenizer, pieces
@@ -143,6 +143,21 @@ class BundledEmbedder:
         self._clock.count(queries=1)
         return vector
 
+    async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
+        """Encode texts and their words in one run of the model for each two cores. See `WordEncoder`."""
+        encodings = [self._tokenizer.encode(text, add_special_tokens=False) for text in texts]
+        windows = [
+            TokenWindow(owner, (self._begin, *encoding.ids[:WINDOW], self._end)) for owner, encoding in enumerate(encodings)
+        ]
+        batches = batches_of(windows)
+        hidden = await asyncio.gather(*(self._on(self._questions, partial(self._hidden, batch)) for batch in batches))
+        found: dict[int, TextVectors] = {}
+        for batch, (states, _) in zip(batches, hidden, strict=True):
+            for window, rows in zip(batch, states, strict=True):
+                offsets = encodings[window.owner].offsets[:WINDOW]
+                found[window.owner] = _with_words(rows[: len(window.ids)], offsets, spans[window.owner])
+        return [found[owner] for owner in range(len(texts))]
+
     def query_characters(self, text: str) -> int:
         """Return the end of the word piece that fills the last of `QUERY_WINDOWS`."""
         most = QUERY_WINDOWS * WINDOW
@@ -185,6 +200,14 @@ class BundledEmbedder:
 
     def _sums(self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None) -> Vectors:
         """Run the model and return the sum of each window's word piece vectors, shape (len(batch), dimensions)."""
+        hidden, mask = self._hidden(batch, session)
+        sums: Vectors = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
+        return sums
+
+    def _hidden(
+        self, batch: Sequence[TokenWindow], session: onnxruntime.InferenceSession | None = None
+    ) -> tuple[Vectors, NDArray[np.int64]]:
+        """Run the model and return the vectors of the word pieces, shape (len(batch), width, dimensions), and their mask."""
         width = max(len(window.ids) for window in batch)
         ids = np.zeros((len(batch), width), dtype=np.int64)
         mask = np.zeros_like(ids)
@@ -193,9 +216,23 @@ class BundledEmbedder:
             mask[row, : len(window.ids)] = 1
         feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         outputs = (session or self._session).run(None, {name: value for name, value in feeds.items() if name in self._inputs})
-        hidden: Vectors = outputs[0]
-        sums: Vectors = np.einsum("wtd,wt->wd", hidden, mask.astype(np.float32))
-        return sums
+        return outputs[0], mask
+
+
+def _with_words(states: Vectors, offsets: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> TextVectors:
+    """Return the mean over a window, and over the word pieces of each span, at length 1. ``states`` has the special tokens."""
+    bounds = np.array(offsets, dtype=np.int64).reshape(-1, 2)
+    rows = np.zeros((len(spans), states.shape[1]), dtype=np.float32)
+    for row, (start, end) in enumerate(spans):
+        inside = (bounds[:, 0] < end) & (bounds[:, 1] > start)
+        if inside.any():
+            rows[row] = states[1:-1][inside].mean(axis=0)
+    return TextVectors(_unit(states.mean(axis=0, keepdims=True))[0], _unit(rows))
+
+
+def _unit(rows: Vectors) -> Vectors:
+    result: Vectors = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.float32(1e-12))
+    return result
 
 
 def _cores() -> int:
@@ -238,6 +275,4 @@ def _pooled(count: int, batches: Sequence[Sequence[TokenWindow]], sums: Sequence
     totals = np.zeros((count, sums[0].shape[1]), dtype=np.float32)
     for batch, part in zip(batches, sums, strict=True):
         np.add.at(totals, [window.owner for window in batch], part)
-    norms = np.linalg.norm(totals, axis=1, keepdims=True)
-    result: Vectors = totals / np.maximum(norms, np.float32(1e-12))
-    return result
+    return _unit(totals)

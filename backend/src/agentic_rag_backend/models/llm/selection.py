@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.dates import Date, first_date, in_order_of_time
 from agentic_rag_backend.domain.text.independence import standing
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, measured, related
+from agentic_rag_backend.domain.text.answers import may_answer
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
@@ -127,7 +128,7 @@ def read(question: str, evidence: Sequence[Evidence]) -> QuestionAnalysis:
         weights={form: weight / total for form, weight in raw.items()},
         rarity=inverse_frequency(candidate.names for candidate in found),
         named=frozenset(name for name in names_and_numbers(question) if not name[0].isdigit()) & frozenset(raw),
-        measured=measured(question) & frozenset(raw) if asked is AnswerKind.NUMBER else frozenset(),
+        measured=measured(question) & frozenset(raw) if asked.numeric else frozenset(),
         candidates=tuple(found),
     )
     ranked = sorted(found, key=lambda candidate: (-_by_words(reading, candidate), candidate.marker, candidate.start))

@@ -1,0 +1,55 @@
+"""Names that lead from a sentence of one document to a sentence of another: the second hop of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
+
+HALF_RARITY = 2.0
+"""Rarity of shared names that counts one half."""
+
+
+@dataclass(frozen=True)
+class Bridges:
+    """The names of each sentence and of its title that are absent from the question."""
+
+    reading: EvidenceReading
+
+    @cached_property
+    def names(self) -> Sequence[frozenset[str]]:
+        """The names by sentence."""
+        known = content_forms(self.reading.question.text)
+        titles = [names_and_numbers(passage.title, first_word=True) for passage in self.reading.passages]
+        return [
+            frozenset(
+                name
+                for name in names_and_numbers(each.text, first_word=each.statement) | titles[each.passage]
+                if not name[0].isdigit() and name not in known
+            )
+            for each in self.reading.sentences
+        ]
+
+    @cached_property
+    def _rarity(self) -> Mapping[str, float]:
+        return inverse_frequency(self.names)
+
+    def strength(self, one: int, other: int) -> float:
+        """Return the rarity of the names that two sentences of different documents share, in [0, 1)."""
+        passages = self.reading.passages
+        if passages[self.reading.sentences[one].passage].title == passages[self.reading.sentences[other].passage].title:
+            return 0.0
+        mass = sum(self._rarity[name] for name in self.names[one] & self.names[other])
+        return mass / (mass + HALF_RARITY)
+
+    def title_named(self, one: int, other: int) -> float:
+        """Return the share of the words of ``one``'s title that ``other`` contains; words of the question do not count."""
+        passages, sentences = self.reading.passages, self.reading.sentences
+        title = passages[sentences[one].passage].title
+        forms = content_forms(title) - content_forms(self.reading.question.text)
+        if not forms or title == passages[sentences[other].passage].title:
+            return 0.0
+        return len(forms & sentences[other].forms) / len(forms)

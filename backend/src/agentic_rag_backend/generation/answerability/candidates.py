@@ -1,0 +1,57 @@
+"""Chooses the few sentences that are worth encoding, which is nearly the whole cost of an answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from agentic_rag_backend.generation.answerability.bridges import Bridges
+from agentic_rag_backend.generation.answerability.coefficients import Coefficients
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
+from agentic_rag_backend.generation.answerability.features import Features
+
+MAX_CANDIDATES = 6
+"""Sentences that are encoded. With 12, the first sentence is right for .003 more of the questions (SQuAD 2.0)."""
+DIRECT_CANDIDATES = 3
+"""Candidates that are chosen by themselves, at least. The others may be found through these."""
+MIN_ADDED = 0.05
+"""Least rarity of the terms that a sentence adds to the one that leads to it."""
+
+
+def choose_candidates(reading: EvidenceReading, lexical: Features, bridges: Bridges, weights: Coefficients) -> tuple[int, ...]:
+    """Return the numbers of at most `MAX_CANDIDATES` sentences, in reading order.
+
+    Half of them are the best by their words. The other half may be sentences of other documents that a name in one of these leads
+    to and that contain terms which it lacks; as far as there are none, the next best by their words.
+    """
+    scores = weights.candidate.of(lexical)
+    order = [int(number) for number in np.argsort(-scores, kind="stable")]
+    direct, others = order[:DIRECT_CANDIDATES], order[DIRECT_CANDIDATES:]
+    value: dict[int, float] = {}
+    for number in others:
+        found = [_led(reading, bridges, weights, leader, number, float(scores[number])) for leader in direct]
+        if best := [each for each in found if each is not None]:
+            value[number] = max(best)
+    led = sorted(value, key=lambda number: (-value[number], number))[: MAX_CANDIDATES - len(direct)]
+    rest = [number for number in order if number not in set(led)]
+    return tuple(sorted([*led, *rest[: MAX_CANDIDATES - len(led)]]))
+
+
+def _led(
+    reading: EvidenceReading, bridges: Bridges, weights: Coefficients, leader: int, number: int, score: float
+) -> float | None:
+    """Return the value of a sentence that ``leader`` leads to; None if it does not."""
+    strength = bridges.strength(leader, number)
+    if strength <= 0.0:
+        return None
+    added = rarity_added(reading, [leader], number)
+    if added < MIN_ADDED:
+        return None
+    return weights.bridge.at({"score": score, "bridge": strength, "added": added})
+
+
+def rarity_added(reading: EvidenceReading, chosen: Sequence[int], number: int) -> float:
+    """Return the rarity of the terms that a sentence contains, and no chosen one with its neighbours and title."""
+    known = reading.in_window[:, list(chosen)].max(axis=1) > 0
+    return float(reading.rarity[(reading.held[:, number] > 0) & ~known].sum())

@@ -1,0 +1,64 @@
+"""Estimates the chance that the chosen sentences answer the question."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from agentic_rag_backend.generation.answerability.coefficients import Coefficients, Linear
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
+from agentic_rag_backend.generation.answerability.features import any_absent
+from agentic_rag_backend.generation.answerability.selection import Selection
+
+
+def confidence(selection: Selection, weights: Coefficients) -> float:
+    """Return the chance in [0, 1] that the chosen sentences hold the right answer.
+
+    A logistic of `answer_features`. Sentences of several documents that a name connects have weights of their own.
+    """
+    features = answer_features(selection)
+    return logistic(kind_of(features, weights), features)
+
+
+def kind_of(features: dict[str, float], weights: Coefficients) -> Linear:
+    """Return the function for the kind of evidence: one document, or several that are connected."""
+    return weights.hops if features["connected"] > 0.0 else weights.fact
+
+
+def logistic(function: Linear, features: dict[str, float]) -> float:
+    """Return 1 / (1 + e^-z) of the linear function's value."""
+    return 1.0 / (1.0 + math.exp(-max(-60.0, min(60.0, function.at(features)))))
+
+
+def answer_features(selection: Selection) -> dict[str, float]:
+    """Return the features of an answer, each in [0, 1].
+
+    ``cosine`` is the best of a candidate; ``similar_window``, ``negation``, ``opposite``, ``type_absent``, ``numbers_absent`` and
+    ``count_absent`` are of the best sentence, ``share`` its share among the candidates. ``names_absent`` is the rarity of the
+    question's names that no chosen sentence has near it, ``covered`` the rarity of the terms that some passage contains,
+    ``connected`` the rarity that connected sentences add to the best.
+    """
+    reading, features, first = selection.reading, selection.features, selection.first
+    window = reading.in_window[:, selection.numbers]
+    covered = window.max(axis=1, initial=0.0)
+    own = window[:, 0]
+    exponentials = np.exp(selection.scores - selection.scores.max())
+    named = reading.question.named
+    return {
+        "cosine": float(features["cosine"].max()),
+        "similar_window": float(features["similar_window"][first]),
+        "share": float(exponentials[first] / exponentials.sum()),
+        "names_absent": float(reading.rarity[named] @ (1.0 - covered[named])),
+        "numbers_absent": float(any_absent(reading.question.numbers, window)[0]),
+        "count_absent": float(any_absent(reading.question.counted, window)[0]),
+        "negation": float(features["negation"][first]),
+        "opposite": float(features["opposite"][first]),
+        "type_absent": float(features["type_absent"][first]),
+        "covered": _covered(reading),
+        "connected": float(reading.rarity @ (covered - own)) * selection.connection,
+    }
+
+
+def _covered(reading: EvidenceReading) -> float:
+    return float(reading.rarity @ reading.anywhere) if len(reading.rarity) else 1.0

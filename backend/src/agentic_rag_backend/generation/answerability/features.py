@@ -1,0 +1,175 @@
+"""Features of each sentence: how well its words, its meaning and its form fit the question. Plain functions of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.text.answers import answer_spans
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence, Matrix
+from agentic_rag_backend.generation.answerability.opposites import OPPOSITES
+from agentic_rag_backend.generation.answerability.question import negates
+from agentic_rag_backend.models.embedding.base import TextVectors
+
+Features = Mapping[str, Matrix]
+"""A value for each sentence, by the feature's name."""
+CONTEXT_SIMILARITY = 0.9
+"""Similarity of a term that only the title or a neighbouring sentence contains, and of the strongest match by meaning."""
+UNUSUAL = 3.5
+"""Standard deviations above the mean similarity of a term and all words at which a match is as likely as not."""
+SPREAD = 0.7
+REACH = 2
+"""Words between an answer and a matched term that cost nothing."""
+DECAY = 8.0
+"""Further words after which the weight of a match falls to 1/e."""
+
+
+def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
+    """Return the features that need no vectors, each of shape (s,)."""
+    named, numbers, counted = reading.question.named, reading.question.numbers, reading.question.counted
+    return {
+        "held": reading.rarity @ reading.held,
+        "window": reading.rarity @ reading.in_window,
+        "passage": reading.rarity @ reading.in_passage,
+        "passage_score": np.array([reading.passages[each.passage].score for each in reading.sentences], np.float32),
+        "names_absent_passage": reading.rarity[named] @ (1.0 - reading.in_passage[named]),
+        "numbers_absent": any_absent(numbers, reading.in_window),
+        "numbers_absent_passage": any_absent(numbers, reading.in_passage),
+        "count_absent": any_absent(counted, reading.in_window),
+        "type_absent": _type_absent(reading),
+        "negation": _negation_differs(reading),
+        "opposite": _opposite(reading),
+        "statement": np.array([each.statement for each in reading.sentences], np.float32),
+    }
+
+
+def any_absent(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
+    """Return 1 for each column that lacks one of the chosen terms."""
+    return np.asarray(1.0 - matrix[terms].min(axis=0, initial=1.0), dtype=np.float32)
+
+
+def _type_absent(reading: EvidenceReading) -> Matrix:
+    """Return 1 where the question asks for a recognisable item (see `answer_spans`) and the sentence has none."""
+    question = reading.question
+    found = [answer_spans(each.text, question.asked, question.text) for each in reading.sentences]
+    return np.array([spans is not None and not spans for spans in found], np.float32)
+
+
+def _negation_differs(reading: EvidenceReading) -> Matrix:
+    """Return 1 where a negative question meets a sentence without negation."""
+    if not reading.question.negative:
+        return np.zeros(len(reading.sentences), np.float32)
+    return np.array([not negates(each.text) for each in reading.sentences], np.float32)
+
+
+def _opposite(reading: EvidenceReading) -> Matrix:
+    """Return 1 where a sentence contains the opposite of a word of the question, and not the word."""
+    wanted = {form: OPPOSITES[form] for form in reading.question.every_form if form in OPPOSITES}
+    found = np.zeros(len(reading.sentences), np.float32)
+    if wanted:
+        for number, each in enumerate(reading.sentences):
+            found[number] = any(form not in each.forms and not each.forms.isdisjoint(others) for form, others in wanted.items())
+    return found
+
+
+@dataclass(frozen=True)
+class Interaction:
+    """Late interaction (ColBERT, Khattab & Zaharia 2020) of a question's terms and the words of the encoded sentences.
+
+    ``chosen`` are the numbers of the encoded sentences.
+    """
+
+    reading: EvidenceReading
+    chosen: tuple[int, ...]
+    question: TextVectors
+    vectors: tuple[TextVectors, ...]
+
+    def features(self) -> dict[str, Matrix]:
+        """Return the features of the chosen sentences, each of shape (len(chosen),)."""
+        rarity = self.reading.rarity
+        best = np.stack([each.max(axis=1, initial=0.0) for each in self._similar], axis=1)
+        context = CONTEXT_SIMILARITY * self.reading.in_window[:, list(self.chosen)]
+        strength = np.stack([each.max(axis=1, initial=0.0) for each in self._matched], axis=1)
+        return {
+            "cosine": np.array([each.whole @ self.question.whole for each in self.vectors], np.float32),
+            "similar": rarity @ best,
+            "similar_window": rarity @ np.maximum(best, context),
+            "matched": rarity @ strength,
+            "near": np.array([self._nearness(place) for place in range(len(self.chosen))], np.float32),
+            "question_word": np.array([self._like_question_word(place) for place in range(len(self.chosen))], np.float32),
+        }
+
+    @cached_property
+    def between(self) -> Matrix:
+        """Cosine of each pair of chosen sentences."""
+        rows = np.stack([each.whole for each in self.vectors])
+        return rows @ rows.T
+
+    @cached_property
+    def _sentences(self) -> list[EvidenceSentence]:
+        return [self.reading.sentences[number] for number in self.chosen]
+
+    @cached_property
+    def _content(self) -> list[NDArray[np.bool_]]:
+        return [np.array([word.content for word in each.words], dtype=bool) for each in self._sentences]
+
+    @cached_property
+    def _same(self) -> list[Matrix]:
+        """For each sentence, (q, words): 1 where a word has a form related to the term."""
+        return [self.reading.matches.of_words(each.words) for each in self._sentences]
+
+    @cached_property
+    def _similar(self) -> list[Matrix]:
+        """For each sentence, (q, words): similarity of terms and words that carry meaning; 0 for other words."""
+        terms = self.question.words[list(self.reading.question.terms)]
+        pairs = zip(self.vectors, self._content, strict=True)
+        return [np.maximum(terms @ vectors.words.T, 0.0) * content for vectors, content in pairs]
+
+    @cached_property
+    def _matched(self) -> list[Matrix]:
+        """For each sentence, (q, words): strength of the match in [0, 1]; 1 for related forms, less for similar meaning.
+
+        Similarity is judged against that of the term with all words, so that the encoder's scale does not matter.
+        """
+        values = np.concatenate([each[:, content] for each, content in zip(self._similar, self._content, strict=True)], axis=1)
+        if not values.size:
+            return self._same
+        mean, scale = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True) + 1e-6
+        found = []
+        for similar, content, same in zip(self._similar, self._content, self._same, strict=True):
+            by_meaning = CONTEXT_SIMILARITY / (1.0 + np.exp(-((similar - mean) / scale - UNUSUAL) / SPREAD))
+            found.append(np.maximum(by_meaning * content, same))
+        return found
+
+    def _nearness(self, place: int) -> float:
+        """Return how near the question's terms are to the best possible answer in the sentence, in [0, 1]."""
+        sentence, matched = self._sentences[place], self._matched[place]
+        spans = answer_spans(sentence.text, self.reading.question.asked, self.reading.question.text)
+        if spans is None:
+            answers = np.flatnonzero(self._content[place] & (self._same[place].max(axis=0, initial=0.0) == 0.0))
+        else:
+            starts = [word.start for word in sentence.words]
+            answers = np.unique(np.searchsorted(starts, [start for start, _ in spans], side="right") - 1)
+        answers = answers[answers >= 0]
+        if not len(answers) or not len(matched):
+            return 0.0
+        distance = np.abs(np.arange(matched.shape[1])[None, :] - answers[:, None])
+        kernel = np.exp(-np.maximum(distance - REACH, 0) / DECAY)
+        return float(((matched[:, None, :] * kernel[None]).max(axis=2).T @ self.reading.rarity).max())
+
+    def _like_question_word(self, place: int) -> float:
+        """Return the largest similarity of "who", "when" … and a word that no term matches: a likely answer."""
+        asked = self.reading.question.question_word
+        if asked is None:
+            return 0.0
+        free = self._content[place] & (self._same[place].max(axis=0, initial=0.0) == 0.0)
+        return float((self.vectors[place].words[free] @ self.question.words[asked]).max(initial=0.0))
+
+
+def chosen_rows(features: Features, numbers: Sequence[int]) -> dict[str, Matrix]:
+    """Return the features of some sentences."""
+    return {name: values[list(numbers)] for name, values in features.items()}

@@ -1,0 +1,115 @@
+"""Judges questions: reads the passages found, chooses the sentences that answer, and estimates the chance that they do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentic_rag_backend.domain.text.questions import AnswerKind
+from agentic_rag_backend.generation.answerability.bridges import Bridges
+from agentic_rag_backend.generation.answerability.candidates import choose_candidates
+from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
+from agentic_rag_backend.generation.answerability.estimate import confidence
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
+from agentic_rag_backend.generation.answerability.features import (
+    Features,
+    Interaction,
+    chosen_rows,
+    lexical_features,
+)
+from agentic_rag_backend.generation.answerability.question import read_question
+from agentic_rag_backend.generation.answerability.selection import Selection, select
+from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringSentence:
+    """A sentence that answers: ``text`` stands in passage number ``passage`` from ``start`` on."""
+
+    passage: int
+    start: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it."""
+
+    confidence: float
+    sentences: tuple[AnsweringSentence, ...]
+    asked: AnswerKind
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    reading: EvidenceReading
+    lexical: Features
+    bridges: Bridges
+    candidates: tuple[int, ...]
+
+
+class AnswerJudge:
+    """Judges questions with an encoder of words in context.
+
+    The encoder is not the embedder of the indexes: weights are fitted to one encoder, and hold whatever vectors are searched.
+    """
+
+    def __init__(self, encoder: WordEncoder, coefficients: Coefficients | None = None) -> None:
+        self._encoder = encoder
+        self._weights = coefficients or fitted()
+
+    async def judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
+        """Judge one question.
+
+        Args:
+            passages: the passages found, best first.
+
+        Raises:
+            ModelUnavailable: the encoder is closed.
+        """
+        selection = await self.select(question, passages)
+        if selection is None:
+            return Judgement(0.0, (), read_question(question).asked)
+        return await asyncio.to_thread(self._judged, selection)
+
+    async def select(self, question: str, passages: Sequence[PassageText]) -> Selection | None:
+        """Return the candidates and the chosen sentences; None if no passage says anything that the question does not."""
+        prepared = await asyncio.to_thread(self._prepare, question, passages)
+        if not prepared.candidates:
+            return None
+        vectors = await self._encoder.encode_words(*_encoded(prepared))
+        return await asyncio.to_thread(self._selected, prepared, vectors)
+
+    def _prepare(self, question: str, passages: Sequence[PassageText]) -> _Prepared:
+        reading = read_evidence(read_question(question), passages)
+        lexical = lexical_features(reading)
+        bridges = Bridges(reading)
+        chosen = choose_candidates(reading, lexical, bridges, self._weights) if reading.sentences else ()
+        return _Prepared(reading, lexical, bridges, chosen)
+
+    def _selected(self, prepared: _Prepared, vectors: Sequence[TextVectors]) -> Selection:
+        interaction = Interaction(prepared.reading, prepared.candidates, vectors[0], tuple(vectors[1:]))
+        features = {**chosen_rows(prepared.lexical, prepared.candidates), **interaction.features()}
+        return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
+
+    def _judged(self, selection: Selection) -> Judgement:
+        sentences = [selection.reading.sentences[number] for number in selection.numbers]
+        return Judgement(
+            confidence=confidence(selection, self._weights),
+            sentences=tuple(AnsweringSentence(each.passage, each.sentence.start, each.text) for each in sentences),
+            asked=selection.reading.question.asked,
+        )
+
+
+def _encoded(prepared: _Prepared) -> tuple[list[str], list[list[tuple[int, int]]]]:
+    """Return the texts to encode, the question first, and their words. A title says who "he" in a sentence is."""
+    question = prepared.reading.question
+    texts, spans = [question.text], [[(word.start, word.end) for word in question.words]]
+    for number in prepared.candidates:
+        sentence = prepared.reading.sentences[number]
+        title = prepared.reading.passages[sentence.passage].title
+        before = f"{title}: " if title else ""
+        texts.append(before + sentence.text)
+        spans.append([(word.start + len(before), word.end + len(before)) for word in sentence.words])
+    return texts, spans

@@ -1,0 +1,104 @@
+"""The analysis of a question: its words, names and numbers, and the kind of answer it asks for."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, measured
+from agentic_rag_backend.domain.text.words import Word, comparable, names_and_numbers, words
+
+_GENERIC = frozenset(
+    map(
+        comparable,
+        (
+            "year date day month century decade time name number amount percentage percent type kind term word thing person people "
+            "many much colour color"
+        ).split(),
+    )
+)
+"""Words that describe the answer. A passage with the answer need not contain them."""
+_QUESTION_WORDS = frozenset(["who", "what", "when", "where", "which", "why", "how", "whose", "whom"])
+_NEGATION = re.compile(
+    r"\b(?:not|never|nor|neither|cannot|none|nobody|nothing|without|no|except|unlike|other than|lack\w*|fail\w*|refus\w*|"
+    r"unable)\b|n['’]t\b",
+    re.IGNORECASE,
+)
+
+
+def negates(text: str) -> bool:
+    """Return whether ``text`` contains a word of negation, refusal or failure."""
+    return _NEGATION.search(text) is not None
+
+
+@dataclass(frozen=True)
+class QuestionReading:
+    """A question with its words. ``terms`` are the words that carry meaning, each form once, in order."""
+
+    text: str
+    words: tuple[Word, ...]
+    terms: tuple[int, ...]
+    """Positions in ``words``."""
+    asked: AnswerKind
+    names: frozenset[str]
+    """Forms of its names, without numbers."""
+    measured: frozenset[str]
+    """Form of the counted or measured noun."""
+
+    @cached_property
+    def forms(self) -> tuple[str, ...]:
+        """The forms of the terms."""
+        return tuple(self.words[place].form for place in self.terms)
+
+    @cached_property
+    def every_form(self) -> frozenset[str]:
+        """The forms of all words, stop words included."""
+        return frozenset(word.form for word in self.words)
+
+    @cached_property
+    def named(self) -> NDArray[np.bool_]:
+        """Which terms are names, without numbers."""
+        return np.array([form in self.names for form in self.forms], dtype=bool)
+
+    @cached_property
+    def numbers(self) -> NDArray[np.bool_]:
+        """Which terms are numbers."""
+        return np.array([form[0].isdigit() for form in self.forms], dtype=bool)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """Which terms are the counted or measured noun."""
+        return np.array([form in self.measured for form in self.forms], dtype=bool)
+
+    @cached_property
+    def negative(self) -> bool:
+        """Whether the question contains a negation."""
+        return negates(self.text)
+
+    @cached_property
+    def question_word(self) -> int | None:
+        """Position of the first question word."""
+        return next((place for place, word in enumerate(self.words) if word.form in _QUESTION_WORDS), None)
+
+
+def read_question(text: str) -> QuestionReading:
+    """Return the analysis of ``text``."""
+    found = tuple(words(text))
+    first: dict[str, int] = {}
+    for place, word in enumerate(found):
+        if word.content:
+            first.setdefault(word.form, place)
+    specific = {form: place for form, place in first.items() if form not in _GENERIC} or first
+    names = frozenset(form for form in names_and_numbers(text) if not form[0].isdigit())
+    return QuestionReading(
+        text=text,
+        words=found,
+        terms=tuple(specific.values()),
+        asked=asked_for(text),
+        names=names,
+        measured=measured(text),
+    )

@@ -1,0 +1,97 @@
+"""Chooses the sentences that answer: the best, and further ones as long as they help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentic_rag_backend.generation.answerability.bridges import Bridges
+from agentic_rag_backend.generation.answerability.candidates import rarity_added
+from agentic_rag_backend.generation.answerability.coefficients import Coefficients
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, Matrix
+from agentic_rag_backend.generation.answerability.features import Features, Interaction
+
+MAX_SENTENCES = 3
+"""Sentences of an answer to one question."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidates of a question, and those chosen for the answer.
+
+    ``features`` have a row for each candidate. ``chosen`` are places among the candidates, the best first.
+    """
+
+    reading: EvidenceReading
+    bridges: Bridges
+    interaction: Interaction
+    features: Features
+    scores: NDArray[np.float64]
+    chosen: tuple[int, ...]
+
+    @property
+    def first(self) -> int:
+        """The place of the best sentence."""
+        return self.chosen[0]
+
+    @cached_property
+    def numbers(self) -> list[int]:
+        """The numbers of the chosen sentences in the reading."""
+        return [self.interaction.chosen[place] for place in self.chosen]
+
+    @cached_property
+    def connection(self) -> float:
+        """How strongly a name or a title connects the best sentence with another chosen one, in [0, 1]; 0 for one document."""
+        first, *others = self.numbers
+        strength = max((self.bridges.strength(first, other) for other in others), default=0.0)
+        named = (self.bridges.title_named(one, other) for one in self.numbers for other in self.numbers if one != other)
+        return max(strength, *named, 0.0) if others else 0.0
+
+
+def select(
+    reading: EvidenceReading, bridges: Bridges, interaction: Interaction, features: Features, weights: Coefficients
+) -> Selection:
+    """Choose at most `MAX_SENTENCES` candidates: the best by itself, then by what each adds to those before it."""
+    scores = weights.sentence.of(features)
+    chosen = [int(np.argmax(scores))]
+    selection = Selection(reading, bridges, interaction, features, scores, tuple(chosen))
+    while len(chosen) < min(MAX_SENTENCES, len(scores)):
+        value = weights.further.of(added_features(selection, scores, chosen))
+        value[chosen] = -np.inf
+        following = int(np.argmax(value))
+        if value[following] < 0.0:
+            break
+        chosen.append(following)
+    return replace(selection, chosen=tuple(chosen))
+
+
+def added_features(selection: Selection, scores: NDArray[np.float64], chosen: Sequence[int]) -> dict[str, Matrix]:
+    """Return what each candidate adds to the chosen ones: terms, names that connect them, another passage."""
+    reading, bridges, interaction = selection.reading, selection.bridges, selection.interaction
+    held = [interaction.chosen[place] for place in chosen]
+    seen = reading.held[:, held].max(axis=1) > 0
+    passages = {reading.sentences[number].passage for number in held}
+    rows = np.array(
+        [
+            (
+                max(bridges.strength(number, other) for other in held),
+                max(bridges.title_named(number, other) for other in held),
+                float(reading.rarity[(reading.held[:, number] > 0) & ~seen].sum()),
+                rarity_added(reading, held, number),
+                float(reading.sentences[number].passage in passages),
+            )
+            for number in interaction.chosen
+        ],
+        dtype=np.float32,
+    )
+    names = ("bridge", "title_named", "added", "added_to_window", "same_passage")
+    return {
+        **dict(zip(names, rows.T, strict=True)),
+        "score": np.asarray(scores - scores[chosen[0]], dtype=np.float32),
+        "likeness": interaction.between[:, list(chosen)].max(axis=1),
+        **{name: selection.features[name] for name in ("type_absent", "question_word", "near")},
+    }
