@@ -17,7 +17,9 @@ BINS = 10
 """Bins of equal width of the calibration error."""
 
 
-def fit_choice(groups: Sequence[tuple[Rows, NDArray[np.bool_]]], names: Sequence[str], signs: Signs, *, penalty: float = 3.0) -> dict[str, float]:
+def fit_choice(
+    groups: Sequence[tuple[Rows, NDArray[np.bool_]]], names: Sequence[str], signs: Signs, *, penalty: float = 3.0
+) -> dict[str, float]:
     """Return the weights of a conditional logit (McFadden 1974): in each group some rows are right, the others are not.
 
     Groups in which all or no rows are right are left out. ``penalty`` is of the squared weights of standardised features.

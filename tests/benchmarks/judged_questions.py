@@ -135,7 +135,7 @@ def collected(folder: Path, names: Sequence[str], cache: Path | None) -> dict[st
     for name in names:
         stored = cache / f"{name}.pickle" if cache is not None else None
         if stored is not None and stored.exists():
-            found[name] = pickle.loads(stored.read_bytes())  # noqa: S301 - a file that this program wrote
+            found[name] = pickle.loads(stored.read_bytes())
             continue
         found[name] = asyncio.run(collect(folder, name))
         if stored is not None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from evidence_judge import judge
 
 from agentic_rag_backend.domain.answer import Answer, Usage
 from agentic_rag_backend.domain.document import Chunk, VisibleChunk
@@ -27,7 +28,7 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.context import build_context, size_tokens
-from agentic_rag_backend.generation.service import AnswerOptions, AnswerService
+from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.prompts import parse
 
@@ -128,7 +129,7 @@ class Library:
 def service(model: Scripted, retrieval: Retrieval, *, gone: Sequence[str] = (), **options: object) -> AnswerService:
     library = Library(retrieval, gone)
     made = AnswerOptions(**options)  # type: ignore[arg-type]
-    return AnswerService(retrievers=library, model=model, documents=library, options=made)
+    return AnswerService(retrievers=library, model=model, documents=library, checks=AnswerChecks(judge()), options=made)
 
 
 async def ask(text: str, retrieval: Retrieval, question: str = QUESTION, generator: str | None = None) -> Answer:
@@ -183,15 +184,15 @@ async def test_the_models_refusal_is_a_refusal(text: str, generator: str) -> Non
     ("retrieval", "question", "why"),
     [
         (found(relevance=0.9), QUESTION, "nothing_found"),
-        (found(1, relevance=0.2), QUESTION, "below_confidence"),
-        (found(1, relevance=0.4), "Which duke of Ruritania invented the zeppelin?", "below_confidence"),
+        (found(2), QUESTION, "below_confidence"),
+        (found(1), "Which duke of Ruritania invented the zeppelin?", "below_confidence"),
     ],
 )
 async def test_refused_without_a_model_call(retrieval: Retrieval, question: str, why: str) -> None:
     model = Scripted("The Halden Institute was founded in 1994 by Mira Voss. [1]")
     answer = await service(model, retrieval).answer(Query(tenant=TENANT, text=question), strategy="hybrid")
     assert (answer.grounded, answer.text, answer.details["refusal"]) == (False, NOT_ANSWERED, why)
-    assert answer.confidence < 0.35
+    assert answer.confidence < 0.15
     assert model.requests == []
     assert answer.usage == Usage()
 
@@ -276,7 +277,12 @@ async def replaced(model: Scripted, fallback: str = "It was switched on in 2011.
     library = Library(found(1, 2))
     made = AnswerOptions(**options)  # type: ignore[arg-type]
     service = AnswerService(
-        retrievers=library, model=model, documents=library, options=made, fallback=Scripted(fallback, name="extractive")
+        retrievers=library,
+        model=model,
+        documents=library,
+        checks=AnswerChecks(judge()),
+        options=made,
+        fallback=Scripted(fallback, name="extractive"),
     )
     events = await collect(service)
     done = events[-1]
@@ -437,6 +443,7 @@ async def test_a_request_with_little_time_leaves_some_of_it_for_the_fallback() -
         retrievers=library,
         model=Hanging("Mira"),
         documents=library,
+        checks=AnswerChecks(judge()),
         options=AnswerOptions(model_patience_s=3600),
         fallback=Scripted("It was switched on in 2011. [2]", name="extractive"),
     )

@@ -19,6 +19,7 @@ from agentic_rag_backend.knowledge.extraction.base import Extractor
 from agentic_rag_backend.knowledge.extraction.rules import RuleExtractor
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+from agentic_rag_backend.models.embedding.evidence import EvidenceEncoder
 from agentic_rag_backend.models.embedding.tokenizer import WordPieceTokenizer
 from agentic_rag_backend.models.llm.base import LanguageModel
 from agentic_rag_backend.models.llm.extractive import ExtractiveModel
@@ -46,6 +47,8 @@ class Adapters:
     graph: GraphStore
     blobs: BlobStore
     embedder: Embedder
+    evidence_encoder: EvidenceEncoder
+    """Encodes questions and sentences when answers are judged."""
     model: LanguageModel
     isolation: Isolation
     extractor: Extractor
@@ -77,6 +80,8 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         await catalogue.jobs.hand_back_all()
     graph = await open_graph(settings, owner)
     stack.push_async_callback(graph.close)
+    evidence_encoder = EvidenceEncoder(configured, model_path=settings.embedding_model_path)
+    stack.push_async_callback(evidence_encoder.close)
     model = _model(settings, embedder)
     stack.push_async_callback(model.close)
     blobs = await open_blobs(settings, owner)
@@ -89,6 +94,7 @@ async def open_adapters(settings: Settings, stack: AsyncExitStack) -> Adapters:
         graph=graph,
         blobs=blobs,
         embedder=embedder,
+        evidence_encoder=evidence_encoder,
         model=model,
         isolation=isolation,
         extractor=IsolatedExtractor(RuleExtractor(), isolation),

@@ -32,6 +32,7 @@ from agentic_rag_backend.container.options import (
 )
 from agentic_rag_backend.domain.job import Job, JobKind
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.generation.answerability.judge import AnswerJudge
 from agentic_rag_backend.generation.claims.registry import VerifierParts, verifier_factory
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
@@ -386,7 +387,9 @@ class Container:
     def _answer_checks(self) -> AnswerChecks:
         calls = replace(self._calls, timeout_s=self.settings.verification_timeout_s)
         return AnswerChecks(
-            verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self.embedder, calls)), calls=calls
+            judge=AnswerJudge(self._adapters.evidence_encoder),
+            verifier=verifier_factory(self.settings.claim_verifier, VerifierParts(self.embedder, calls)),
+            calls=calls,
         )
 
     @cached_property

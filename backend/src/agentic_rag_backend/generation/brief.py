@@ -28,6 +28,7 @@ class Brief:
             first word.
         introduction: sentence before ``text`` that is counted, not quoted, and so has no citation; only without a request.
         usage: usage of the model so far.
+        unanswered: parts of the question that the passages do not answer.
     """
 
     retrieval: Retrieval
@@ -38,6 +39,7 @@ class Brief:
     text: str = ""
     introduction: str = ""
     usage: Usage = field(default_factory=Usage)
+    unanswered: tuple[str, ...] = ()
 
 
 def failed(retrieval: Retrieval, *reasons: str) -> Retrieval:

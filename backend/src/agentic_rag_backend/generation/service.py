@@ -9,8 +9,11 @@ from dataclasses import dataclass, field, replace
 
 from agentic_rag_backend.domain.answer import Answer
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
+from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.errors import AgenticRagError, InvalidRequest
+from agentic_rag_backend.generation.answerability.evidence import PassageText
+from agentic_rag_backend.generation.answerability.judge import AnswerJudge, Judgement
+from agentic_rag_backend.generation.answerability.parts import not_said
 from agentic_rag_backend.generation.base import (
     AnswerEvent,
     CitationPolicy,
@@ -25,7 +28,7 @@ from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.budget import evidence_tokens
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
-from agentic_rag_backend.generation.confidence import account_answerability, answerability, breadth, confidence, question_coverage
+from agentic_rag_backend.generation.confidence import account_answerability, breadth, confidence
 from agentic_rag_backend.generation.context import Context, build_context, passages_of, theme_chunk_ids
 from agentic_rag_backend.generation.conversation.rewriter import Rewriter
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswers
@@ -34,8 +37,8 @@ from agentic_rag_backend.generation.expansion import widened
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.registry import GENERATORS, GeneratorParts
 from agentic_rag_backend.generation.rendering import render
-from agentic_rag_backend.generation.writing import Writers
-from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest
+from agentic_rag_backend.generation.writing import EXTRACTIVE, Writers
+from agentic_rag_backend.models.llm.base import LanguageModel, Message, ModelRequest, Quotation
 from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import Prompt, built_in, parse
 from agentic_rag_backend.retrieval.registry import RetrieverRegistry
@@ -67,7 +70,7 @@ class AnswerOptions:
     generator's default. ``verification_questions`` (1 to 10) bounds the questions of a `verified` answer.
     """
 
-    min_confidence: float = 0.35
+    min_confidence: float = 0.15
     window_tokens: int | None = None
     generator: str = "attributed"
     context_tokens: int = 3000
@@ -83,8 +86,13 @@ class AnswerOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerChecks:
-    """``verifier`` makes the verifier of an answer's claims. ``calls`` ask verification questions (None: of the same model)."""
+    """Judgements of evidence and claims.
 
+    ``judge`` estimates whether passages answer. ``verifier`` makes the verifier of an answer's claims. ``calls`` ask verification
+    questions (None: of the same model).
+    """
+
+    judge: AnswerJudge
     verifier: VerifierFactory = LexicalVerifier
     calls: StructuredCalls | None = None
 
@@ -123,21 +131,21 @@ class AnswerService:
         retrievers: RetrieverRegistry,
         model: LanguageModel,
         documents: DocumentCatalogue,
+        checks: AnswerChecks,
         options: AnswerOptions,
         global_answers: GlobalAnswers | None = None,
         fallback: LanguageModel | None = None,
         rewriter: Rewriter | None = None,
-        checks: AnswerChecks | None = None,
     ) -> None:
         self._global = global_answers
         self._retrievers = retrievers
         self._model = model
-        checks = checks or AnswerChecks()
         writers = Writers(model, checks.verifier, fallback, options.model_patience_s)
         parts = GeneratorParts(writers, checks.calls or StructuredCalls(model), options.verification_questions)
         self._generators = {name: build(parts) for name, build in GENERATORS.items()}
         self._rewriter = rewriter or Rewriter()
         self._documents = documents
+        self._judge = checks.judge
         self._options = options
 
     async def answer(
@@ -268,6 +276,12 @@ class AnswerService:
             for event in refusal_events(ending):
                 yield event
             return
+        if brief.unanswered and written.model == EXTRACTIVE:
+            # A model that writes is asked for all parts itself.
+            note = "".join(f" {not_said(part)}" for part in brief.unanswered)
+            written = replace(written, text=written.text + note)
+            ending = replace(ending, written=written)
+            yield TokenEvent(note, supported=False)
         # A failed sentence lowers the confidence of the others, but checked and sent sentences stay.
         sure = confidence(brief.answerable, written.supported, len(written.claims) - written.supported)
         sure = max(sure, self._options.min_confidence) if written.supported else 0.0
@@ -309,19 +323,32 @@ class AnswerService:
             sizes = {"window": window, "reply_tokens": options.max_tokens, "wanted_tokens": options.context_tokens}
             budget = evidence_tokens(prompt, plan.query.text, plan.history, **sizes)
         context = await self._context(plan.query, retrieval, budget)
-        texts = [f"{passage.title} {passage.text}" for passage in context.passages]
-        answerable = _answerable(plan.query.text, retrieval, texts) if texts else 0.0
-        brief = Brief(retrieval=retrieval, context=context, answerable=answerable, usage=retrieval.usage)
-        if not texts:
+        brief = Brief(retrieval=retrieval, context=context, answerable=0.0, usage=retrieval.usage)
+        if not context.passages:
             return replace(brief, refusal="nothing_found")
-        if answerable < self._options.min_confidence:
+        judgement = await self._judged(plan.query.text, retrieval, context)
+        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **_shown(judgement)))
+        brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
+        if judgement.confidence < self._options.min_confidence:
             return replace(brief, refusal="below_confidence")
         # The fallback chooses among the passages found, not among their neighbours.
         evidence = tuple(passage.evidence() for passage in context.passages)
         if generative:
             context = await widened(context, plan.query, self._documents, budget_tokens=budget)
         request = self._request(plan, retrieval, prompt, render(prompt, plan.query.text, context, plan.history, window=window))
-        return replace(brief, context=context, request=replace(request, evidence=evidence, model=model))
+        quotations = tuple(Quotation(each.passage + 1, each.text) for each in judgement.sentences)
+        request = replace(request, evidence=evidence, quotations=quotations, model=model)
+        return replace(brief, context=context, request=request)
+
+    async def _judged(self, question: str, retrieval: Retrieval, context: Context) -> Judgement:
+        """Judge the passages. For an account, which rests on many, the better estimate of one and of many counts."""
+        passages = [PassageText(each.title, each.text, each.score) for each in context.passages]
+        judgement = await self._judge.judge(question, passages, least=self._options.min_confidence)
+        if judgement.asked is not AnswerKind.THEME:
+            return judgement
+        similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
+        broad = account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)]))
+        return replace(judgement, confidence=max(judgement.confidence, broad), sentences=())
 
     async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:
         visible = {hit.id: hit.visible for hit in retrieval.hits}
@@ -349,15 +376,15 @@ class AnswerService:
         )
 
 
+def _shown(judgement: Judgement) -> dict[str, object]:
+    """Return what the trace shows of a judgement."""
+    shown: dict[str, object] = {"answer_type": judgement.asked.value}
+    if judgement.conflict:
+        shown["conflict"] = True
+    if judgement.unanswered:
+        shown["unanswered"] = list(judgement.unanswered)
+    return shown
+
+
 def _both_levels(plan: _AnswerPlan, retrieval: Retrieval) -> bool:
     return plan.both_levels or bool(retrieval.themes)
-
-
-def _answerable(question: str, retrieval: Retrieval, texts: Sequence[str]) -> float:
-    """Return the chance that the evidence answers; for an account, the better estimate of one passage and of many."""
-    relevance = max(retrieval.relevance, retrieval.backing.relevance if retrieval.backing is not None else 0.0)
-    by_passage = answerability(relevance, question_coverage(question, texts))
-    if asked_for(question) is not AnswerKind.THEME:
-        return by_passage
-    similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
-    return max(by_passage, account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)])))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, may_answer, measured, related
+from agentic_rag_backend.domain.text.answers import may_answer
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, measured, related
 
 
 @pytest.mark.parametrize(
     ("question", "asked"),
     [
         ("Who founded the Halden Institute?", AnswerKind.NAME),
-        ("In which village did the director grow up?", AnswerKind.NAME),
+        ("In which village did the director grow up?", AnswerKind.PLACE),
         ("On what date was the quay opened?", AnswerKind.TIME),
         ("In which year was the yard founded?", AnswerKind.TIME),
         ("When did the yard close?", AnswerKind.TIME),
@@ -21,8 +22,15 @@ from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, may
         ("When rebuilding the quay, which stone did they use?", AnswerKind.OTHER),
         ("Is there a difference when speaking of the past?", AnswerKind.OTHER),
         ("How many elvers were counted when the river rose?", AnswerKind.NUMBER),
-        ("What is the capacity of the pump?", AnswerKind.NUMBER),
-        ("How far is Sund from Halden?", AnswerKind.NUMBER),
+        ("What is the capacity of the pump?", AnswerKind.MEASURE),
+        ("How far is Sund from Halden?", AnswerKind.MEASURE),
+        ("What did the master earn?", AnswerKind.MONEY),
+        ("How much did the boat cost?", AnswerKind.MONEY),
+        ("What salary does she get?", AnswerKind.MONEY),
+        ("What percentage of the votes was cast?", AnswerKind.PERCENT),
+        ("What colour is the clinic boat?", AnswerKind.COLOUR),
+        ("Where was Ada born?", AnswerKind.PLACE),
+        ("What is the population of Sund?", AnswerKind.NUMBER),
         ("Why do projects finish late?", AnswerKind.THEME),
         ("How far do the services rest on volunteers?", AnswerKind.THEME),
         ("What part does local knowledge play?", AnswerKind.THEME),

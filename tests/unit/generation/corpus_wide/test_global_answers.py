@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from evidence_judge import judge
 from hashed_words import HashedWords
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
 from agentic_rag_backend.generation.corpus_wide.partial_answers import pack, themes_with_passages
-from agentic_rag_backend.generation.service import AnswerOptions, AnswerService
+from agentic_rag_backend.generation.service import AnswerChecks, AnswerOptions, AnswerService
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
 from agentic_rag_backend.retrieval.structured_calls import StructuredCalls
 
@@ -124,6 +125,7 @@ async def ask(
         retrievers=held,
         model=model,
         documents=held,
+        checks=AnswerChecks(judge()),
         options=AnswerOptions(),
         global_answers=GlobalAnswers(
             calls=StructuredCalls(model, timeout_s=timeout_s),

@@ -216,3 +216,24 @@ async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder,
     monkeypatch.setattr(BundledEmbedder, "_sums", noted)
     await asyncio.gather(_asked_for(embedder, A, "A passage.", job=True, times=2), _asked_for(embedder, B, "A question?"))
     assert seen == {"embed": BACKGROUND, "embed-question": os.getpriority(os.PRIO_PROCESS, 0)}
+
+
+async def test_words_are_encoded_with_their_text(embedder: BundledEmbedder) -> None:
+    texts = ["Garrow signed the accord.", "", "the " * 400]
+    spans = [[(0, 6), (7, 13), (30, 40)], [], [(0, 3), (1592, 1595)]]
+    first, empty, long = await embedder.encode_words(texts, spans)
+    rows = await embedder.embed(texts[:1])
+    assert np.allclose(first.whole, rows[0], atol=1e-6), "the vector of the text is that of the index"
+    assert np.allclose(np.linalg.norm(first.words[:2], axis=1), 1.0, atol=1e-5)
+    assert not first.words[2].any(), "nothing stands there"
+    assert empty.words.shape == (0, embedder.dimensions)
+    assert long.words[0].any()
+    assert not long.words[1].any(), "the end of a long text has no vectors"
+
+
+async def test_a_word_depends_on_its_context(embedder: BundledEmbedder) -> None:
+    river, money, again = await embedder.encode_words(
+        ["the bank of the river", "the bank lent money", "the bank of the river"], [[(4, 8)], [(4, 8)], [(4, 8)]]
+    )
+    assert float(river.words[0] @ money.words[0]) < 0.95
+    assert np.array_equal(river.words, again.words)

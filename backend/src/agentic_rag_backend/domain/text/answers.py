@@ -39,6 +39,8 @@ _UNIT = re.compile(
     r"horsepower|bar|psi|old|times|light[- ]years?|centuries|decades|people|seats|bytes?)\b",
     re.IGNORECASE,
 )
+_SINCE = re.compile(r"\bhow (?:long|old)\b", re.IGNORECASE)
+"""Questions about a length of time, which a date answers as well."""
 _COLOUR = re.compile(
     r"\b(?:red|blue|green|yellow|orange|purple|pink|brown|black|white|gr[ae]y|gold(?:en)?|silver|violet|scarlet|crimson|turquoise|"
     r"beige|cream|navy|maroon|ochre|colou?rless|transparent)\b",
@@ -85,7 +87,11 @@ def _amounts(text: str, question: str) -> Iterator[Span]:
 
 
 def _measures(text: str, question: str) -> Iterator[Span]:
-    return (match.span() for match in _new(_NUMBERS, text, question) if _UNIT.match(text, match.end(), match.end() + _AFTER))
+    for match in _new(_NUMBERS, text, question):
+        if _UNIT.match(text, match.end(), match.end() + _AFTER):
+            yield match.span()
+    if _SINCE.search(question):
+        yield from _times(text, question)
 
 
 def _colours(text: str, question: str) -> Iterator[Span]:

@@ -39,16 +39,16 @@ class AnswerKind(Enum):
 _NUMERIC = frozenset({AnswerKind.NUMBER, AnswerKind.PERCENT, AnswerKind.MONEY, AnswerKind.MEASURE})
 _PRICES = "price|cost|budget|salary|wages?|fee|rent|revenue|income|fine|loan|turnover"
 _SIZES = (
-    "speed|distance|height|width|depth|length|weight|temperature|size|age|area|elevation|altitude|capacity|diameter|"
-    "peak|gust|horizon|range"
+    "speed|distance|height|width|depth|length|weight|temperature|size|age|elevation|altitude|capacity|diameter|peak|gust|horizon"
 )
 _COUNTS = "number|amount|population|rate|total|count|density"
-_WHAT = r"(?:what|which)(?: (?:is|was|were|are) the)?(?: \w+){0,2}"
+_WHAT = r"(?:what|which)(?: (?:is|was|were|are) the(?: \w+){0,2}| \w+)?"
+_UNNAMED = r"(?! (?:\w+ )?(?:called|named|known)\b)"
 _TIME = re.compile(
     # "When" is a question in front of an auxiliary, at the beginning, after a verb of telling or at the end. Otherwise it opens
     # a clause: "when the river rose", "when discussing trends".
-    r"\bwhen (?:did|do|does|was|were|is|are|will|would|had|has|have|can|could|should)\b|\bwhen\W*$|"
-    r"(?:^\W*|\b(?:and|or|but|tell me|knows?|sa(?:y|ys|id)|since|until|exactly|of|find out) )when\b(?! \w+ing\b)|"
+    r"\bwhen (?:did|was|were|is|are|will|would|had|has|have|can|could|should)\b|\bwhen\W*$|"
+    r"(?:^\W*|\b(?:and|or|but|tell me|knows?|sa(?:y|ys|id)|since|until|exactly|of|find out) )when\b(?! \w+ing\b| do(?:es)?\b)|"
     r"\b(?:(?:what|which)(?: \w+)? (?:year|date|day|month|century|decade|time)|how (?:recently|late|early))\b",
     re.IGNORECASE,
 )
@@ -60,11 +60,11 @@ _MONEY = re.compile(
 )
 _PERCENT = re.compile(rf"\b(?:{_WHAT} (?:percent|percentage|proportion|share)|how many percent)\b", re.IGNORECASE)
 _MEASURE = re.compile(
-    r"\b(?:how (?:old|long|tall|big|wide|deep|high|heavy|fast|thick|hot|cold|large|far (?:is|from|away|apart|did it))|"
-    rf"{_WHAT} (?:{_SIZES}))\b",
+    r"\b(?:how (?:old|long|tall|big|wide|deep|high|heavy|fast|thick|hot|cold|large|far (?:is|from|away|apart|did it))\b|"
+    rf"{_WHAT} (?:{_SIZES}|area of)\b{_UNNAMED})",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(rf"\b(?:how (?:many|much|often)|{_WHAT} (?:{_COUNTS}))\b", re.IGNORECASE)
+_NUMBER = re.compile(rf"\b(?:how (?:many|much|often)\b|{_WHAT} (?:{_COUNTS})\b{_UNNAMED})", re.IGNORECASE)
 _COLOUR = re.compile(r"\b(?:what|which) colou?rs?\b|\b(?:is|was|are|were) the colou?rs?\b", re.IGNORECASE)
 _PLACE = re.compile(
     r"\b(?:where|(?:what|which)(?: \w+){0,2} (?:city|town|village|country|countries|state|county|province|region|district|island|"
@@ -90,7 +90,11 @@ _THEME = re.compile(
 _COUNTED = re.compile(
     r"\bhow many ((?:(?!(?:do|does|did|has|have|had|is|are|was|were|can|could|will|would)\b)[\w-]+ ){1,3})", re.IGNORECASE
 )
-_ATTRIBUTE = re.compile(r"\bwhat (salary|wages?|price|fee|rent|temperature|speed|height|weight|population)\b", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"\bwhat (salary|wages?|price|fee|rent|temperature|speed|height|weight|population)\b|"
+    r"\b(?:what|which)(?: (?:is|was|are|were) the)? (\w+) number\b",
+    re.IGNORECASE,
+)
 _UNTOLD = frozenset({"time", "people", "person", "different", "total"})
 """Counted without being named: "They met twice", "640 live there"."""
 _VERBS = """
@@ -137,7 +141,7 @@ def measured(question: str) -> frozenset[str]:
     A number answers such a question only if the text names the counted noun.
     """
     match = _COUNTED.search(question) or _ATTRIBUTE.search(question)
-    return frozenset(list(_content(match[1]))[:1]) if match else frozenset()
+    return frozenset(list(_content(next(filter(None, match.groups()))))[:1]) if match else frozenset()
 
 
 def _content(text: str) -> dict[str, None]:

@@ -34,8 +34,9 @@ def logistic(function: Linear, features: dict[str, float]) -> float:
 def answer_features(selection: Selection) -> dict[str, float]:
     """Return the features of an answer, each in [0, 1].
 
-    ``cosine`` is the best of a candidate; ``similar_window``, ``negation``, ``opposite``, ``type_absent``, ``numbers_absent`` and
-    ``count_absent`` are of the best sentence, ``share`` its share among the candidates. ``names_absent`` is the rarity of the
+    ``cosine`` is the best of a candidate. ``similar_window``, ``negation``, ``opposite``, ``type_absent``,
+    ``numbers_absent`` and ``count_absent`` are of the best sentence, ``share`` is its share of the candidates.
+    ``value_absent`` is 1 if no chosen sentence has a value of the requested kind. ``names_absent`` is the rarity of the
     question's names that no chosen sentence has near it, ``covered`` the rarity of the terms that some passage contains,
     ``connected`` the rarity that connected sentences add to the best.
     """
@@ -55,6 +56,7 @@ def answer_features(selection: Selection) -> dict[str, float]:
         "negation": float(features["negation"][first]),
         "opposite": float(features["opposite"][first]),
         "type_absent": float(features["type_absent"][first]),
+        "value_absent": float(features["value_absent"][selection.places].min()),
         "covered": _covered(reading),
         "connected": float(reading.rarity @ (covered - own)) * selection.connection,
     }

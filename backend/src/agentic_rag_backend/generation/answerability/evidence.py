@@ -81,8 +81,7 @@ class EvidenceReading:
         same = self.passage_of[1:] == self.passage_of[:-1]
         near[:, 1:] = np.maximum(near[:, 1:], self.held[:, :-1] * same)
         near[:, :-1] = np.maximum(near[:, :-1], self.held[:, 1:] * same)
-        result: Matrix = np.maximum(near, self.titled[:, self.passage_of])
-        return result
+        return np.asarray(np.maximum(near, self.titled[:, self.passage_of]), dtype=np.float32)
 
     @cached_property
     def in_passage(self) -> Matrix:
@@ -92,7 +91,7 @@ class EvidenceReading:
     @cached_property
     def anywhere(self) -> Matrix:
         """(q,): 1 if any passage contains the term."""
-        return self._by_passage.max(axis=1, initial=0.0)
+        return np.asarray(self._by_passage.max(axis=1, initial=0.0), dtype=np.float32)
 
     @cached_property
     def _by_passage(self) -> Matrix:

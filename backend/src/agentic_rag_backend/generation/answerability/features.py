@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.answers import answer_spans
+from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence, Matrix
 from agentic_rag_backend.generation.answerability.opposites import OPPOSITES
 from agentic_rag_backend.generation.answerability.question import negates
@@ -17,6 +18,8 @@ from agentic_rag_backend.models.embedding.base import TextVectors
 
 Features = Mapping[str, Matrix]
 """A value for each sentence, by the feature's name."""
+VALUES = frozenset({AnswerKind.COLOUR, AnswerKind.MONEY, AnswerKind.PERCENT, AnswerKind.MEASURE})
+"""Kinds of answers that a text always gives in a recognisable form."""
 CONTEXT_SIMILARITY = 0.9
 """Similarity of a term that only the title or a neighbouring sentence contains, and of the strongest match by meaning."""
 UNUSUAL = 3.5
@@ -40,7 +43,7 @@ def lexical_features(reading: EvidenceReading) -> dict[str, Matrix]:
         "numbers_absent": any_absent(numbers, reading.in_window),
         "numbers_absent_passage": any_absent(numbers, reading.in_passage),
         "count_absent": any_absent(counted, reading.in_window),
-        "type_absent": _type_absent(reading),
+        **_answer_absent(reading),
         "negation": _negation_differs(reading),
         "opposite": _opposite(reading),
         "statement": np.array([each.statement for each in reading.sentences], np.float32),
@@ -52,11 +55,16 @@ def any_absent(terms: NDArray[np.bool_], matrix: Matrix) -> Matrix:
     return np.asarray(1.0 - matrix[terms].min(axis=0, initial=1.0), dtype=np.float32)
 
 
-def _type_absent(reading: EvidenceReading) -> Matrix:
-    """Return 1 where the question asks for a recognisable item (see `answer_spans`) and the sentence has none."""
+def _answer_absent(reading: EvidenceReading) -> dict[str, Matrix]:
+    """Return 1 where the question asks for a recognisable item (see `answer_spans`) and the sentence has none.
+
+    A colour, a price, a share and a measure are always written in a recognisable form, unlike other items; ``value_absent`` is
+    about these alone.
+    """
     question = reading.question
     found = [answer_spans(each.text, question.asked, question.text) for each in reading.sentences]
-    return np.array([spans is not None and not spans for spans in found], np.float32)
+    absent = np.array([spans is not None and not spans for spans in found], np.float32)
+    return {"type_absent": absent, "value_absent": absent * (question.asked in VALUES)}
 
 
 def _negation_differs(reading: EvidenceReading) -> Matrix:

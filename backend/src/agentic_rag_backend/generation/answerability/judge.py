@@ -10,6 +10,7 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
+from agentic_rag_backend.generation.answerability.conflicts import conflicting
 from agentic_rag_backend.generation.answerability.estimate import confidence
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
@@ -18,6 +19,7 @@ from agentic_rag_backend.generation.answerability.features import (
     chosen_rows,
     lexical_features,
 )
+from agentic_rag_backend.generation.answerability.parts import split_question
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
 from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
@@ -34,11 +36,17 @@ class AnsweringSentence:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it."""
+    """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it.
+
+    ``conflict`` is whether two of them, of different documents, give different values. ``unanswered`` are the parts of the
+    question that none of them answers.
+    """
 
     confidence: float
     sentences: tuple[AnsweringSentence, ...]
     asked: AnswerKind
+    conflict: bool = False
+    unanswered: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,15 +67,21 @@ class AnswerJudge:
         self._encoder = encoder
         self._weights = coefficients or fitted()
 
-    async def judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
-        """Judge one question.
+    async def judge(self, question: str, passages: Sequence[PassageText], *, least: float = 0.0) -> Judgement:
+        """Judge a question, each of its parts by itself.
 
         Args:
             passages: the passages found, best first.
+            least: confidence below which a part counts as unanswered.
 
         Raises:
             ModelUnavailable: the encoder is closed.
         """
+        parts = split_question(question)
+        judged = await asyncio.gather(*(self._judge(part, passages) for part in parts))
+        return judged[0] if len(parts) == 1 else _together(parts, judged, least)
+
+    async def _judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
         selection = await self.select(question, passages)
         if selection is None:
             return Judgement(0.0, (), read_question(question).asked)
@@ -94,12 +108,30 @@ class AnswerJudge:
         return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
 
     def _judged(self, selection: Selection) -> Judgement:
-        sentences = [selection.reading.sentences[number] for number in selection.numbers]
+        other = conflicting(selection)
+        places = [*selection.chosen, *([other] if other is not None and other not in selection.chosen else [])]
+        sentences = [selection.reading.sentences[selection.interaction.chosen[place]] for place in places]
         return Judgement(
             confidence=confidence(selection, self._weights),
             sentences=tuple(AnsweringSentence(each.passage, each.sentence.start, each.text) for each in sentences),
             asked=selection.reading.question.asked,
+            conflict=other is not None,
         )
+
+
+def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -> Judgement:
+    """Return one judgement of all parts: the sentences of the answered ones, and the confidence of the weakest of these."""
+    answered = [each for each in judged if each.sentences and each.confidence >= least]
+    if not answered:
+        return max(judged, key=lambda each: each.confidence)
+    missing = tuple(part for part, each in zip(parts, judged, strict=True) if each not in answered)
+    return Judgement(
+        confidence=min(each.confidence for each in answered),
+        sentences=tuple(dict.fromkeys(sentence for each in answered for sentence in each.sentences)),
+        asked=judged[0].asked,
+        conflict=any(each.conflict for each in answered),
+        unanswered=missing,
+    )
 
 
 def _encoded(prepared: _Prepared) -> tuple[list[str], list[list[tuple[int, int]]]]:

@@ -12,17 +12,17 @@ from numpy.typing import NDArray
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, measured
 from agentic_rag_backend.domain.text.words import Word, comparable, names_and_numbers, words
 
-_GENERIC = frozenset(
-    map(
-        comparable,
-        (
-            "year date day month century decade time name number amount percentage percent type kind term word thing person people "
-            "many much colour color"
-        ).split(),
-    )
+
+def _forms(text: str) -> frozenset[str]:
+    return frozenset(comparable(word) for word in text.split())
+
+
+_GENERIC = _forms(
+    "year date day month century decade time name number amount percentage percent type kind term word thing person people many "
+    "much colour color"
 )
 """Words that describe the answer. A passage with the answer need not contain them."""
-_QUESTION_WORDS = frozenset(["who", "what", "when", "where", "which", "why", "how", "whose", "whom"])
+_QUESTION_WORDS = _forms("who what when where which why how whose whom")
 _NEGATION = re.compile(
     r"\b(?:not|never|nor|neither|cannot|none|nobody|nothing|without|no|except|unlike|other than|lack\w*|fail\w*|refus\w*|"
     r"unable)\b|n['’]t\b",

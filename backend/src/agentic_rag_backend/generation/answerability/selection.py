@@ -38,6 +38,11 @@ class Selection:
         """The place of the best sentence."""
         return self.chosen[0]
 
+    @property
+    def places(self) -> list[int]:
+        """The places of the chosen sentences."""
+        return list(self.chosen)
+
     @cached_property
     def numbers(self) -> list[int]:
         """The numbers of the chosen sentences in the reading."""
@@ -93,5 +98,5 @@ def added_features(selection: Selection, scores: NDArray[np.float64], chosen: Se
         **dict(zip(names, rows.T, strict=True)),
         "score": np.asarray(scores - scores[chosen[0]], dtype=np.float32),
         "likeness": interaction.between[:, list(chosen)].max(axis=1),
-        **{name: selection.features[name] for name in ("type_absent", "question_word", "near")},
+        **{name: selection.features[name] for name in ("type_absent", "question_word", "near", "statement")},
     }

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
-from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
+from agentic_rag_backend.domain.text.questions import asked_for
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
@@ -41,10 +41,9 @@ STAND_IN_POINTS = 8
 """Number of points that form the answer if the model fails to write it."""
 
 
-_MIDPOINT = 0.455
+_MIDPOINT = 0.461
 """Evidence of sentences at which an answer without a model is as likely as not."""
 _STEEPNESS = 80.0
-_FACTS = frozenset({AnswerKind.NAME, AnswerKind.TIME, AnswerKind.NUMBER})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +64,7 @@ class GlobalAnswerOptions:
     max_tokens: int = 1024
     temperature: float = 0.0
     model: str | None = None
-    min_confidence: float = 0.35
+    min_confidence: float = 0.15
 
 
 class GlobalAnswers:
@@ -109,7 +108,7 @@ class GlobalAnswers:
             return replace(brief, answerable=0.0, refusal="nothing_found")
         if answerable < self._options.min_confidence and (by_model or not of_all):
             return replace(brief, refusal="below_confidence")
-        if not self._calls.possible and asked_for(query.text) in _FACTS:
+        if not self._calls.possible and asked_for(query.text).fact:
             # Similar sentences make an account, but not a fact. For a fact, the extractive model checks whether a sentence states
             # it.
             return replace(brief, request=_of_fact(query.text, context))

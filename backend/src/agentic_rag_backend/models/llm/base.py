@@ -32,12 +32,21 @@ class Evidence:
     theme: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A sentence of the evidence with the marker of its passage."""
+
+    marker: int
+    text: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """A request to the model.
 
-    ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as
-    values, for the `extractive` model. ``schema`` (JSON Schema, an object) asks for a structured reply.
+    ``messages`` is the rendered prompt, for a generative model. ``question`` and ``evidence`` hold the same content as values,
+    for the `extractive` model: it writes ``quotations`` if there are any, and chooses sentences itself otherwise. ``schema``
+    (JSON Schema, an object) asks for a structured reply.
     """
 
     prompt: str
@@ -45,6 +54,7 @@ class ModelRequest:
     messages: tuple[Message, ...]
     question: str = ""
     evidence: tuple[Evidence, ...] = ()
+    quotations: tuple[Quotation, ...] = ()
     schema: Mapping[str, Any] | None = None
     model: str | None = None
     temperature: float = 0.0

@@ -61,8 +61,8 @@ class ExtractiveModel:
     async def _pieces(self, request: ModelRequest) -> list[str]:
         if request.schema is not None:
             raise ModelReplyInvalid("LLM=extractive selects sentences; it writes no structured replies")
-        chosen = await self._chosen(request)
-        return [f"{_clean(candidate.text)} [{candidate.marker}]" for candidate in chosen] or [NOT_ANSWERED]
+        chosen = request.quotations or await self._chosen(request)
+        return [f"{_clean(each.text)} [{each.marker}]" for each in chosen] or [NOT_ANSWERED]
 
     async def _chosen(self, request: ModelRequest) -> list[Candidate]:
         if not request.question.strip():

@@ -29,9 +29,6 @@ PRESETS: Mapping[str, LevelWeights] = MappingProxyType(
 )
 AUTO = "auto"
 """Pseudo-preset that selects a preset by the form of the question."""
-_BY_FORM: Mapping[AnswerKind, str] = MappingProxyType(
-    {AnswerKind.THEME: "conceptual", AnswerKind.NAME: "factoid", AnswerKind.TIME: "factoid", AnswerKind.NUMBER: "factoid"}
-)
 _SUM_TOLERANCE = 1e-9
 
 
@@ -76,8 +73,11 @@ def normalised(one: float, other: float, *, names: tuple[str, str]) -> Shares:
 
 
 def preset_for(question: str) -> str | None:
-    """Return the preset that suits the question's form: an account, a name, a time or a number. None if the form is unknown."""
-    return _BY_FORM.get(asked_for(question))
+    """Return the preset that suits the question's form: an account, or one item such as a name or a date. None for others."""
+    asked = asked_for(question)
+    if asked is AnswerKind.THEME:
+        return "conceptual"
+    return "factoid" if asked.fact else None
 
 
 def choose_weights(

@@ -1,0 +1,40 @@
+"""The encoder of questions and evidence: the bundled weights, whatever embeds the indexes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from agentic_rag_backend.models.embedding.base import Embedder, TextVectors
+from agentic_rag_backend.models.embedding.bundled import BundledEmbedder
+
+
+class EvidenceEncoder:
+    """Encodes with the bundled weights. Unless ``embedder`` has them, they are loaded for the first question: a second, 100 MB.
+
+    Args:
+        embedder: the installation's. It is used if it has the bundled weights.
+        model_path: folder of its weights, if they are others.
+    """
+
+    def __init__(self, embedder: Embedder | None = None, *, model_path: Path | None = None) -> None:
+        bundled = isinstance(embedder, BundledEmbedder) and model_path is None
+        self._shared = embedder if bundled and isinstance(embedder, BundledEmbedder) else None
+        self._own: BundledEmbedder | None = None
+        self._loading = asyncio.Lock()
+
+    async def encode_words(self, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> list[TextVectors]:
+        """See `WordEncoder`."""
+        return await (self._shared or self._own or await self._loaded()).encode_words(texts, spans)
+
+    async def close(self) -> None:
+        """Release the weights that it loaded itself."""
+        if self._own is not None:
+            await self._own.close()
+
+    async def _loaded(self) -> BundledEmbedder:
+        async with self._loading:
+            if self._own is None:
+                self._own = await asyncio.to_thread(BundledEmbedder, threads=1)
+        return self._own

@@ -1,0 +1,49 @@
+"""Items that may answer a question."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentic_rag_backend.domain.text.answers import answer_spans, may_answer
+from agentic_rag_backend.domain.text.questions import AnswerKind
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "items"),
+    [
+        ("It opened on 3 March 2009.", AnswerKind.TIME, ["3 March", "2009"]),
+        ("It was built in the 19th century, in the 1890s.", AnswerKind.TIME, ["19th century", "1890s"]),
+        ("It may open in May.", AnswerKind.TIME, ["in May"]),
+        ("It opened late.", AnswerKind.TIME, []),
+        ("A corridor 400 metres wide, with 3 gates.", AnswerKind.MEASURE, ["400"]),
+        ("It lent 1.8 million crowns.", AnswerKind.MONEY, ["1.8", "million"]),
+        ("It lent three boats in 2009.", AnswerKind.MONEY, []),
+        ("Two thirds, or 67 %, agreed.", AnswerKind.PERCENT, ["Two", "67"]),
+        ("There were 67 of them.", AnswerKind.PERCENT, []),
+        ("The boat is red and grey.", AnswerKind.COLOUR, ["red", "grey"]),
+        ("There it was signed by Mira Voss in Port Ellery.", AnswerKind.NAME, ["Mira Voss", "Port Ellery"]),
+    ],
+)
+def test_items_of_each_kind(text: str, asked: AnswerKind, items: list[str]) -> None:
+    spans = answer_spans(text, asked, "?")
+    assert spans is not None
+    assert [text[start:end] for start, end in spans] == items
+    assert may_answer(text, asked, "?") is bool(items)
+
+
+def test_what_the_question_says_is_no_answer() -> None:
+    assert answer_spans("It opened in 2009.", AnswerKind.TIME, "What opened in 2009, and when?") == []
+    assert answer_spans("The boat is red.", AnswerKind.COLOUR, "Is the red boat new?") == []
+
+
+def test_kinds_without_a_form() -> None:
+    assert answer_spans("Because it rained.", AnswerKind.THEME, "Why?") is None
+    assert not may_answer("Because it rained.", AnswerKind.OTHER, "Who?")
+
+
+@given(st.text(), st.sampled_from(AnswerKind), st.text())
+def test_items_stand_in_the_text(text: str, asked: AnswerKind, question: str) -> None:
+    for start, end in answer_spans(text, asked, question) or []:
+        assert 0 <= start < end <= len(text)
