@@ -51,7 +51,7 @@ SENTENCE = (
 )
 FURTHER = (
     *("score", "bridge", "added", "added_to_window", "likeness", "title_named", "same_passage"),
-    *("type_absent", "question_word", "near", "statement"),
+    *("type_absent", "question_word", "near"),
 )
 BRIDGE = ("score", "bridge", "added")
 FACT = (
@@ -88,7 +88,7 @@ HOP_SHARES = {REMOVED: 0.5, FOREIGN: 0.6}
 HOP_SHARE = 5.0
 """Weight of a question of HotpotQA or MuSiQue, of which there are few."""
 ANSWERED = 0.9
-DEFAULT_THRESHOLD = 0.15
+DEFAULT_THRESHOLD = 0.25
 
 
 class RememberedEncoder:
@@ -236,7 +236,8 @@ def fit_further(rows: Sequence[Row], sentence: Linear) -> Linear:
             worth = 0.5 * scores + 3.0 * values["bridge"]
             worth[chosen] = -np.inf
             chosen.append(int(np.argmax(worth)))
-    return Linear(fit_choice(groups, FURTHER, {}))
+    # A heading or a row is worth one less than a full sentence, as in `fit_sentences`.
+    return Linear({**fit_choice(groups, FURTHER, {}), "statement": STATEMENT}, -STATEMENT)
 
 
 def fit_estimate(rows: Sequence[Row], names: Sequence[str]) -> Linear:

@@ -252,7 +252,7 @@ class Settings(BaseSettings):
     answer_context_tokens: int = Field(
         3000, ge=256, le=500_000, description="maximum estimated tokens of evidence in the prompt of an answer"
     )
-    answer_min_confidence: float = Field(0.15, ge=0, le=1, description="confidence below which a question is refused")
+    answer_min_confidence: float = Field(0.25, ge=0, le=1, description="confidence below which a question is refused")
     fallback_to_extractive: bool = Field(
         True, description="answer extractively, with a notice, while the language model fails; false: 503"
     )

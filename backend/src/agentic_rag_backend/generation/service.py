@@ -70,7 +70,7 @@ class AnswerOptions:
     generator's default. ``verification_questions`` (1 to 10) bounds the questions of a `verified` answer.
     """
 
-    min_confidence: float = 0.15
+    min_confidence: float = 0.25
     window_tokens: int | None = None
     generator: str = "attributed"
     context_tokens: int = 3000
@@ -347,7 +347,7 @@ class AnswerService:
         if judgement.asked is not AnswerKind.THEME:
             return judgement
         similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
-        broad = account_answerability(breadth([*similarities, *(theme.score for theme in retrieval.themes)]))
+        broad = account_answerability(breadth([*similarities, *(each.score for each in retrieval.themes)]), judgement.covered)
         return replace(judgement, confidence=max(judgement.confidence, broad), sentences=())
 
     async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:

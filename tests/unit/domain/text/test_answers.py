@@ -13,7 +13,8 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
 @pytest.mark.parametrize(
     ("text", "asked", "items"),
     [
-        ("It opened on 3 March 2009.", AnswerKind.TIME, ["3 March", "2009"]),
+        ("It opened on 3 March 2009.", AnswerKind.TIME, ["3 March 2009"]),
+        ("It opened in March 2009, on Saturday.", AnswerKind.TIME, ["March 2009", "Saturday"]),
         ("It was built in the 19th century, in the 1890s.", AnswerKind.TIME, ["19th century", "1890s"]),
         ("It may open in May.", AnswerKind.TIME, ["in May"]),
         ("It opened late.", AnswerKind.TIME, []),
@@ -23,7 +24,7 @@ from agentic_rag_backend.domain.text.questions import AnswerKind
         ("Two thirds, or 67 %, agreed.", AnswerKind.PERCENT, ["Two", "67"]),
         ("There were 67 of them.", AnswerKind.PERCENT, []),
         ("The boat is red and grey.", AnswerKind.COLOUR, ["red", "grey"]),
-        ("There it was signed by Mira Voss in Port Ellery.", AnswerKind.NAME, ["Mira Voss", "Port Ellery"]),
+        ("Then it was signed by Mira Voss in Port Ellery today.", AnswerKind.NAME, ["Mira Voss", "Port Ellery"]),
     ],
 )
 def test_items_of_each_kind(text: str, asked: AnswerKind, items: list[str]) -> None:

@@ -19,12 +19,13 @@ ACCORD = PassageText(
         ("Who signed the Accord?", ("Who signed the Accord?",)),
         (
             "How wide is the corridor of the Narrows Accord, and who must pay for the buoys?",
-            ("How wide is the corridor of the Narrows Accord", "who must pay for the buoys (Narrows Accord)"),
+            ("How wide is the corridor of the Narrows Accord", "who must pay for the buoys"),
         ),
         ("When was the quay opened? Who opened it?", ("When was the quay opened", "Who opened it")),
         ("Who lent STEC money and in which year did STEC repay it?", ("Who lent STEC money", "in which year did STEC repay it")),
         ("Which boats and which crews were hired and paid?", ("Which boats and which crews were hired and paid?",)),
         ("What is the difference between what and how?", ("What is the difference between what and how?",)),
+        ("On what day and in which town was she born?", ("On what day and in which town was she born?",)),
         ("", ("",)),
     ],
 )
@@ -35,7 +36,7 @@ def test_parts(question: str, parts: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("part", "sentence"),
     [
-        ("who must pay for the buoys (Narrows Accord)", "The documents do not say who must pay for the buoys."),
+        ("who must pay for the buoys", "The documents do not say who must pay for the buoys."),
         ("What colour it has?", "The documents do not say what colour it has."),
         ("in which year did STEC repay it", "The documents do not answer “in which year did STEC repay it?”"),
         ("When was it built?", "The documents do not answer “When was it built?”"),
@@ -52,8 +53,11 @@ async def test_each_part_is_answered_by_itself() -> None:
     assert both.unanswered == ()
     assert any("2012" in each.text for each in both.sentences)
     assert any("400" in each.text for each in both.sentences)
-    one = await judge().judge("When was the Narrows Accord signed, and who invented the zeppelin?", [ACCORD], least=0.15)
-    assert one.unanswered == ("who invented the zeppelin (Narrows Accord)",)
+    others = [
+        PassageText(f"Letter {number}", f"The {number} boats of the Narrows came in late.", 0.5) for number in range(20, 28)
+    ]
+    one = await judge().judge("When was the Narrows Accord signed, and who invented the zeppelin?", [ACCORD], least=0.25)
+    assert one.unanswered == ("who invented the zeppelin",)
     assert "2012" in one.sentences[0].text
 
 

@@ -125,7 +125,7 @@ async def ask(
         retrievers=held,
         model=model,
         documents=held,
-        checks=AnswerChecks(judge()),
+        checks=AnswerChecks(judge=judge()),
         options=AnswerOptions(),
         global_answers=GlobalAnswers(
             calls=StructuredCalls(model, timeout_s=timeout_s),

@@ -13,8 +13,9 @@ Span = tuple[int, int]
 
 _MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
 _DATES = re.compile(
-    r"\b(?:1\d{3}|20\d{2})s?\b|\b\d{1,4} ?(?:BCE?|AD|CE)\b|\b\d{1,2}(?:st|nd|rd|th)[ -]century\b|\b\d{4}-\d{2}-\d{2}\b|"
-    r"\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b|"
+    r"\b\d{1,2}(?:st|nd|rd|th)? (?:of )?(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b(?:,? \d{4}\b)?|"
+    rf"\b(?:{_MONTHS}) \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}\b|\b(?:{_MONTHS}),? \d{{4}}\b|\b\d{{4}}-\d{{2}}-\d{{2}}\b|"
+    r"\b(?:1\d{3}|20\d{2})s?\b|\b\d{1,4} ?(?:BCE?|AD|CE)\b|\b\d{1,2}(?:st|nd|rd|th)[ -]century\b|"
     rf"\b(?:(?:{_MONTHS.replace('|may|', '|')}|monday|tuesday|wednesday|thursday|friday|saturday|sunday|spring|autumn|winter)\b|"
     r"(?:in|since|until|by|of|last|next) (?:may|summer)\b|midnight\b|noon\b|\d{1,2}(?:[:.]\d{2})? ?[ap]\.?m\b)|"
     r"\b\w+ (?:days?|weeks?|months?|years?|decades?|centuries) (?:ago|later|earlier|after|before)\b",

@@ -9,6 +9,11 @@ from functools import cached_property
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 
+_CALENDAR = content_forms(
+    "January February March April May June July August September October November December Monday Tuesday Wednesday Thursday "
+    "Friday Saturday Sunday"
+)
+"""Capitalised words that connect nothing."""
 HALF_RARITY = 2.0
 """Rarity of shared names that counts one half."""
 
@@ -28,7 +33,7 @@ class Bridges:
             frozenset(
                 name
                 for name in names_and_numbers(each.text, first_word=each.statement) | titles[each.passage]
-                if not name[0].isdigit() and name not in known
+                if not name[0].isdigit() and name not in known and name not in _CALENDAR
             )
             for each in self.reading.sentences
         ]

@@ -6,6 +6,7 @@ from collections.abc import Set
 
 from agentic_rag_backend.domain.text.answers import answer_spans
 from agentic_rag_backend.domain.text.questions import AnswerKind
+from agentic_rag_backend.domain.text.words import all_forms
 from agentic_rag_backend.generation.answerability.evidence import EvidenceSentence
 from agentic_rag_backend.generation.answerability.selection import Selection
 
@@ -34,12 +35,20 @@ def conflicting(selection: Selection) -> int | None:
         if reading.passages[other.passage].title == reading.passages[best.passage].title or not other.statement:
             continue
         alike = selection.interaction.between[first, place] >= MIN_LIKENESS and fits[place] >= fits[first] - WORSE
-        if alike and values and (others := _values(selection, other)) and not values & others:
+        if alike and _differ(values, _values(selection, other)):
             return place
     return None
 
 
-def _values(selection: Selection, sentence: EvidenceSentence) -> Set[str]:
+def _differ(values: Set[frozenset[str]], others: Set[frozenset[str]]) -> bool:
+    """Return whether both have values, and none of one agrees with one of the other: "2009" agrees with "3 March 2009"."""
+    return bool(values and others) and not any(one <= other or other <= one for one in values for other in others)
+
+
+def _values(selection: Selection, sentence: EvidenceSentence) -> Set[frozenset[str]]:
+    """Return the words of each value in a sentence. Beside a date, a weekday says nothing."""
     question = selection.reading.question
     spans = answer_spans(sentence.text, question.asked, question.text) or []
-    return {sentence.text[start:end].casefold() for start, end in spans}
+    found = [sentence.text[start:end] for start, end in spans]
+    exact = [value for value in found if any(map(str.isdigit, value))]
+    return {all_forms(value) for value in exact or found}

@@ -57,10 +57,11 @@ def answer_features(selection: Selection) -> dict[str, float]:
         "opposite": float(features["opposite"][first]),
         "type_absent": float(features["type_absent"][first]),
         "value_absent": float(features["value_absent"][selection.places].min()),
-        "covered": _covered(reading),
+        "covered": covered_share(reading),
         "connected": float(reading.rarity @ (covered - own)) * selection.connection,
     }
 
 
-def _covered(reading: EvidenceReading) -> float:
+def covered_share(reading: EvidenceReading) -> float:
+    """Return the rarity of the question's terms that some passage contains, in [0, 1]."""
     return float(reading.rarity @ reading.anywhere) if len(reading.rarity) else 1.0

@@ -72,7 +72,7 @@ class EvidenceReading:
         """(q,): ln(1 + s / frequency) of each term among the sentences, as shares of their sum."""
         frequency = np.maximum(self.held.sum(axis=1), _HALF)
         raw = np.log1p(len(self.sentences) / frequency)
-        return np.asarray(raw / raw.sum() if len(raw) else raw, dtype=np.float32)
+        return np.asarray(raw / raw.sum() if raw.any() else raw, dtype=np.float32)
 
     @cached_property
     def in_window(self) -> Matrix:

@@ -25,6 +25,8 @@ CONTEXT_SIMILARITY = 0.9
 UNUSUAL = 3.5
 """Standard deviations above the mean similarity of a term and all words at which a match is as likely as not."""
 SPREAD = 0.7
+LARGEST = 50.0
+"""Largest exponent."""
 REACH = 2
 """Words between an answer and a matched term that cost nothing."""
 DECAY = 8.0
@@ -149,7 +151,7 @@ class Interaction:
         mean, scale = values.mean(axis=1, keepdims=True), values.std(axis=1, keepdims=True) + 1e-6
         found = []
         for similar, content, same in zip(self._similar, self._content, self._same, strict=True):
-            by_meaning = CONTEXT_SIMILARITY / (1.0 + np.exp(-((similar - mean) / scale - UNUSUAL) / SPREAD))
+            by_meaning = CONTEXT_SIMILARITY / (1.0 + np.exp(np.minimum((UNUSUAL - (similar - mean) / scale) / SPREAD, LARGEST)))
             found.append(np.maximum(by_meaning * content, same))
         return found
 

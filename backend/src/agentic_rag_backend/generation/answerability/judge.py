@@ -11,7 +11,7 @@ from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
 from agentic_rag_backend.generation.answerability.conflicts import conflicting
-from agentic_rag_backend.generation.answerability.estimate import confidence
+from agentic_rag_backend.generation.answerability.estimate import confidence, covered_share
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
     Features,
@@ -38,13 +38,14 @@ class AnsweringSentence:
 class Judgement:
     """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it.
 
-    ``conflict`` is whether two of them, of different documents, give different values. ``unanswered`` are the parts of the
-    question that none of them answers.
+    ``covered`` is the share of the question's words, by rarity, that some passage contains. ``conflict`` is whether two of the
+    sentences, of different documents, give different values. ``unanswered`` are the parts of the question that none answers.
     """
 
     confidence: float
     sentences: tuple[AnsweringSentence, ...]
     asked: AnswerKind
+    covered: float = 0.0
     conflict: bool = False
     unanswered: tuple[str, ...] = ()
 
@@ -115,6 +116,7 @@ class AnswerJudge:
             confidence=confidence(selection, self._weights),
             sentences=tuple(AnsweringSentence(each.passage, each.sentence.start, each.text) for each in sentences),
             asked=selection.reading.question.asked,
+            covered=covered_share(selection.reading),
             conflict=other is not None,
         )
 
@@ -129,6 +131,7 @@ def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -
         confidence=min(each.confidence for each in answered),
         sentences=tuple(dict.fromkeys(sentence for each in answered for sentence in each.sentences)),
         asked=judged[0].asked,
+        covered=min(each.covered for each in judged),
         conflict=any(each.conflict for each in answered),
         unanswered=missing,
     )

@@ -7,6 +7,7 @@ import re
 MAX_PARTS = 3
 """Parts of a question. A question with more is judged as a whole."""
 MIN_WORDS = 3
+"""Words of a part. The first has more: "On what day and in which town was she born?" is one question."""
 _QUESTION_WORD = r"(?:who|whom|whose|what|when|where|which|why|how)"
 _BETWEEN = re.compile(
     rf"\?\s+(?=\w)|,?\s+and\s+(?=(?:(?:in|on|at|by|for|from|to|with|of)\s+)?{_QUESTION_WORD}\s+\w+\s+\w)", re.IGNORECASE
@@ -15,7 +16,6 @@ _ASKS = re.compile(
     rf"\b{_QUESTION_WORD}\b|^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE
 )
 _SAYS = re.compile(rf"(?:(?:in|on|at|by|for|from|to|with|of)\s+)?{_QUESTION_WORD}\b", re.IGNORECASE)
-_NAME = re.compile(r"(?<=\w )[A-Z][\w'’-]*(?: (?:of |the )?[A-Z][\w'’-]*)*")
 _INVERTED = re.compile(
     r"^(?:(?:in|on|at|by|for|from|to|with|of)\s+)?(?:who|whom|whose|what|which|when|where|why|how)(?:\s+\w+){0,2}?\s+"
     r"(?:did|do|does)\b|^(?:when|where|why|how)(?:\s+\w+)?\s+"
@@ -27,26 +27,20 @@ _INVERTED = re.compile(
 def split_question(question: str) -> tuple[str, ...]:
     """Return the parts of a question: "What is kept open, and who must pay?" has two. One part: the question as it is.
 
-    A later part without a name is given the names of the first, in brackets, because it speaks of the same matter.
+    The passages were found for the whole question, so a later part needs no name.
     """
     parts = [part.strip(" ,") for part in _BETWEEN.split(question) if part.strip(" ,")]
     whole = (question,)
     if not 1 < len(parts) <= MAX_PARTS:
         return whole
-    if any(len(part.split()) < MIN_WORDS or not _ASKS.search(part) for part in parts):
+    if len(parts[0].split()) <= MIN_WORDS or any(len(part.split()) < MIN_WORDS or not _ASKS.search(part) for part in parts):
         return whole
-    names = ", ".join(dict.fromkeys(_NAME.findall(parts[0])))
-    return (parts[0], *(_with_names(part, names) for part in parts[1:]))
-
-
-def _with_names(part: str, names: str) -> str:
-    part = part.rstrip("? ")
-    return part if not names or _NAME.search(part) else f"{part} ({names})"
+    return tuple(part.rstrip("? ") for part in parts)
 
 
 def not_said(part: str) -> str:
     """Return the sentence that names an unanswered part."""
-    asked = re.sub(r" \([^()]*\)$", "", part.strip().rstrip("?").strip())
+    asked = part.strip().rstrip("?").strip()
     if _INVERTED.match(asked) or not _SAYS.match(asked):
         return f"The documents do not answer “{asked}?”"
     return f"The documents do not say {asked[:1].lower()}{asked[1:]}."

@@ -17,6 +17,8 @@ from agentic_rag_backend.generation.answerability.features import Features, Inte
 
 MAX_SENTENCES = 3
 """Sentences of an answer to one question."""
+UNCONNECTED = 0.3
+"""Value that a further sentence loses, if no name connects it with the chosen ones: it is an alternative, not a continuation."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,8 @@ def select(
     chosen = [int(np.argmax(scores))]
     selection = Selection(reading, bridges, interaction, features, scores, tuple(chosen))
     while len(chosen) < min(MAX_SENTENCES, len(scores)):
-        value = weights.further.of(added_features(selection, scores, chosen))
+        added = added_features(selection, scores, chosen)
+        value = weights.further.of(added) - UNCONNECTED * ((added["bridge"] == 0) & (added["title_named"] == 0))
         value[chosen] = -np.inf
         following = int(np.argmax(value))
         if value[following] < 0.0:

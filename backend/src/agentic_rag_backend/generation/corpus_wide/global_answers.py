@@ -64,7 +64,7 @@ class GlobalAnswerOptions:
     max_tokens: int = 1024
     temperature: float = 0.0
     model: str | None = None
-    min_confidence: float = 0.15
+    min_confidence: float = 0.25
 
 
 class GlobalAnswers:
