@@ -107,6 +107,8 @@ bench: $(VENV)/.dev ## measure retrieval, ingestion, fairness, memory, answers, 
 	$(BIN)/python tests/benchmarks/fairness.py
 	$(BIN)/python tests/benchmarks/memory.py
 	$(BIN)/python tests/benchmarks/answers.py
+	$(BIN)/python tests/benchmarks/answerability.py
+	$(BIN)/python tests/benchmarks/follow_ups.py
 	$(BIN)/python tests/benchmarks/claims.py
 	$(BIN)/python tests/benchmarks/extraction.py
 	$(BIN)/python tests/benchmarks/index_upkeep.py

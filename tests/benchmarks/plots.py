@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -83,6 +84,30 @@ def stages(figures: Figures) -> BarChart:
     )
 
 
+def reliability(figures: Figures, name: str, of: str) -> BarChart:
+    """Return the share of right answers by confidence on one set of questions, over both halves of the cross-fit."""
+    bins: dict[int, list[tuple[float, float, float]]] = defaultdict(list)
+    for half in figures.values():
+        for share, estimate, observed in half[name]["reliability"]:
+            bins[min(9, int(estimate * 10))].append((share, estimate, observed))
+    rows = {number: _weighted(found) for number, found in sorted(bins.items())}
+    return BarChart(
+        title=f"Confidence and truth: {of}",
+        subtitle="Answers by their confidence. Both bars of a group are equal if the confidence is right.",
+        values=Axis("probability", "share of the answers", end=1.0),
+        groups=[f"{number / 10:.1f} to {(number + 1) / 10:.1f}" for number in rows],
+        series={"mean confidence": [row[0] for row in rows.values()], "share that is right": [row[1] for row in rows.values()]},
+    )
+
+
+def _weighted(rows: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    total = sum(share for share, _, _ in rows)
+    return (
+        round(sum(share * estimate for share, estimate, _ in rows) / total, 3),
+        round(sum(share * observed for share, _, observed in rows) / total, 3),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Plot:
     """A plot: the results that it reads, the page that shows it, and its chart."""
@@ -97,6 +122,11 @@ PLOTS = {
     "recall-hotpotqa": Plot("retrieval", "retrieval.md", lambda figures: recall(figures, "hotpotqa")),
     "search-by-size": Plot("index_upkeep", "vectors.md", search_time),
     "memory-by-size": Plot("memory", "ingestion.md", memory),
+    "reliability-squad2": Plot(
+        "answerability", "answers.md", lambda figures: reliability(figures, "squad2", "questions about one passage")
+    ),
+    "reliability-hotpotqa": Plot("answerability", "answers.md", lambda figures: reliability(figures, "hotpotqa", "HotpotQA")),
+    "reliability-musique": Plot("answerability", "answers.md", lambda figures: reliability(figures, "musique", "MuSiQue")),
     "ingestion-by-stage": Plot("ingestion", "ingestion.md", stages),
 }
 

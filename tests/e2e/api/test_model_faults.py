@@ -127,7 +127,7 @@ async def test_answers_of_themes_come_too(
 async def test_a_question_that_nothing_answers_is_refused_by_the_fallback_too(
     folder: Path, filled: dict[str, Any], server: ModelServer, open_world: Any
 ) -> None:
-    settings = settings_for(server, "status-500", answer_min_confidence=0.0, dual_level_low_min_score=0.0)
+    settings = settings_for(server, "status-500", dual_level_low_min_score=0.0)
     async with open_world(folder, **settings) as (_, http):
         data = await client_of(filled, http).data("POST", "/answers", json={"query": UNANSWERABLE})
         assert (data["grounded"], data["citations"]) == (False, [])

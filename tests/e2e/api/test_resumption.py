@@ -249,6 +249,7 @@ def test_the_client_stops_an_answer_that_its_reader_leaves(server: httpx.Client,
             body = {"query": QUESTION, "strategy": "hybrid", "stream": True, "resumable": True}
             events = Client(http, where="the server", in_process=False).events("/answers", body)
             await anext(events)
+            await asyncio.to_thread(until, lambda: model.stats().total.calls == 1)
             await events.aclose()
 
     asyncio.run(left())

@@ -9,6 +9,7 @@ import json
 import random
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -17,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from agentic_rag_backend.domain.document import content_hash
@@ -274,6 +275,13 @@ def packed_up() -> bytes:
     return gzip.compress(content.getvalue(), mtime=0)
 
 
+def _holds_the_same(damaged: bytes) -> bool:
+    try:
+        return gzip.decompress(damaged) == gzip.decompress(packed_up())
+    except (EOFError, OSError, zlib.error):
+        return False
+
+
 @given(st.data())
 def test_an_archive_that_was_cut_off_or_changed_never_passes_for_whole(data: st.DataObject) -> None:
     content = bytearray(packed_up())
@@ -283,6 +291,8 @@ def test_an_archive_that_was_cut_off_or_changed_never_passes_for_whole(data: st.
         # The header of gzip has unused bits.
         content[data.draw(st.integers(10, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     damaged = bytes(content)
+    # The padding of a block has unused bits, too.
+    assume(not _holds_the_same(damaged))
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(damaged)
         refused(Path(file.name))

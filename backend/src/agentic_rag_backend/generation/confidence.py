@@ -14,7 +14,8 @@ from collections.abc import Iterable
 BREADTH_MIDPOINT = 0.311
 """Mean similarity of the nearest evidence at which an account has a probability of one half."""
 BREADTH_STEEPNESS = 80.0
-COVERAGE_POWER = 3
+MATTER_ABSENT = 0.2
+"""Factor on the confidence of an account, if the evidence contains no word of the question but its names. Set by hand."""
 NEAREST = 5
 """Passages and themes whose similarity is averaged for an account."""
 CHECKED_SHARE = 0.3
@@ -26,15 +27,15 @@ def breadth(similarities: Iterable[float]) -> float:
     return sum(sorted((max(0.0, value) for value in similarities), reverse=True)[:NEAREST]) / NEAREST
 
 
-def account_answerability(broad: float, covered: float = 1.0) -> float:
+def account_answerability(broad: float, *, matter_absent: bool = False) -> float:
     """Return the chance that the evidence holds the requested account, in [0, 1].
 
     Args:
         broad: `breadth` of the evidence.
-        covered: share of the question's words, by rarity, that the evidence contains. "Why did she divorce?" is not answered by
-            passages about her that never speak of a divorce.
+        matter_absent: whether the evidence contains the question's names only. "Why did she divorce?" is not answered by passages
+            about her that never speak of a divorce.
     """
-    return covered**COVERAGE_POWER / (1.0 + math.exp(-BREADTH_STEEPNESS * (broad - BREADTH_MIDPOINT)))
+    return (MATTER_ABSENT if matter_absent else 1.0) / (1.0 + math.exp(-BREADTH_STEEPNESS * (broad - BREADTH_MIDPOINT)))
 
 
 def confidence(answerable: float, kept: int, dropped: int) -> float:

@@ -347,7 +347,8 @@ class AnswerService:
         if judgement.asked is not AnswerKind.THEME:
             return judgement
         similarities = [hit.scores["dense"] for hit in passages_of(retrieval) if "dense" in hit.scores]
-        broad = account_answerability(breadth([*similarities, *(each.score for each in retrieval.themes)]), judgement.covered)
+        similarities += [theme.score for theme in retrieval.themes]
+        broad = account_answerability(breadth(similarities), matter_absent=judgement.matter_absent)
         return replace(judgement, confidence=max(judgement.confidence, broad), sentences=())
 
     async def _context(self, query: Query, retrieval: Retrieval, budget_tokens: int) -> Context:

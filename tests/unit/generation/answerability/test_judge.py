@@ -81,7 +81,7 @@ async def test_an_absent_attribute_has_less_confidence_than_a_stated_one(answere
 
 
 async def test_a_second_hop_comes_from_another_document() -> None:
-    judgement = await judge().judge("In which year was the builder of the clinic boat Ada Finch founded?", CORPUS)
+    judgement = await judge().judge("In which year was the yard that built the Ada Finch founded?", CORPUS)
     assert {each.passage for each in judgement.sentences} >= {1, 2}
     assert any("1887" in each.text for each in judgement.sentences)
 

@@ -53,9 +53,6 @@ async def test_each_part_is_answered_by_itself() -> None:
     assert both.unanswered == ()
     assert any("2012" in each.text for each in both.sentences)
     assert any("400" in each.text for each in both.sentences)
-    others = [
-        PassageText(f"Letter {number}", f"The {number} boats of the Narrows came in late.", 0.5) for number in range(20, 28)
-    ]
     one = await judge().judge("When was the Narrows Accord signed, and who invented the zeppelin?", [ACCORD], least=0.25)
     assert one.unanswered == ("who invented the zeppelin",)
     assert "2012" in one.sentences[0].text

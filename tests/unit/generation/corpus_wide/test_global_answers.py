@@ -198,9 +198,9 @@ async def test_nothing_left_is_a_refusal_without_another_call(points: Says) -> N
 
 
 async def test_points_that_hardly_help_are_no_answer() -> None:
-    model = Scripted(each_says(30, 10, 20), "Volunteers run it. [1]")
+    model = Scripted(each_says(20, 10, 15), "Volunteers run it. [1]")
     answer = await ask(model)
-    assert (answer.grounded, answer.details["refusal"], answer.confidence) == (False, "below_confidence", 0.3)
+    assert (answer.grounded, answer.details["refusal"], answer.confidence) == (False, "below_confidence", 0.2)
     assert model.reduced == []
 
 

@@ -53,9 +53,10 @@ _TIME = re.compile(
     re.IGNORECASE,
 )
 _MONEY = re.compile(
-    rf"\b{_WHAT} (?:{_PRICES})\b|\bhow much (?:money\b|[^?]*\b(?:costs?|pa(?:y|ys|id)|earn(?:s|ed)?|spen[dt]|spends|s[eo]ld|sell|"
-    r"worth|charged?|raised?|len[dt]|borrow(?:ed)?|fined?)\b)|"
-    r"\bwhat (?:did|does|do|was|were) [^?]*\b(?:earn|cost|pay|paid|spend|charge)\b",
+    rf"\b{_WHAT} (?:{_PRICES})\b|"
+    r"\bhow much (?:money\b|[^?]{0,120}\b(?:costs?|pa(?:y|ys|id)|earn(?:s|ed)?|spen[dt]|spends|s[eo]ld|sell|worth|charged?|"
+    r"raised?|len[dt]|borrow(?:ed)?|fined?)\b)|"
+    r"\bwhat (?:did|does|do|was|were) [^?]{0,120}\b(?:earn|cost|pay|paid|spend|charge)\b",
     re.IGNORECASE,
 )
 _PERCENT = re.compile(rf"\b(?:{_WHAT} (?:percent|percentage|proportion|share)|how many percent)\b", re.IGNORECASE)

@@ -12,6 +12,9 @@ from agentic_rag_backend.generation.answerability.features import any_absent
 from agentic_rag_backend.generation.answerability.selection import Selection
 
 
+MATTER_WORDS = 2
+
+
 def confidence(selection: Selection, weights: Coefficients) -> float:
     """Return the chance in [0, 1] that the chosen sentences hold the right answer.
 
@@ -65,3 +68,12 @@ def answer_features(selection: Selection) -> dict[str, float]:
 def covered_share(reading: EvidenceReading) -> float:
     """Return the rarity of the question's terms that some passage contains, in [0, 1]."""
     return float(reading.rarity @ reading.anywhere) if len(reading.rarity) else 1.0
+
+
+def matter_absent(reading: EvidenceReading) -> bool:
+    """Return whether the question has one or two words that are neither names nor numbers, and no passage contains any of them.
+
+    Longer questions are paraphrased, so that the absence of their words says little.
+    """
+    matter = ~(reading.question.named | reading.question.numbers)
+    return 0 < int(matter.sum()) <= MATTER_WORDS and not bool(reading.anywhere[matter].any())

@@ -101,15 +101,18 @@ class EvidenceReading:
 
 
 def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) -> EvidenceReading:
-    """Return the sentences of ``passages`` that say something that neither the question nor their title says."""
+    """Return the sentences of ``passages`` that say more than the question, without headings."""
     known = content_forms(question.text)
     sentences: list[EvidenceSentence] = []
     for number, passage in enumerate(passages):
-        expected = known | content_forms(passage.title)
+        titled = content_forms(passage.title)
         for sentence in split_sentences(passage.text):
             forms = all_forms(sentence.text)
-            if forms - STOP_WORDS - expected:
-                sentences.append(EvidenceSentence(number, sentence, forms, is_statement(sentence.text.strip("*_ "))))
+            new = forms - STOP_WORDS - known
+            states = is_statement(sentence.text.strip("*_ "))
+            # A heading repeats the title. A statement may be the title of a document without headings.
+            if new - titled or (new and states):
+                sentences.append(EvidenceSentence(number, sentence, forms, states))
     matches = Matches(question.forms)
     return EvidenceReading(
         question=question,

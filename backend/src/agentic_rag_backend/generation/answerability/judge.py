@@ -11,7 +11,7 @@ from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
 from agentic_rag_backend.generation.answerability.conflicts import conflicting
-from agentic_rag_backend.generation.answerability.estimate import confidence, covered_share
+from agentic_rag_backend.generation.answerability.estimate import confidence, matter_absent
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
     Features,
@@ -38,14 +38,14 @@ class AnsweringSentence:
 class Judgement:
     """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it.
 
-    ``covered`` is the share of the question's words, by rarity, that some passage contains. ``conflict`` is whether two of the
+    ``matter_absent`` is whether no passage contains a word of the question that is not a name. ``conflict`` is whether two of the
     sentences, of different documents, give different values. ``unanswered`` are the parts of the question that none answers.
     """
 
     confidence: float
     sentences: tuple[AnsweringSentence, ...]
     asked: AnswerKind
-    covered: float = 0.0
+    matter_absent: bool = False
     conflict: bool = False
     unanswered: tuple[str, ...] = ()
 
@@ -116,7 +116,7 @@ class AnswerJudge:
             confidence=confidence(selection, self._weights),
             sentences=tuple(AnsweringSentence(each.passage, each.sentence.start, each.text) for each in sentences),
             asked=selection.reading.question.asked,
-            covered=covered_share(selection.reading),
+            matter_absent=matter_absent(selection.reading),
             conflict=other is not None,
         )
 
@@ -131,7 +131,7 @@ def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -
         confidence=min(each.confidence for each in answered),
         sentences=tuple(dict.fromkeys(sentence for each in answered for sentence in each.sentences)),
         asked=judged[0].asked,
-        covered=min(each.covered for each in judged),
+        matter_absent=all(each.matter_absent for each in judged),
         conflict=any(each.conflict for each in answered),
         unanswered=missing,
     )

@@ -10,7 +10,8 @@ MIN_WORDS = 3
 """Words of a part. The first has more: "On what day and in which town was she born?" is one question."""
 _QUESTION_WORD = r"(?:who|whom|whose|what|when|where|which|why|how)"
 _BETWEEN = re.compile(
-    rf"\?\s+(?=\w)|,?\s+and\s+(?=(?:(?:in|on|at|by|for|from|to|with|of)\s+)?{_QUESTION_WORD}\s+\w+\s+\w)", re.IGNORECASE
+    rf"\?\s++(?=\w)|(?<!\s)\s++and\s++(?=(?:(?:in|on|at|by|for|from|to|with|of)\s++)?{_QUESTION_WORD}\s++\w++\s++\w)",
+    re.IGNORECASE,
 )
 _ASKS = re.compile(
     rf"\b{_QUESTION_WORD}\b|^\W*(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would)\b", re.IGNORECASE

@@ -17,8 +17,10 @@ from agentic_rag_backend.generation.answerability.features import Features, Inte
 
 MAX_SENTENCES = 3
 """Sentences of an answer to one question."""
+CONNECTED = 0.6
+"""Value that a further sentence gains, if a name or a title connects it with the chosen ones: it continues them."""
 UNCONNECTED = 0.3
-"""Value that a further sentence loses, if no name connects it with the chosen ones: it is an alternative, not a continuation."""
+"""Value that a further sentence loses otherwise: it is an alternative."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ def select(
     selection = Selection(reading, bridges, interaction, features, scores, tuple(chosen))
     while len(chosen) < min(MAX_SENTENCES, len(scores)):
         added = added_features(selection, scores, chosen)
-        value = weights.further.of(added) - UNCONNECTED * ((added["bridge"] == 0) & (added["title_named"] == 0))
+        connected = (added["bridge"] > 0) | (added["title_named"] > 0)
+        value = weights.further.of(added) + np.where(connected, CONNECTED, -UNCONNECTED)
         value[chosen] = -np.inf
         following = int(np.argmax(value))
         if value[following] < 0.0:

@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from agentic_rag_backend.domain.text.answers import may_answer
 from agentic_rag_backend.domain.text.dates import Date, first_date, in_order_of_time
 from agentic_rag_backend.domain.text.independence import standing
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for, measured, related
-from agentic_rag_backend.domain.text.answers import may_answer
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import content_forms, inverse_frequency, names_and_numbers

@@ -183,7 +183,7 @@ def follow_ups_of_themes(question: str, themes: Sequence[ThemeHit], most: int) -
 def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: float) -> tuple[Hit, ...]:
     """Return the hits of all lists, each chunk once with its best score. Only follow-up hits are multiplied by ``weight``.
 
-    Of equal scores, passages that more searches found come first, then the order is by id.
+    Of equal scores, passages that more searches found come first, then those of the earlier list: ids of documents are random.
     """
     best = {hit.id: hit for hit in own}
     times = Counter(hit.id for hits in (own, *followed) for hit in hits[:COUNTED])
@@ -191,7 +191,7 @@ def merged(own: Sequence[Hit], followed: Sequence[Sequence[Hit]], *, weight: flo
         for hit in hits:
             if hit.id not in best or weight * hit.score > best[hit.id].score:
                 best[hit.id] = replace(hit, score=weight * hit.score)
-    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -times[hit.id], hit.id)))
+    return tuple(sorted(best.values(), key=lambda hit: (-hit.score, -times[hit.id])))
 
 
 def _of_local(query: Query, text: str) -> Query:
