@@ -102,7 +102,7 @@ async def test_the_model_is_asked_once_and_its_questions_and_sketch_are_searched
     model, local = Model(ASKED), Local(hit)
     found = await drift(Finder(theme("Gear")), local, model).retrieve(query("What of gear?", limit=10))
     assert [asked.text for asked in local.asked] == ["What of gear?", "Who pays?", "Gear is lost."]
-    assert [each.id for each in found.hits] == ["What of gear?", "Gear is lost.", "Who pays?", "shared"]
+    assert [each.id for each in found.hits] == ["What of gear?", "Who pays?", "Gear is lost.", "shared"]
     assert [each.score for each in found.hits] == [1.0, ASKED_WEIGHT, ASKED_WEIGHT, 0.5]
     assert found.usage == Usage(10, 5, 1)
     assert len(model.requests) == 1

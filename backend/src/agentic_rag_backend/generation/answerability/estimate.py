@@ -11,7 +11,6 @@ from agentic_rag_backend.generation.answerability.evidence import EvidenceReadin
 from agentic_rag_backend.generation.answerability.features import any_absent
 from agentic_rag_backend.generation.answerability.selection import Selection
 
-
 MATTER_WORDS = 2
 
 
