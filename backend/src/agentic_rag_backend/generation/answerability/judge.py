@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.questions import AnswerKind
+from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
@@ -78,7 +78,8 @@ class AnswerJudge:
         Raises:
             ModelUnavailable: the encoder is closed.
         """
-        parts = split_question(question)
+        # An account rests on many passages, all parts of it together.
+        parts = (question,) if asked_for(question) is AnswerKind.THEME else split_question(question)
         judged = await asyncio.gather(*(self._judge(part, passages) for part in parts))
         return judged[0] if len(parts) == 1 else _together(parts, judged, least)
 
