@@ -8,7 +8,6 @@ COVERAGE := --cov=agentic_rag_backend --cov-branch --cov-report=
 REPORTS := .reports
 # Tests write stores again and again; in memory, where there is a file system there with room, nobody waits for the disk.
 IN_MEMORY := $(shell [ -w /dev/shm ] && [ "$$(df -Pk /dev/shm | awk 'NR == 2 {print $$4}')" -gt 6000000 ] && echo TMPDIR=/dev/shm)
-export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Tests start many Python processes. Without compiled files, each one compiles the package again: half of its start.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -23,12 +22,11 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.runtime: $(BIN)/python backend/requirements.lock backend/pyproject.toml
-	$(BIN)/python -m pip install --quiet --require-hashes -r backend/requirements.lock
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e backend
+	$(BIN)/python infra/install.py backend/requirements.lock --editable backend
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime backend/requirements-dev.lock
-	$(BIN)/python -m pip install --quiet --require-hashes -r backend/requirements-dev.lock
+	$(BIN)/python infra/install.py backend/requirements-dev.lock
 	@touch $@
 
 install: $(VENV)/.dev ## make .venv with everything that tests and checks need

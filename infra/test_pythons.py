@@ -120,12 +120,10 @@ def run(step: str, command: Sequence[str | Path], *, cwd: Path, environment: dic
 def steps(interpreter: Interpreter, folder: Path, processes: str) -> Iterator[tuple[str, list[str | Path], Path]]:
     """Yield name, command and working folder of each step, in order."""
     python = folder / "venv" / "bin" / "python"
-    install: list[str | Path] = [UV, "pip", "install", "--quiet", "--python", python]
-    if wheels := os.environ.get("PIP_FIND_LINKS"):
-        install += ["--find-links", wheels]
+    backend = ROOT / "backend"
+    install = [sys.executable, ROOT / "infra" / "install.py", backend / "requirements-dev.lock", "--editable", backend]
     yield "venv", [UV, "venv", "--quiet", "--python", interpreter.path, folder / "venv"], folder
-    yield "install", [*install, "--require-hashes", "-r", ROOT / "backend" / "requirements-dev.lock"], folder
-    yield "package", [*install, "--no-deps", "--no-build-isolation", "-e", ROOT / "backend"], folder
+    yield "install", [*install, "--python", python], folder
     corpus = folder / "corpus"
     corpus.mkdir()
     for name in _DOCUMENTS:
