@@ -86,7 +86,7 @@ class Answer:
     verification: Verification | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     introduction: str = ""
-    """Sentence at the beginning of ``text`` that states what a list of sentences is. It is counted, not quoted, and not cited."""
+    """Sentences at the beginning of ``text`` that state what the quoted sentences are. They have no citation."""
 
     @property
     def dropped(self) -> tuple[str, ...]:

@@ -1,12 +1,20 @@
-"""Times in metadata: a year, a month or a day means the whole period."""
+"""Times in metadata: a year, a month or a day means the whole period. The date of a document."""
 
 from __future__ import annotations
 
 import re
 from calendar import monthrange
+from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+from agentic_rag_backend.domain.text.values import moments
+
+DATE_FIELDS = ("updated", "modified", "date", "published", "year")
+"""Fields of metadata with the date of a document, the first one that is a time counts."""
+_DAY = re.compile(r"\d{4}(?:-\d{2}(?:-\d{2})?)?")
+_LAST_YEAR = re.compile(r"(?:^|\b(?P<before>[a-z]{1,20} )|[ (,-])(?P<year>1\d{3}|20\d{2})\)?$", re.IGNORECASE)
+_OF_SUBJECT = frozenset({"in", "of", "by", "from", "since", "until", "before", "after", "to"})
 _YEAR_OR_MONTH = re.compile(r"([0-9]{4})(?:-([0-9]{2}))?")
 
 
@@ -36,3 +44,20 @@ def period_of(value: Any) -> tuple[datetime, datetime] | None:
 def _day_after(day: date) -> datetime:
     midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
     return midnight + timedelta(days=1) if day < date.max else datetime.max.replace(tzinfo=UTC)
+
+
+def document_date(title: str, metadata: Mapping[str, Any]) -> str:
+    """Return the date of a document as ISO 8601: a day, a month or a year; empty if it has none.
+
+    The metadata have it (`DATE_FIELDS`), or the title: "Minutes, 4 February 2016", "Annual report 2014". "The flood of 1926"
+    names the year of its subject. The time of ingestion says nothing about the age of a document.
+    """
+    for name in DATE_FIELDS:
+        value = metadata.get(name)
+        if period_of(value) is not None and (match := _DAY.match(str(value))):
+            return match[0]
+    for moment in moments(title):
+        if moment.years and moment.month:
+            return "-".join((f"{moment.years[0]:04d}", *(f"{part:02d}" for part in (moment.month, moment.day) if part)))
+    year = _LAST_YEAR.search(title.rstrip())
+    return year["year"] if year and (year["before"] or "").strip().casefold() not in _OF_SUBJECT else ""

@@ -26,7 +26,7 @@ class Brief:
         request: the request to the model; None: ``text`` is the answer.
         text: sentences with markers, written without the model. With a request, it replaces a model that fails before its
             first word.
-        introduction: sentence before ``text`` that is counted, not quoted, and so has no citation; only without a request.
+        introduction: sentences before the quoted ones, if no model writes. They are not quoted, and so have no citation.
         usage: usage of the model so far.
         unanswered: parts of the question that the passages do not answer.
     """

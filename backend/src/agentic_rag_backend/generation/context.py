@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.document import VisibleChunk
+from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
@@ -30,6 +31,7 @@ class Passage:
 
     ``score`` in [0, 1] is normalised within its level and weighted by the level's share; ``theme`` marks a passage that
     a community's finding rests on. ``beside`` is the marker of the passage that this one is the neighbour of, in its section.
+    ``date`` is the document's (see `document_date`).
     """
 
     marker: int
@@ -41,6 +43,7 @@ class Passage:
     score: float
     theme: bool = False
     beside: int | None = None
+    date: str = ""
 
     def evidence(self) -> Evidence:
         """Return it as a language model is shown it."""
@@ -153,6 +156,7 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
         start_char=chunk.location.start_char + start,
         score=min(1.0, max(0.0, score)),
         theme=theme,
+        date=document_date(visible.document_title, visible.metadata),
     )
 
 

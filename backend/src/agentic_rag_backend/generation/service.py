@@ -327,8 +327,9 @@ class AnswerService:
         if not context.passages:
             return replace(brief, refusal="nothing_found")
         judgement = await self._judged(plan.query.text, retrieval, context)
-        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **_shown(judgement)))
+        retrieval = replace(retrieval, trace=with_details(retrieval.trace, **judgement.details))
         brief = replace(brief, retrieval=retrieval, answerable=judgement.confidence, unanswered=judgement.unanswered)
+        brief = replace(brief, introduction=judgement.introduction)
         if judgement.confidence < self._options.min_confidence:
             return replace(brief, refusal="below_confidence")
         # The fallback chooses among the passages found, not among their neighbours.
@@ -342,7 +343,7 @@ class AnswerService:
 
     async def _judged(self, question: str, retrieval: Retrieval, context: Context) -> Judgement:
         """Judge the passages. For an account, which rests on many, the better estimate of one and of many counts."""
-        passages = [PassageText(each.title, each.text, each.score) for each in context.passages]
+        passages = [PassageText(each.title, each.text, each.score, each.document_id, each.date) for each in context.passages]
         judgement = await self._judge.judge(question, passages, least=self._options.min_confidence)
         if judgement.asked is not AnswerKind.THEME:
             return judgement
@@ -375,16 +376,6 @@ class AnswerService:
             temperature=plan.temperature if plan.temperature is not None else usual,
             max_tokens=options.max_tokens,
         )
-
-
-def _shown(judgement: Judgement) -> dict[str, object]:
-    """Return what the trace shows of a judgement."""
-    shown: dict[str, object] = {"answer_type": judgement.asked.value}
-    if judgement.conflict:
-        shown["conflict"] = True
-    if judgement.unanswered:
-        shown["unanswered"] = list(judgement.unanswered)
-    return shown
 
 
 def _both_levels(plan: _AnswerPlan, retrieval: Retrieval) -> bool:

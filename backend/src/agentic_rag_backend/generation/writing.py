@@ -74,11 +74,14 @@ class Writing:
 
     async def _written(self, draft: AnswerDraft) -> Sentences:
         if self._brief.request is None:
+            draft.introduction = self._brief.introduction
             async for event in self._read(_deltas_of(self._brief.text), draft):
                 yield event
             return
         reason: str | None = None
         self.model = self._brief.request.model or self._writers.model.name
+        if self.model == EXTRACTIVE:
+            draft.introduction = self._brief.introduction
         try:
             async for event in self._read(self._asked(self._brief.request), draft):
                 yield event
@@ -105,6 +108,7 @@ class Writing:
         # The failed model's text is not part of this answer.
         draft.forget_omitted()
         self.model = EXTRACTIVE
+        draft.introduction = self._brief.introduction
         fallback = self._writers.fallback
         source = _deltas_of(self._brief.text) if self._brief.text or fallback is None else fallback.stream(request)
         async for event in self._read(source, draft):

@@ -65,7 +65,7 @@ async def test_two_values_for_one_thing_are_both_shown() -> None:
         PassageText("Letter", "The old quay at Scarrow was closed on 1 May 2001.", 0.5),
     ]
     judged = await judge().judge("When was the new quay at Port Ellery opened?", passages)
-    assert judged.conflict
+    assert judged.conflicts
     assert {each.passage for each in judged.sentences} >= {0, 1}
     alone = await judge().judge("When was the new quay at Port Ellery opened?", [passages[0], passages[2]])
-    assert not alone.conflict
+    assert not alone.conflicts

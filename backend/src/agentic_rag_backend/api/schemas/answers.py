@@ -48,7 +48,7 @@ class UsageView(View):
 class AnswerView(View):
     answer: str
     introduction: str = Field(
-        description="sentence without a citation at the beginning of `answer`, which states what a list of sentences is; or empty"
+        description="sentences without citation at the beginning of `answer`, which state what the quoted sentences are; or empty"
     )
     citations: list[CitationView]
     confidence: float

@@ -21,11 +21,22 @@ _HALF = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PassageText:
-    """A passage as retrieval found it; ``score`` in [0, 1] is its score relative to the best."""
+    """A passage as retrieval found it.
+
+    ``score`` in [0, 1] is its score relative to the best. ``document`` is the document's id; without it, the title stands for the
+    document. ``date`` is the document's, as ISO 8601: a year, a month, a day, or empty.
+    """
 
     title: str
     text: str
     score: float
+    document: str = ""
+    date: str = ""
+
+    @property
+    def source(self) -> str:
+        """What tells its document from others."""
+        return self.document or self.title
 
 
 @dataclass(frozen=True)

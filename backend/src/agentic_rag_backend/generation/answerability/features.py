@@ -103,15 +103,19 @@ class Interaction:
         rarity = self.reading.rarity
         best = np.stack([each.max(axis=1, initial=0.0) for each in self._similar], axis=1)
         context = CONTEXT_SIMILARITY * self.reading.in_window[:, list(self.chosen)]
-        strength = np.stack([each.max(axis=1, initial=0.0) for each in self._matched], axis=1)
         return {
             "cosine": np.array([each.whole @ self.question.whole for each in self.vectors], np.float32),
             "similar": rarity @ best,
             "similar_window": rarity @ np.maximum(best, context),
-            "matched": rarity @ strength,
+            "matched": rarity @ self.strength,
             "near": np.array([self._nearness(place) for place in range(len(self.chosen))], np.float32),
             "question_word": np.array([self._like_question_word(place) for place in range(len(self.chosen))], np.float32),
         }
+
+    @cached_property
+    def strength(self) -> Matrix:
+        """(q, len(chosen)): the strength in [0, 1] of the best match of each term in each sentence."""
+        return np.stack([each.max(axis=1, initial=0.0) for each in self._matched], axis=1)
 
     @cached_property
     def between(self) -> Matrix:

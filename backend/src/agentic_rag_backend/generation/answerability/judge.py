@@ -10,7 +10,7 @@ from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
-from agentic_rag_backend.generation.answerability.conflicts import conflicting
+from agentic_rag_backend.generation.answerability.conflicts import Conflict, find_conflict
 from agentic_rag_backend.generation.answerability.estimate import confidence, matter_absent
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
@@ -38,16 +38,32 @@ class AnsweringSentence:
 class Judgement:
     """The judgement of one question. ``confidence`` in [0, 1] is the chance that ``sentences``, best first, answer it.
 
-    ``matter_absent`` is whether no passage contains a word of the question that is not a name. ``conflict`` is whether two of the
-    sentences, of different documents, give different values. ``unanswered`` are the parts of the question that none answers.
+    ``matter_absent`` is whether no passage contains a word of the question that is not a name. ``conflicts`` are the different
+    values that documents give for one thing: a sentence of each value is in ``sentences``, in the order of the conflict.
+    ``unanswered`` are the parts of the question that none answers.
     """
 
     confidence: float
     sentences: tuple[AnsweringSentence, ...]
     asked: AnswerKind
     matter_absent: bool = False
-    conflict: bool = False
+    conflicts: tuple[Conflict, ...] = ()
     unanswered: tuple[str, ...] = ()
+
+    @property
+    def introduction(self) -> str:
+        """The sentence before the quoted ones that says how they relate; empty if there is nothing to say."""
+        return " ".join(dict.fromkeys(conflict.introduction for conflict in self.conflicts))
+
+    @property
+    def details(self) -> dict[str, object]:
+        """What the trace shows of the judgement."""
+        shown: dict[str, object] = {"answer_type": self.asked.value}
+        if self.conflicts:
+            shown["conflict"] = [conflict.details for conflict in self.conflicts]
+        if self.unanswered:
+            shown["unanswered"] = list(self.unanswered)
+        return shown
 
 
 @dataclass(frozen=True)
@@ -110,15 +126,18 @@ class AnswerJudge:
         return select(prepared.reading, prepared.bridges, interaction, features, self._weights)
 
     def _judged(self, selection: Selection) -> Judgement:
-        other = conflicting(selection)
-        places = [*selection.chosen, *([other] if other is not None and other not in selection.chosen else [])]
+        conflict = find_conflict(selection)
+        places = list(selection.chosen)
+        if conflict is not None:
+            further = [place for place in places if place not in conflict.places]
+            places = [*(each.place for each in conflict.values), *further]
         sentences = [selection.reading.sentences[selection.interaction.chosen[place]] for place in places]
         return Judgement(
             confidence=confidence(selection, self._weights),
             sentences=tuple(AnsweringSentence(each.passage, each.sentence.start, each.text) for each in sentences),
             asked=selection.reading.question.asked,
             matter_absent=matter_absent(selection.reading),
-            conflict=other is not None,
+            conflicts=() if conflict is None else (conflict,),
         )
 
 
@@ -133,7 +152,7 @@ def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -
         sentences=tuple(dict.fromkeys(sentence for each in answered for sentence in each.sentences)),
         asked=judged[0].asked,
         matter_absent=all(each.matter_absent for each in judged),
-        conflict=any(each.conflict for each in answered),
+        conflicts=tuple(conflict for each in answered for conflict in each.conflicts),
         unanswered=missing,
     )
 

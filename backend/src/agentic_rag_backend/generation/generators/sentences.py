@@ -36,7 +36,7 @@ class SentenceGenerator:
 
     async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
         """Yield each sentence when it is checked; see `Generator`."""
-        draft = AnswerDraft(assignment.policy or self._policy, assignment.style, assignment.brief.introduction)
+        draft = AnswerDraft(assignment.policy or self._policy, assignment.style)
         writing = Writing(replace(self._writers, patience_s=assignment.patience_s), assignment.brief)
         async with aclosing(writing.sentences(draft)) as sentences:
             async for event in sentences:
