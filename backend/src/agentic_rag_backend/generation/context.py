@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from agentic_rag_backend.domain.document import VisibleChunk
 from agentic_rag_backend.domain.periods import document_date
 from agentic_rag_backend.domain.query import Hit, LevelWeights, Retrieval, ThemeHit
+from agentic_rag_backend.domain.text.entries.reading import header_at
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.domain.text.words import content_forms
@@ -32,6 +33,8 @@ class Passage:
     ``score`` in [0, 1] is normalised within its level and weighted by the level's share; ``theme`` marks a passage that
     a community's finding rests on. ``beside`` is the marker of the passage that this one is the neighbour of, in its section.
     ``date`` is the document's (see `document_date`).
+    ``header`` are the lines that name the columns of the table with which the passage begins, or that introduce its list; empty
+    if it does not begin within one.
     """
 
     marker: int
@@ -44,6 +47,12 @@ class Passage:
     theme: bool = False
     beside: int | None = None
     date: str = ""
+    header: str = ""
+
+    @property
+    def with_header(self) -> str:
+        """The header and the text, as a language model reads them."""
+        return f"{self.header}\n{self.text}" if self.header else self.text
 
     def evidence(self) -> Evidence:
         """Return it as a language model is shown it."""
@@ -157,12 +166,13 @@ def passage_of(visible: VisibleChunk, start: int, end: int, score: float, *, the
         score=min(1.0, max(0.0, score)),
         theme=theme,
         date=document_date(visible.document_title, visible.metadata),
+        header=header_at(chunk.text, chunk.location.header, start),
     )
 
 
 def size_tokens(passages: Sequence[Passage]) -> int:
     """Return the estimated tokens of passages in a prompt."""
-    return sum(estimate_tokens(passage.text) + FRAME_TOKENS for passage in passages)
+    return sum(estimate_tokens(passage.with_header) + FRAME_TOKENS for passage in passages)
 
 
 def _within(passages: Sequence[Passage], tokens: int) -> list[Passage]:
@@ -208,7 +218,8 @@ def _without_overlap(passage: Passage, other: Passage) -> Passage:
     if not chosen:
         return replace(passage, text="")
     first, last = chosen[0].start, chosen[-1].end
-    return replace(passage, text=passage.text[first:last], start_char=passage.start_char + first)
+    header = header_at(passage.text, passage.header, first)
+    return replace(passage, text=passage.text[first:last], start_char=passage.start_char + first, header=header)
 
 
 def _words(text: str) -> str:

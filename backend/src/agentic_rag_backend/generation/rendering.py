@@ -46,7 +46,7 @@ def at_the_ends(passages: Sequence[Passage]) -> list[Passage]:
 def fenced_passages(passages: Sequence[Passage]) -> str:
     """Return numbered passages, each in its fence, the best at both ends."""
     return "\n".join(
-        fence("passage", passage.text, attributes={"id": passage.marker, "title": passage.title})
+        fence("passage", passage.with_header, attributes={"id": passage.marker, "title": passage.title})
         for passage in at_the_ends(passages)
     )
 

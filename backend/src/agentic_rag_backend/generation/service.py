@@ -337,13 +337,15 @@ class AnswerService:
         if generative:
             context = await widened(context, plan.query, self._documents, budget_tokens=budget)
         request = self._request(plan, retrieval, prompt, render(prompt, plan.query.text, context, plan.history, window=window))
-        quotations = tuple(Quotation(each.passage + 1, each.text) for each in judgement.sentences)
+        quotations = tuple(Quotation(each.passage + 1, each.written) for each in judgement.sentences)
         request = replace(request, evidence=evidence, quotations=quotations, model=model)
         return replace(brief, context=context, request=request)
 
     async def _judged(self, question: str, retrieval: Retrieval, context: Context) -> Judgement:
         """Judge the passages. For an account, which rests on many, the better estimate of one and of many counts."""
-        passages = [PassageText(each.title, each.text, each.score, each.document_id, each.date) for each in context.passages]
+        passages = [
+            PassageText(each.title, each.text, each.score, each.document_id, each.date, each.header) for each in context.passages
+        ]
         judgement = await self._judge.judge(question, passages, least=self._options.min_confidence)
         if judgement.asked is not AnswerKind.THEME:
             return judgement

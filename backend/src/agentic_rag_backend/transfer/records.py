@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from agentic_rag_backend.domain.document import DocumentState
 from agentic_rag_backend.domain.location import LOCATION_FIELDS, Location
+from agentic_rag_backend.domain.text.entries.base import MAX_HEADER_CHARACTERS
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.transfer.values import (
     MAX_COUNTER,
@@ -44,7 +45,7 @@ from agentic_rag_backend.transfer.values import (
 from agentic_rag_backend.wording import message_of, shortened
 
 FORMAT: Final = "agentic-rag tenant"
-VERSION: Final = 1
+VERSION: Final = 2
 """Increase it if an older release cannot read the new format, or would misread it."""
 
 _SHOWN = 3
@@ -137,6 +138,7 @@ class ChunkLine(Record):
     start_line: Count
     end_line: Count
     headings: Annotated[tuple[Line, ...], Field(max_length=100)]
+    header: Annotated[str, Field(max_length=MAX_HEADER_CHARACTERS)] = ""
     size_tokens: Count
     extraction: Extracted | None
     """None: no result is stored, and it is computed again."""

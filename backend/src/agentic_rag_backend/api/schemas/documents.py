@@ -204,6 +204,7 @@ class Location(View):
     start_line: int
     end_line: int
     path: list[str] = Field(description="headings above the chunk, outermost first")
+    header: str = Field(description="header of the table or list within which the chunk begins, otherwise empty")
 
     @classmethod
     def of(cls, chunk: Chunk) -> Location:

@@ -18,6 +18,7 @@ _DATES = re.compile(
     r"\b(?:1\d{3}|20\d{2})s?\b|\b\d{1,4} ?(?:BCE?|AD|CE)\b|\b\d{1,2}(?:st|nd|rd|th)[ -]century\b|"
     rf"\b(?:(?:{_MONTHS.replace('|may|', '|')}|monday|tuesday|wednesday|thursday|friday|saturday|sunday|spring|autumn|winter)\b|"
     r"(?:in|since|until|by|of|last|next) (?:may|summer)\b|midnight\b|noon\b|\d{1,2}(?:[:.]\d{2})? ?[ap]\.?m\b)|"
+    r"\b(?:[01]?\d|2[0-3]):[0-5]\d\b|"
     r"\b\w+ (?:days?|weeks?|months?|years?|decades?|centuries) (?:ago|later|earlier|after|before)\b",
     re.IGNORECASE,
 )

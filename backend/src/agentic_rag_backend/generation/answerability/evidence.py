@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentic_rag_backend.domain.text.questions import related
-from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
+from agentic_rag_backend.domain.text.entries.reading import read_entries
+from agentic_rag_backend.domain.text.sentences import Sentence
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import STOP_WORDS, Word, all_forms, content_forms, words
+from agentic_rag_backend.generation.answerability.entries import ChosenEntry, EntryChooser
+from agentic_rag_backend.generation.answerability.matches import Matches, Matrix
 from agentic_rag_backend.generation.answerability.question import QuestionReading
 
-Matrix = NDArray[np.float32]
 _HALF = 0.5
 
 
@@ -24,7 +25,8 @@ class PassageText:
     """A passage as retrieval found it.
 
     ``score`` in [0, 1] is its score relative to the best. ``document`` is the document's id; without it, the title stands for the
-    document. ``date`` is the document's, as ISO 8601: a year, a month, a day, or empty.
+    document. ``date`` is the document's, as ISO 8601: a year, a month, a day, or empty. ``header`` are the lines above the
+    passage that name the columns of its first table, or introduce its first list.
     """
 
     title: str
@@ -32,6 +34,7 @@ class PassageText:
     score: float
     document: str = ""
     date: str = ""
+    header: str = ""
 
     @property
     def source(self) -> str:
@@ -41,23 +44,27 @@ class PassageText:
 
 @dataclass(frozen=True)
 class EvidenceSentence:
-    """A sentence of a passage; ``passage`` is the passage's number. Words have offsets in the sentence."""
+    """A sentence of a passage, or an entry of a table or list as a sentence; ``passage`` is the passage's number.
+
+    ``sentence`` is its place in the passage. Words have offsets in ``text``.
+    """
 
     passage: int
     sentence: Sentence
     forms: frozenset[str]
     """The forms of all its words, stop words included."""
     statement: bool
+    entry: ChosenEntry | None = None
 
-    @property
+    @cached_property
     def text(self) -> str:
-        """Its text."""
-        return self.sentence.text
+        """Its text. That of an entry is made of the entry's values and their labels."""
+        return self.entry.sentence if self.entry else self.sentence.text
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
         """Its words."""
-        return tuple(words(self.sentence.text))
+        return tuple(words(self.text))
 
 
 @dataclass(frozen=True)
@@ -87,11 +94,18 @@ class EvidenceReading:
 
     @cached_property
     def in_window(self) -> Matrix:
-        """(q, s): 1 if the sentence, a neighbour in its passage, or the title contains the term."""
+        """(q, s): 1 if the sentence, a neighbour in its passage, or the title contains the term.
+
+        Neighbours of an entry are about something else. The line above its table counts instead.
+        """
         near = self.held.copy()
-        same = self.passage_of[1:] == self.passage_of[:-1]
+        alone = np.array([each.entry is not None for each in self.sentences], dtype=bool)
+        same = (self.passage_of[1:] == self.passage_of[:-1]) & ~alone[1:] & ~alone[:-1]
         near[:, 1:] = np.maximum(near[:, 1:], self.held[:, :-1] * same)
         near[:, :-1] = np.maximum(near[:, :-1], self.held[:, 1:] * same)
+        if alone.any():
+            above = [content_forms(each.entry.context) if each.entry else frozenset() for each in self.sentences]
+            near = np.maximum(near, self.matches.of(above))
         return np.asarray(np.maximum(near, self.titled[:, self.passage_of]), dtype=np.float32)
 
     @cached_property
@@ -112,51 +126,40 @@ class EvidenceReading:
 
 
 def read_evidence(question: QuestionReading, passages: Sequence[PassageText]) -> EvidenceReading:
-    """Return the sentences of ``passages`` that say more than the question, without headings."""
+    """Return the sentences and entries of ``passages`` that say more than the question, without headings."""
     known = content_forms(question.text)
-    sentences: list[EvidenceSentence] = []
-    for number, passage in enumerate(passages):
-        titled = content_forms(passage.title)
-        for sentence in split_sentences(passage.text):
-            forms = all_forms(sentence.text)
-            new = forms - STOP_WORDS - known
-            states = is_statement(sentence.text.strip("*_ "))
-            # A heading repeats the title. A statement may be the title of a document without headings.
-            if new - titled or (new and states):
-                sentences.append(EvidenceSentence(number, sentence, forms, states))
     matches = Matches(question.forms)
+    titles = [content_forms(passage.title) for passage in passages]
+    sentences: list[EvidenceSentence] = []
+    for each in _read(question, matches, passages):
+        new = each.forms - STOP_WORDS - known
+        # A heading repeats the title. A statement may be the title of a document without headings.
+        if new - titles[each.passage] or (new and each.statement):
+            sentences.append(each)
     return EvidenceReading(
         question=question,
         passages=tuple(passages),
         sentences=tuple(sentences),
         matches=matches,
         held=matches.of([each.forms for each in sentences]),
-        titled=matches.of([content_forms(passage.title) for passage in passages]),
+        titled=matches.of(titles),
     )
 
 
-class Matches:
-    """Compares forms with a question's terms. Each form is compared once."""
-
-    def __init__(self, terms: Sequence[str]) -> None:
-        self._terms = terms
-        self._known: dict[str, tuple[int, ...]] = {}
-
-    def of(self, texts: Sequence[Iterable[str]]) -> Matrix:
-        """Return a matrix (terms, texts): 1 where a text has a form related to the term."""
-        found = np.zeros((len(self._terms), len(texts)), dtype=np.float32)
-        for column, forms in enumerate(texts):
-            for form in forms:
-                for row in self._rows(form):
-                    found[row, column] = 1.0
-        return found
-
-    def of_words(self, found: Sequence[Word]) -> Matrix:
-        """Return a matrix (terms, words): 1 where a word is related to the term."""
-        return self.of([(word.form,) for word in found])
-
-    def _rows(self, form: str) -> tuple[int, ...]:
-        known = self._known.get(form)
-        if known is None:
-            known = self._known[form] = tuple(row for row, term in enumerate(self._terms) if related(term, (form,)))
-        return known
+def _read(question: QuestionReading, matches: Matches, passages: Sequence[PassageText]) -> Iterator[EvidenceSentence]:
+    """Yield the sentences of passages, and the entries that the question may be about, in order."""
+    readings = [read_entries(passage.text, passage.header) for passage in passages]
+    chosen = EntryChooser(question.text, question.asked, matches).choose(
+        [(passage.title, reading.entries) for passage, reading in zip(passages, readings, strict=True)]
+    )
+    for number, (passage, reading) in enumerate(zip(passages, readings, strict=True)):
+        found = [
+            EvidenceSentence(number, each, all_forms(each.text), is_statement(each.text.strip("*_ ")))
+            for each in reading.sentences
+        ]
+        for entry in chosen:
+            if entry.passage == number:
+                start, end = entry.entry.start, entry.entry.end
+                place = Sentence(start, end, passage.text[start:end])
+                found.append(EvidenceSentence(number, place, all_forms(entry.sentence), statement=True, entry=entry))
+        yield from sorted(found, key=lambda each: each.sentence.start)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.answers import answer_spans
 from agentic_rag_backend.domain.text.questions import AnswerKind
-from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence, Matrix
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence
+from agentic_rag_backend.generation.answerability.matches import Matrix
 from agentic_rag_backend.generation.answerability.opposites import OPPOSITES
 from agentic_rag_backend.generation.answerability.question import negates
 from agentic_rag_backend.models.embedding.base import TextVectors

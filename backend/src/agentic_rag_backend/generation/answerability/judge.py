@@ -12,7 +12,12 @@ from agentic_rag_backend.generation.answerability.candidates import choose_candi
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
 from agentic_rag_backend.generation.answerability.conflicts import Conflict, find_conflict
 from agentic_rag_backend.generation.answerability.estimate import confidence, matter_absent
-from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, PassageText, read_evidence
+from agentic_rag_backend.generation.answerability.evidence import (
+    EvidenceReading,
+    EvidenceSentence,
+    PassageText,
+    read_evidence,
+)
 from agentic_rag_backend.generation.answerability.features import (
     Features,
     Interaction,
@@ -27,11 +32,18 @@ from agentic_rag_backend.models.embedding.base import TextVectors, WordEncoder
 
 @dataclass(frozen=True, slots=True)
 class AnsweringSentence:
-    """A sentence that answers: ``text`` stands in passage number ``passage`` from ``start`` on."""
+    """A sentence that answers: ``text`` stands in passage number ``passage`` from ``start`` on.
+
+    ``written`` is the sentence to write. It differs from ``text`` for an entry of a table or list.
+    """
 
     passage: int
     start: int
     text: str
+    written: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "written", self.written or self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +146,20 @@ class AnswerJudge:
         sentences = [selection.reading.sentences[selection.interaction.chosen[place]] for place in places]
         return Judgement(
             confidence=confidence(selection, self._weights),
-            sentences=tuple(AnsweringSentence(each.passage, each.sentence.start, each.text) for each in sentences),
+            sentences=tuple(one for each in sentences for one in _answering(selection.reading, each)),
             asked=selection.reading.question.asked,
             matter_absent=matter_absent(selection.reading),
             conflicts=() if conflict is None else (conflict,),
         )
+
+
+def _answering(reading: EvidenceReading, sentence: EvidenceSentence) -> list[AnsweringSentence]:
+    """Return a sentence as an answer states it; for a row of a table, also the rows alike."""
+    if sentence.entry is None:
+        return [AnsweringSentence(sentence.passage, sentence.sentence.start, sentence.text)]
+    rows = (sentence.entry, *sentence.entry.alike)
+    texts = (reading.passages[row.passage].text[row.entry.start : row.entry.end] for row in rows)
+    return [AnsweringSentence(row.passage, row.entry.start, text, row.sentence) for row, text in zip(rows, texts, strict=True)]
 
 
 def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -> Judgement:
@@ -164,7 +185,8 @@ def _encoded(prepared: _Prepared) -> tuple[list[str], list[list[tuple[int, int]]
     for number in prepared.candidates:
         sentence = prepared.reading.sentences[number]
         title = prepared.reading.passages[sentence.passage].title
-        before = f"{title}: " if title else ""
+        above = sentence.entry.context if sentence.entry else ""
+        before = "".join(f"{text}: " for text in (title, above) if text)
         texts.append(before + sentence.text)
         spans.append([(word.start + len(before), word.end + len(before)) for word in sentence.words])
     return texts, spans

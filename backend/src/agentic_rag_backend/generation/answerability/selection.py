@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import rarity_added
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients
-from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, Matrix
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
 from agentic_rag_backend.generation.answerability.features import Features, Interaction
+from agentic_rag_backend.generation.answerability.matches import Matrix
 
 MAX_SENTENCES = 3
 """Sentences of an answer to one question."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import Evidence, conflict
+from agentic_rag_backend.generation.claims.entries import check_entry
 from agentic_rag_backend.generation.claims.names import Surroundings
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -69,6 +70,9 @@ class LexicalVerifier:
         if not content_of(tokens):
             return Verdict(claim, reason="unsupported")
         cited = [self._by_marker[marker] for marker in claim.markers if marker in self._by_marker]
+        entry = check_entry(claim.text, [*cited, *(held for held in self._by_marker.values() if held not in cited)])
+        if entry is not None:
+            return Verdict(claim, (entry,)) if isinstance(entry, SupportingSpan) else Verdict(claim, reason=entry)
         supports, reason = self._checked(claim, tokens, cited, MIN_SUPPORT)
         if reason is None:
             return Verdict(claim, supports)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from agentic_rag_backend.domain.text.entries.base import Entry
+from agentic_rag_backend.domain.text.entries.reading import Reading, read_entries
 from agentic_rag_backend.domain.text.sentences import Sentence, split_sentences
 from agentic_rag_backend.domain.text.words import inverse_frequency
 from agentic_rag_backend.generation.claims.base import SupportingSpan
@@ -37,6 +39,15 @@ class IndexedPassage:
 
     def __init__(self, passage: Passage) -> None:
         self.passage = passage
+
+    @cached_property
+    def _reading(self) -> Reading:
+        return read_entries(self.passage.text, self.passage.header)
+
+    @property
+    def entries(self) -> Sequence[Entry]:
+        """Its rows of tables, and its lists."""
+        return self._reading.entries
 
     @cached_property
     def sentences(self) -> list[Sentence]:

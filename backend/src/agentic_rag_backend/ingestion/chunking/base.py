@@ -12,12 +12,16 @@ from agentic_rag_backend.ingestion.parsing.base import Heading
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A passage [start, end) of the text, without white space at its ends, and the headings above it, outermost first."""
+    """A passage [start, end) of the text, without white space at its ends, and the headings above it, outermost first.
+
+    ``header`` is the header of the table or list within which it begins, otherwise empty.
+    """
 
     start: int
     end: int
     size_tokens: int
     headings: tuple[str, ...] = ()
+    header: str = ""
 
 
 class Chunker(Protocol):

@@ -28,4 +28,5 @@ class Locator:
             start_line=self._line,
             end_line=self._line + self._text.count("\n", piece.start, piece.end),
             headings=piece.headings,
+            header=piece.header,
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from agentic_rag_backend.domain.document import Chunk, ChunkingOptions, chunk_id, content_hash
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.entries.reading import header_text
 from agentic_rag_backend.ingestion.chunking.locations import Locator
 from agentic_rag_backend.ingestion.chunking.registry import chunker_of
 from agentic_rag_backend.ingestion.parsing.base import ParsedDocument
@@ -40,14 +41,15 @@ def chunks_of(
 
 
 def passage_text(title: str, chunk: Chunk) -> str:
-    """Return the text under which ``chunk`` is embedded and indexed: title and headings above it, then its own.
+    """Return the text under which ``chunk`` is embedded and indexed: title, headings and header above it, then its own.
 
     A heading that the chunk's text begins with, or that repeats the title, is not said twice.
     """
     beginning = chunk.text[: sum(map(len, chunk.location.headings)) + 100].casefold()
     path: list[str] = [title.strip()] if title.strip() and not _begins(beginning, title.strip()) else []
     path += [heading for heading in chunk.location.headings if heading != title.strip() and not _begins(beginning, heading)]
-    return "\n".join((*path, chunk.text))
+    header = header_text(chunk.location.header)
+    return "\n".join((*path, *([header] if header else []), chunk.text))
 
 
 def _begins(text: str, heading: str) -> bool:

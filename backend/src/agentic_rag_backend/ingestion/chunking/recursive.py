@@ -1,5 +1,7 @@
 """Recursive chunking: along headings, then paragraphs, then sentences, then words; inside a word only if nothing else is left.
 
+Tables and lists are cut between their rows and items.
+
 A section that fits is one chunk; tiny neighbours share one, and a tiny section goes with its first subsection. A longer
 section is cut into evenly sized chunks, each at the highest kind of boundary near its ideal end, with an overlap that
 begins at a sentence or word. Every step looks at one window of the text, so time is linear in its length.
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from agentic_rag_backend.domain.document import ChunkingOptions
+from agentic_rag_backend.domain.text.entries.reading import Headers, blocks_of
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.ingestion.chunking.base import Piece
 from agentic_rag_backend.ingestion.chunking.measure import Measure
@@ -50,10 +53,11 @@ class RecursiveChunker:
 
     def __call__(self, text: str, headings: Sequence[Heading], options: ChunkingOptions) -> Iterator[Piece]:
         """Cut ``text`` into pieces of at most ``options.chunk_size`` units."""
-        cutter = _Cutter(text, Measure(text, self._tokenizer, unit=options.unit), options)
+        measure = Measure(text, self._tokenizer, unit=options.unit)
+        cutter = _Cutter(text, measure, options, Headers(text, blocks_of(text)))
         for section in cutter.joined(sections_of(text, headings)):
             for start, end in cutter.cut(section.start, section.end):
-                yield Piece(start, end, cutter.measure.tokens(start, end), section.path)
+                yield Piece(start, end, measure.tokens(start, end), section.path, cutter.headers.at(start))
 
 
 def sections_of(text: str, headings: Sequence[Heading]) -> Iterator[Section]:
@@ -72,6 +76,7 @@ class _Cutter:
     text: str
     measure: Measure
     options: ChunkingOptions
+    headers: Headers
 
     def joined(self, sections: Iterable[Section]) -> Iterator[Section]:
         """Yield the sections, tiny ones joined with what follows; a tiny last one with what precedes."""
@@ -129,11 +134,14 @@ class _Cutter:
         middle = min(limit, self.measure.forward(start, ideal))
         least = max(covered + 1, min(middle, self.measure.forward(start, int(LEAST_FILL * ideal))))
         window = self.text[start:limit]
-        for places in (_paragraphs(window), _sentences(window), _words(window)):
-            near = [start + place for place in places if least <= start + place <= limit]
+        rows = self.headers.cuts(covered + 1, limit + 1)
+        for places in (_paragraphs(window), [*_sentences(window), *(row - start for row in rows)], _words(window)):
+            near = [start + place for place in places if least <= start + place <= limit and self.headers.whole(start + place)]
             if near:
                 return min(near, key=lambda place: (abs(place - middle), -place))
-        return max(limit, start + 1)
+        # A short chunk is better than a row without its first cells, which is better than a part of a word.
+        words = [start + place for place in _words(window) if least <= start + place <= limit]
+        return rows[-1] if rows else min(words, key=lambda place: (abs(place - middle), -place), default=max(limit, start + 1))
 
     def _overlap(self, start: int, cut: int, covered: int) -> int:
         """Return where the next chunk begins: at the earliest sentence, else word, within the overlap before ``cut``."""
@@ -148,7 +156,7 @@ class _Cutter:
             begin = next((earliest - 1 + place for place in places if place > 0), None)
             if begin is not None:
                 begin = self._trimmed(begin, cut)[0]
-                if begin < cut:
+                if begin < cut and self.headers.whole(begin):
                     return begin
         return covered
 

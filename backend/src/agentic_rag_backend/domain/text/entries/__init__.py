@@ -1,0 +1,1 @@
+"""Entries of a text: rows of tables and lists, each value with its label, with exact offsets."""
