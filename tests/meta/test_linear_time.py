@@ -12,6 +12,7 @@ from agentic_rag_backend.domain.document import Chunk, ChunkingOptions
 from agentic_rag_backend.domain.graph import normalise_name
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.tenant import TenantId
+from agentic_rag_backend.domain.text.entries.reading import read_entries
 from agentic_rag_backend.domain.text.sentences import split_sentences
 from agentic_rag_backend.domain.text.statements import is_statement
 from agentic_rag_backend.domain.text.words import content_forms, names_and_numbers
@@ -33,7 +34,7 @@ UNITS = (
     "!?", "。", "[1]", "[1] ", "[1,", ".)", ".\"", "'", "'s ", "’s", "A", "Ab ", "Ab Cd of ", "Ab, ", "Ab (", "Ab (AB) ",
     "AB ", "the ", "Ab the ", "Anna Lee and ", "in 1999 ", "1,", "1.", "1-", "May 5, 1999, ", "-", "a-", "A-b", "_", "a_b.",
     "aB", "http://a", "www.", "\"A\" ", "“", "Ab & ", "AbCd ", "é", "\u0301", "雨", "雨。", "what is ", "how many ", "<", "&lt;",
-    "---\n", "a: b\n", "Ab is Cd. ",
+    "---\n", "a: b\n", "Ab is Cd. ", "a,b\n", "a\tb\n", "|-|\n", "a|b\n-|-\n", "<td>", "<table><tr><th>a", "Ab:\n- a\n", "\"a,",
 )  # fmt: skip
 BEGINNINGS = ("", "# a", "---\na: b\n", "Ab (")
 
@@ -99,6 +100,7 @@ READERS: Mapping[str, Callable[[str], object]] = {
     "extraction": _extract,
     "sentences": split_sentences,
     "statements": is_statement,
+    "tables and lists": read_entries,
     "claims": read_claims,
     "checks of claims": _check,
     "words": content_forms,

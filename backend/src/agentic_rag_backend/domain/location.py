@@ -11,9 +11,9 @@ class Location:
     """The place of a passage in the text of one document version.
 
     Offsets count Unicode characters, ``0 <= start_char < end_char``. Lines count from 1, and ``end_line`` is the last line of
-    the passage. ``headings`` is the path of the headings above the passage, outermost first. ``header`` is the header of the table
-    within which the passage begins, or the line that introduces its list, as the document has it. It is empty if the passage does
-    not begin within one.
+    the passage. ``headings`` is the path of the headings above the passage, outermost first. ``header`` is the header of the
+    table within which the passage begins, or the line that introduces its list, as the document has it. It is empty if the
+    passage does not begin within one.
 
     A field that is added here flows through every layer; `LOCATION_FIELDS` lists the names. A column of ``chunks``, a field of
     the archive's chunk line and a field of the API's location have the same names.

@@ -45,7 +45,7 @@ from agentic_rag_backend.transfer.values import (
 from agentic_rag_backend.wording import message_of, shortened
 
 FORMAT: Final = "agentic-rag tenant"
-VERSION: Final = 2
+VERSION: Final = 1
 """Increase it if an older release cannot read the new format, or would misread it."""
 
 _SHOWN = 3

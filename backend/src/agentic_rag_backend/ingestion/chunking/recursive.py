@@ -156,7 +156,7 @@ class _Cutter:
             begin = next((earliest - 1 + place for place in places if place > 0), None)
             if begin is not None:
                 begin = self._trimmed(begin, cut)[0]
-                if begin < cut and self.headers.whole(begin):
+                if begin < cut and not self.headers.inside(begin):
                     return begin
         return covered
 

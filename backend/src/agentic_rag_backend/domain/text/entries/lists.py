@@ -45,7 +45,7 @@ def lists_of(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]],
     Items are short and no statements. Either all have different labels, or a line that ends with a colon introduces them.
 
     Args:
-        begins: start of a line whose indentation is unknown, because a passage begins there.
+        begins: start of a line whose indentation is unknown, because a passage begins there; 0 for none.
     """
     for found in _runs(text, lines, taken, begins):
         block = _block(text, found)
@@ -66,7 +66,7 @@ def _runs(text: str, lines: Sequence[Line], taken: Sequence[tuple[int, int]], be
                 yield current
             current = None
             continue
-        if current is not None and current.marked == bool(marker) and current.lines[-1].first == begins:
+        if current is not None and current.marked == bool(marker) and current.lines[-1].first == begins > 0:
             current.indent = line.indent
         if current is None or current.marked != bool(marker) or current.indent != line.indent:
             under = current.lines[-1] if current and current.marked and marker and line.indent > current.indent else None

@@ -71,6 +71,10 @@ class Headers:
         block = self._around(place)
         return block is None or self._begins(block, place)
 
+    def inside(self, place: int) -> bool:
+        """Return whether ``place`` is within a table or list, after its beginning."""
+        return self._around(place) is not None
+
     def cuts(self, start: int, end: int) -> list[int]:
         """Return the starts of rows and items in [start, end), except the first of each table and list."""
         first = max(0, bisect_right(self._starts, start) - 1)
