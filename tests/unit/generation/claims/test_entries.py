@@ -78,6 +78,28 @@ def test_a_cell_of_several_sentences_may_be_stated_in_part() -> None:
     assert check("Hall – Hours: 9 to 12; Note: Closed in June.", text).reason == "unsupported"
 
 
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ("In 2023 Ellery had 412.", None),
+        ("Ellery had 398 in 2022 and 412 in 2023.", None),
+        ("Sund had 203 in 2023.", None),
+        ("In 2022 Ellery had 412.", "number"),
+        ("Ellery had 118 in 2023.", "number"),
+        ("Scarrow had 412 in 2023.", "unsupported"),
+    ],
+)
+def test_sentences_of_a_model_may_use_the_names_of_columns(claim: str, reason: str | None) -> None:
+    assert check(claim).reason == reason
+
+
+def test_a_model_is_understood_in_a_later_part_of_a_table() -> None:
+    rows, header = "| Petra Sauvage | C002 | 555 |\n| Bob Lund | A1 | 107 |", "| Name | Room | Phone |\n|---|---|---|"
+    (support,) = check("The phone of Bob Lund is 107.", rows, header).supports
+    assert support.quote == "| Bob Lund | A1 | 107 |"
+    assert check("The phone of Bob Lund is 555.", rows, header).reason == "number"
+
+
 WORD = st.text(st.sampled_from("abcdefgh"), min_size=3, max_size=6)
 CELLS = st.integers(100, 99_999).map(str)
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from agentic_rag_backend.domain.text.entries.base import Entry, Value
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan
 from agentic_rag_backend.generation.claims.passages import LONGEST_QUOTE, IndexedPassage
+from agentic_rag_backend.generation.claims.tokens import Token, content_of, read_tokens
 
 _NUMBER = re.compile(r"\d")
 _SUBJECT_ENDS = (" – ", ": ")
@@ -31,6 +33,29 @@ def check_entry(claim: str, held: Sequence[IndexedPassage]) -> SupportingSpan | 
                 return _support(passage, entry, stated)
             reason = reason or stated
     return reason
+
+
+def misplaces_number(claim: Sequence[Token], rows: Sequence[Entry]) -> bool:
+    """Return whether a claim has a number of ``rows`` and names another column or another row than the number's own."""
+    forms = content_of(claim)
+    columns = {label: _forms(label) for row in rows for label in (*row.blank, *(value.label for value in row.values))}
+    named = {label for label, own in columns.items() if own and own <= forms}
+    about = [row for row in rows if _forms(row.subject) and _forms(row.subject) <= forms]
+    known = frozenset().union(*(columns[label] for label in named), *(_forms(row.subject) for row in about))
+    for token in claim:
+        if not token.number or token.form in known:
+            continue
+        places = [(row, value.label) for row in rows for value in row.values if token.form in _forms(value.text)]
+        if places and named and not any(label in named for _, label in places):
+            return True
+        if places and about and not any(row in about for row, _ in places):
+            return True
+    return False
+
+
+@lru_cache(maxsize=4096)
+def _forms(text: str) -> frozenset[str]:
+    return content_of(read_tokens(text))
 
 
 def _stated(claim: str, entry: Entry) -> tuple[Value, ...] | Reason | None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.claims.base import Reason, SupportingSpan, Verdict
 from agentic_rag_backend.generation.claims.conflicts import Evidence, conflict
-from agentic_rag_backend.generation.claims.entries import check_entry
+from agentic_rag_backend.generation.claims.entries import check_entry, misplaces_number
 from agentic_rag_backend.generation.claims.names import Surroundings
 from agentic_rag_backend.generation.claims.passages import Coverage, IndexedPassage
 from agentic_rag_backend.generation.claims.reading import Claim
@@ -101,7 +101,8 @@ class LexicalVerifier:
         share = self._coverage.share(content_of(tokens), covered)
         if not kept or share < min(least, MIN_SUPPORT):
             return (), "unsupported"
-        reason = conflict(claim.text, tokens, _evidence(tokens, kept))
+        rows = [row for held, support in kept for row in held.rows(support.start, support.end)]
+        reason = "number" if misplaces_number(tokens, rows) else conflict(claim.text, tokens, _evidence(tokens, kept))
         if reason is None and (share < least or not self._covers_parts(tokens, covered, min(1.0, least / MIN_SUPPORT))):
             reason = "unsupported"
         return (supports, None) if reason is None else ((), reason)
@@ -134,7 +135,7 @@ def _clauses(tokens: Sequence[Token]) -> list[list[Token]]:
 def _evidence(claim: Sequence[Token], kept: Sequence[tuple[IndexedPassage, SupportingSpan]]) -> Evidence:
     known = frozenset().union(*(held.names for held, _ in kept))
     before = frozenset(token.form for held, support in kept for token in held.within(0, support.start))
-    titles = frozenset().union(*(held.title_forms for held, _ in kept))
+    titles = frozenset().union(*(held.title_forms | held.labels(support.start, support.end) for held, support in kept))
     return Evidence(
         quotes=[held.within(support.start, support.end) for held, support in kept],
         texts=[text for held, _ in kept for text in (held.tokens, held.title)],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,6 +32,8 @@ class Window:
     end: int
     double: bool
     forms: frozenset[str]
+    labels: frozenset[str] = frozenset()
+    """Forms of the names of columns, if it is a row of a table."""
 
 
 class IndexedPassage:
@@ -84,7 +86,34 @@ class IndexedPassage:
             if second.end - first.start <= LONGEST_QUOTE
         ]
         spans.sort(key=lambda span: (span[2], span[1] - span[0], span[0]))
-        return [Window(*span, frozenset(token.form for token in self.within(*span[:2]))) for span in spans]
+        return [
+            Window(*span, frozenset(token.form for token in self.within(*span[:2])), self.labels(*span[:2])) for span in spans
+        ]
+
+    def rows(self, start: int, end: int) -> list[Entry]:
+        """Return the rows of tables of which a span contains a part."""
+        first = bisect_right(self._row_ends, start)
+        last = bisect_left(self._row_starts, end)
+        return self._rows[first:last]
+
+    def labels(self, start: int, end: int) -> frozenset[str]:
+        """Return the forms of the names of columns, and of the line above the table, for the rows in a span."""
+        texts = {
+            text for row in self.rows(start, end) for text in (*row.blank, *(value.label for value in row.values), row.context)
+        }
+        return frozenset(token.form for text in texts for token in read_tokens(text))
+
+    @cached_property
+    def _rows(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.row]
+
+    @cached_property
+    def _row_starts(self) -> list[int]:
+        return [row.start for row in self._rows]
+
+    @cached_property
+    def _row_ends(self) -> list[int]:
+        return [row.end for row in self._rows]
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -143,8 +172,8 @@ class Coverage:
         best = SupportingSpan(held.passage, 0, 0, 0.0, frozenset())
         for window in held.windows:
             covered = forms & window.forms
-            # The title resolves "he": its words count if the quote covers the rest.
-            covered = covered | (forms & held.title_forms) if covered else covered
+            # The title resolves "he", and a header names the columns: their words count if the quote covers the rest.
+            covered = covered | (forms & (held.title_forms | window.labels)) if covered else covered
             score = self.share(forms, covered)
             if best.score >= ENOUGH and window.double and len(covered - best.covered) < FURTHER_WORDS:
                 continue
