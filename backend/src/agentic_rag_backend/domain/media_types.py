@@ -10,6 +10,7 @@ from agentic_rag_backend.errors import UnsupportedMediaType
 
 TEXT = "text/plain"
 MARKDOWN = "text/markdown"
+CSV = "text/csv"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Format:
 FORMATS: Mapping[str, Format] = {
     TEXT: Format(suffixes=(".txt", ".text")),
     MARKDOWN: Format(suffixes=(".md", ".markdown"), aliases=("text/x-markdown",)),
+    CSV: Format(suffixes=(".csv", ".tsv"), aliases=("text/tab-separated-values", "application/csv")),
 }
 BY_SUFFIX: Mapping[str, str] = {suffix: name for name, each in FORMATS.items() for suffix in each.suffixes}
 _BY_ALIAS: Mapping[str, str] = {alias: name for name, each in FORMATS.items() for alias in each.aliases}

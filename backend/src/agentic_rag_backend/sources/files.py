@@ -13,10 +13,10 @@ from agentic_rag_backend.domain.media_types import BY_SUFFIX
 from agentic_rag_backend.errors import InvalidRequest
 from agentic_rag_backend.sources.fingerprints import FingerprintTable, fingerprint
 
-SUFFIXES = frozenset(BY_SUFFIX)
-"""Suffixes of the files that are taken from folders and patterns."""
 TABLES = frozenset({".jsonl", ".ndjson", ".csv", ".tsv"})
 """Files whose rows are documents. Taken from folders and patterns if the text column is given."""
+SUFFIXES = frozenset(BY_SUFFIX) - TABLES
+"""Suffixes of the files that are taken from folders and patterns."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentic_rag_backend.domain.media_types import MARKDOWN, TEXT, media_type_of
+from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, TEXT, media_type_of
 from agentic_rag_backend.errors import InvalidRequest, UnreadableDocument, UnsupportedMediaType
 from agentic_rag_backend.ingestion import metadata
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser, headings_of
-from agentic_rag_backend.ingestion.parsing.registry import title_of
+from agentic_rag_backend.ingestion.parsing.registry import PARSERS, title_of
 from agentic_rag_backend.ingestion.parsing.text import TextParser
 
 TEXT_PARSER, MARKDOWN_PARSER = TextParser(), MarkdownParser()
@@ -53,6 +53,19 @@ def test_line_ends_and_nul_are_normalised() -> None:
 def test_binary_content_is_refused(content: bytes, message: str) -> None:
     with pytest.raises(UnreadableDocument, match=message):
         TEXT_PARSER.parse(content)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b'Name,Note\r\nPetra,"one\r\ntwo"\r\nBob,"a ""b"""\r\n', 'Name,Note\nPetra,"one two"\nBob,"a ""b"""\n'),
+        (b'Pipe,Size\nshort,5" wide\nlong,6" wide\n', 'Pipe,Size\nshort,5" wide\nlong,6" wide\n'),
+        (b'Name,Note\nPetra,"open\n', 'Name,Note\nPetra,"open\n'),
+    ],
+)
+def test_a_record_of_a_table_is_one_line(content: bytes, text: str) -> None:
+    assert media_type_of("text/plain", "staff.csv") == media_type_of("text/tab-separated-values", None) == CSV
+    assert PARSERS[CSV].parse(content).text == text
 
 
 def test_the_beginning_of_a_file_may_end_inside_a_character() -> None:

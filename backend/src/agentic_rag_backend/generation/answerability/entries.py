@@ -69,20 +69,20 @@ class EntryChooser:
     asked: AnswerKind
     matches: Matches
 
-    def choose(self, passages: Sequence[tuple[str, Sequence[Entry]]]) -> list[ChosenEntry]:
-        """Return the entries that may answer, in order. ``passages`` are titles with the entries of each passage."""
+    def choose(self, passages: Sequence[tuple[str, str, Sequence[Entry]]]) -> list[ChosenEntry]:
+        """Return the entries that may answer, in order. ``passages`` are document, title and entries of each passage."""
         chosen: list[ChosenEntry] = []
         rows: list[tuple[tuple[str, tuple[str, ...]], ChosenEntry]] = []
         seen: set[tuple[str, str]] = set()
-        for number, (title, entries) in enumerate(passages):
+        for number, (document, title, entries) in enumerate(passages):
             for entry in entries:
-                whole = (title, sentence_of(entry))
+                whole = (document, sentence_of(entry))
                 if not entry.values or whole in seen:
                     continue
                 seen.add(whole)
                 found = self._entry(number, title, entry)
                 if found is not None and entry.row:
-                    rows.append(((title, _columns(entry)), found))
+                    rows.append(((document, _columns(entry)), found))
                 elif found is not None:
                     chosen.append(found)
         rows.sort(key=lambda item: item[0])

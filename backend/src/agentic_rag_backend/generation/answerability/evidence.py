@@ -150,7 +150,7 @@ def _read(question: QuestionReading, matches: Matches, passages: Sequence[Passag
     """Yield the sentences of passages, and the entries that the question may be about, in order."""
     readings = [read_entries(passage.text, passage.header) for passage in passages]
     chosen = EntryChooser(question.text, question.asked, matches).choose(
-        [(passage.title, reading.entries) for passage, reading in zip(passages, readings, strict=True)]
+        [(passage.source, passage.title, reading.entries) for passage, reading in zip(passages, readings, strict=True)]
     )
     for number, (passage, reading) in enumerate(zip(passages, readings, strict=True)):
         found = [

@@ -146,18 +146,18 @@ class AnswerJudge:
         sentences = [selection.reading.sentences[selection.interaction.chosen[place]] for place in places]
         return Judgement(
             confidence=confidence(selection, self._weights),
-            sentences=tuple(one for each in sentences for one in _answering(selection.reading, each)),
+            sentences=tuple(one for each in sentences for one in _answering(selection.reading, each, alike=conflict is None)),
             asked=selection.reading.question.asked,
             matter_absent=matter_absent(selection.reading),
             conflicts=() if conflict is None else (conflict,),
         )
 
 
-def _answering(reading: EvidenceReading, sentence: EvidenceSentence) -> list[AnsweringSentence]:
-    """Return a sentence as an answer states it; for a row of a table, also the rows alike."""
+def _answering(reading: EvidenceReading, sentence: EvidenceSentence, *, alike: bool) -> list[AnsweringSentence]:
+    """Return a sentence as an answer states it; for a row of a table, also the rows ``alike``."""
     if sentence.entry is None:
         return [AnsweringSentence(sentence.passage, sentence.sentence.start, sentence.text)]
-    rows = (sentence.entry, *sentence.entry.alike)
+    rows = (sentence.entry, *(sentence.entry.alike if alike else ()))
     texts = (reading.passages[row.passage].text[row.entry.start : row.entry.end] for row in rows)
     return [AnsweringSentence(row.passage, row.entry.start, text, row.sentence) for row, text in zip(rows, texts, strict=True)]
 

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from pathlib import PurePath
 
 from agentic_rag_backend.domain.limits import MAX_TITLE_CHARACTERS, storable
-from agentic_rag_backend.domain.media_types import MARKDOWN, TEXT, unsupported
+from agentic_rag_backend.domain.media_types import CSV, MARKDOWN, TEXT, unsupported
 from agentic_rag_backend.ingestion.parsing.base import Parser, Preview
+from agentic_rag_backend.ingestion.parsing.delimited import DelimitedParser
 from agentic_rag_backend.ingestion.parsing.markdown import MarkdownParser
 from agentic_rag_backend.ingestion.parsing.text import TextParser
 
-PARSERS: Mapping[str, Parser] = {TEXT: TextParser(), MARKDOWN: MarkdownParser()}
+PARSERS: Mapping[str, Parser] = {TEXT: TextParser(), MARKDOWN: MarkdownParser(), CSV: DelimitedParser()}
 
 _LINE_AS_TITLE_CHARACTERS = 80
 
