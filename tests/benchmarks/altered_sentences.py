@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agentic_rag_backend.domain.text.sentences import split_sentences
@@ -93,7 +93,8 @@ class Case:
     source: Sentence
 
 
-Change = Callable[[Sentence, random.Random], str | None]
+Change = Callable[[Sentence, random.Random], "str | Case | None"]
+"""Returns a claim about the sentence, or a case with another passage; None if the change does not fit."""
 
 
 def names(text: str) -> list[re.Match[str]]:
@@ -270,6 +271,43 @@ def _joined(sentence: Sentence, chance: random.Random) -> str | None:
     return f"{sentence.text[:-1]}, and {following[0][0].lower()}{following[0][1:]}"
 
 
+UNASSERTING: Sequence[str] = (
+    "The mayor did not say that {}.", "It is not true that {}.", "There was no proof that {}.", "Nobody has shown that {}.",
+    "The report never states that {}.", "The mayor denied that {}.", "Critics disputed that {}.", "It is unclear whether {}.",
+    "The court asked if {}.", "The rumour that {} is old.", "A pamphlet falsely claimed that {}.", "Few believed that {}.",
+    "The mayor hoped that {}.", "The council would have objected if {}.", "Anna wondered whether {}.",
+    "The court found no sign that {}.", "Hardly anyone thinks that {}.", "The paper failed to establish that {}.",
+    "Critics rejected the idea that {}.", "The film pretends that {}.",
+)  # fmt: skip
+"""Sentences that do not assert the clause in them."""
+ASSERTING: Sequence[str] = (
+    "The mayor did not know that {}.", "The report notes that {}.", "Nobody noticed that {}.", "The council regretted that {}.",
+    "The mayor, who did not object, remembered that {}.", "It is true that {}.", "The council never forgot that {}.",
+    "There is no doubt that {}.", "Anna discovered that {}.", "Although nobody objected, {}.",
+)  # fmt: skip
+"""Sentences that assert the clause in them."""
+
+
+def _framed(frames: Sequence[str], sentence: Sentence, chance: random.Random) -> Case | None:
+    """Return the sentence as a claim, where its passage has it as a clause of a longer sentence."""
+    first = re.match(r"(?:The|A|An|It|He|She|They|In|This|His|Her|Its|There|On|During|After) ", sentence.text)
+    if first is None and not names(f"x {sentence.text}"):
+        return None
+    clause = sentence.text[:-1] if first is None else sentence.text[0].lower() + sentence.text[1:-1]
+    if ";" in clause or ":" in clause:
+        return None
+    text = sentence.passage.text.replace(sentence.text, chance.choice(frames).format(clause))
+    return Case("", False, sentence.text, replace(sentence, passage=replace(sentence.passage, text=text)))
+
+
+def _unasserted(sentence: Sentence, chance: random.Random) -> Case | None:
+    return _framed(UNASSERTING, sentence, chance)
+
+
+def _asserted(sentence: Sentence, chance: random.Random) -> Case | None:
+    return _framed(ASSERTING, sentence, chance)
+
+
 FALSE: Mapping[str, Change] = {
     "negated": _negated,
     "two names swapped": _swapped,
@@ -281,6 +319,7 @@ FALSE: Mapping[str, Change] = {
     "another unit": _scale,
     "a hedge dropped": _certain,
     "a clause added": _addition,
+    "cut out of a sentence that does not assert it": _unasserted,
 }
 """Changes that make a sentence false or unsupported."""
 TRUE: Mapping[str, Change] = {
@@ -296,6 +335,7 @@ TRUE: Mapping[str, Change] = {
     "two sentences joined": _joined,
     "synonyms": _synonyms,
     "numerals": _numerals,
+    "cut out of a sentence that asserts it": _asserted,
 }
 """Changes after which a sentence is still stated."""
 
@@ -319,9 +359,11 @@ def cases(passages: Sequence[CorpusPassage], *, most: int, seed: int) -> list[Ca
         for kind, change in changes.items():
             own: list[Case] = []
             for sentence in found:
-                claim = change(sentence, chance)
-                if claim is not None and (holds or claim != sentence.text):
-                    own.append(Case(kind, holds, claim, sentence))
+                made_of = change(sentence, chance)
+                if isinstance(made_of, Case):
+                    own.append(replace(made_of, kind=kind, holds=holds))
+                elif made_of is not None and (holds or made_of != sentence.text):
+                    own.append(Case(kind, holds, made_of, sentence))
                 if len(own) == most:
                     break
             made += own

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
     import httpx
     from tests.e2e.api.conftest import Client
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    # Threads of the server and of the jobs use `random` while Hypothesis draws.
+    pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
+]
 
 QUESTION = "Why was the tidal barrage delayed?"
 MARK = " [unsupported]"
@@ -39,29 +43,31 @@ TRUE = (
     "In May 2019, the Harbour Authority began the tidal barrage.",
     "The Amberquoll Society objected to the barrage in June 2019.",
     "The tidal barrage was delayed by 2 years.",
-    "The barrage was delayed by two years, and the council heard it.",
 )
-FALSE = (
-    "The barrage was delayed by three years.",
-    "The barrage was delayed by two months.",
-    "The barrage was not delayed by two years.",
-    "The barrage may not have been delayed, and it opened early.",
-    "The delay was caused by a cracked caisson, which Mara Venn had delivered.",
-    "The delay was caused by a cracked caisson, which Zebulon Quark had delivered.",
-    "The delay was not caused by a cracked caisson, which Jorin Sorrelwick had delivered.",
-    "The tidal barrage began the Harbour Authority in May 2019.",
-    "The Harbour Authority began the tidal barrage in June 2019.",
-    "The Harbour Authority began the tidal barrage in May 2015.",
-    "The Harbour Authority leads Mara Venn.",
-    "Jorin Sorrelwick leads the Harbour Authority.",
-    "Mara Venn never led the Harbour Authority.",
-    "The Harbour Authority objected to the barrage in June 2019.",
-    'Mara Venn called the delay "a disaster for the whole coast".',
-    'Mara Venn told the council that the barrage was "delayed by the weather".',
-    "The council fined the builder of the barrage heavily.",
-    "Zebulon Quark filmed the moon landing in Atlantis.",
-    "The barrage was delayed by two years, and the council paid for the repairs.",
+FALTERING = (
+    "The barrage was delayed by |three years.",
+    "The barrage was delayed by two |months.",
+    "The barrage was |not delayed by two years.",
+    "The barrage may |not have been delayed, and it opened early.",
+    "The delay was caused by a cracked caisson, which |Mara Venn had delivered.",
+    "The delay was caused by a cracked caisson, which |Zebulon Quark had delivered.",
+    "The delay was |not caused by a cracked caisson, which Jorin Sorrelwick had delivered.",
+    "The tidal barrage began the |Harbour Authority in May 2019.",
+    "The Harbour Authority began the tidal barrage in |June 2019.",
+    "The Harbour Authority began the tidal barrage in May 20|15.",
+    "The Harbour Authority |leads Mara Venn.",
+    "Jorin Sorrelwick |leads the Harbour Authority.",
+    "Mara Venn |never led the Harbour Authority.",
+    "The Harbour Authority |objected to the barrage in June 2019.",
+    'Mara Venn called the delay "a |disaster for the whole coast".',
+    'Mara Venn told the council that the barrage was "delayed by the |weather".',
+    "The council |fined the builder of the barrage heavily.",
+    "|Zebulon Quark filmed the moon landing in Atlantis.",
+    "The barrage was delayed by two years, and the council |paid for the repairs.",
 )
+"""False sentences. A model may stop before "|" without having written anything false."""
+FALSE = tuple(sentence.replace("|", "") for sentence in FALTERING)
+HARMLESS = tuple(sentence.partition("|")[0] for sentence in FALTERING)
 MARKERS = ("", " [1]", " [2]", " [1][2]", " [99]", " [0]", " [1-9]", " 【1】")
 
 
@@ -171,7 +177,7 @@ def assert_nothing_false_is_unmarked(answer: dict[str, Any], documents: str) -> 
         assert match is not None, text
         at = match.end()
         # A model that stops in the middle leaves the beginning of a sentence.
-        true = any(each.startswith(claim["text"]) for each in TRUE) or plain(claim["text"]) in documents
+        true = any(each.startswith(claim["text"]) for each in TRUE + HARMLESS) or plain(claim["text"]) in documents
         assert true or not claim["supported"], f"{claim['text']!r} is false and was not marked"
         assert claim["supported"] is (claim["reason"] is None)
         assert claim["supported"] is bool(claim["markers"])

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import pytest_asyncio
 
+from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.testing.models.server import ModelServer
 
 if TYPE_CHECKING:
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+WINDOW = 2400
+REPLY_TOKENS = 1024
 QUESTION = "Why was the tidal barrage delayed?"
 DRAFT = "The barrage was delayed by two years. [1]"
 REVISION = "The delay was caused by a cracked caisson, which Jorin Sorrelwick had delivered. [1]"
@@ -61,8 +65,9 @@ def server() -> Iterator[ModelServer]:
 async def client(
     tmp_path_factory: pytest.TempPathFactory, open_world: Any, new_tenant: Any, fill_tenant: Any, server: ModelServer
 ) -> AsyncIterator[Client]:
-    model = {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, "llm_model": "writer"}
-    async with open_world(tmp_path_factory.mktemp("verified"), verification_max_questions=2, **model) as (_, http):
+    model: dict[str, Any] = {"llm": "openai", "openai_api_key": "any", "openai_base_url": server.base_url, "llm_model": "writer"}
+    model |= {"verification_max_questions": 2, "llm_context_tokens": WINDOW}
+    async with open_world(tmp_path_factory.mktemp("verified"), **model) as (_, http):
         (alpha,) = await new_tenant(http, "alpha", "admin")
         (beta,) = await new_tenant(http, "beta", "admin")
         await fill_tenant(alpha, "alpha")
@@ -148,6 +153,43 @@ async def test_the_first_answer_is_the_answer_if_a_step_fails(
     assert "".join(data["text"] for _, name, data in events if name == "token") == DRAFT
 
 
+SLOW: dict[str, tuple[str, Callable[[str], str]]] = {
+    "draft": ("answer", lambda prompt: DRAFT),
+    "questions": ("plan", lambda prompt: PLAN),
+    "answers": ("answer", answered),
+    "revision": ("revision", lambda prompt: REVISION),
+}
+
+
+@pytest.mark.parametrize("step", SLOW)
+async def test_a_simpler_generator_answers_in_time_if_a_step_is_too_slow(
+    client: Client, script: Callable[..., None], sse: Callable[[httpx.Response], Any], step: str
+) -> None:
+    name, reply = SLOW[step]
+    for stream in (False, True):
+        released = threading.Event()
+
+        def slow(prompt: str, released: threading.Event = released) -> str:
+            if step != "answers" or reply(prompt) != DRAFT:
+                released.wait(60)
+            return reply(prompt)
+
+        script(**{name: slow})
+        try:
+            response = await client.post(
+                "/answers", {"query": QUESTION, "generator": "verified", "timeout_ms": 6000, "stream": stream}
+            )
+        finally:
+            released.set()
+        assert response.status_code == 200
+        answer = sse(response)[-1][2] if stream else response.json()["data"]
+        assert (answer["generator"], answer["grounded"], answer["verification"]) == ("attributed", True, None)
+        assert answer["trace"]["fallback_used"] is True
+        assert "the attributed generator answered" in answer["trace"]["fallback_reason"]
+        assert answer["model"] == ("extractive" if step == "draft" else "writer")
+        assert step == "draft" or answer["answer"] == DRAFT
+
+
 async def test_a_revision_that_refuses_is_a_refusal(client: Client, script: Callable[..., None]) -> None:
     script(revision="The documents do not answer this question.")
     answer = await verified(client)
@@ -161,3 +203,20 @@ async def test_a_false_revision_is_marked_or_left_out(client: Client, script: Ca
     marked = await verified(client, citation_policy="mark")
     assert marked["answer"] == f"{REVISION} {false[:-4]} [unsupported]"
     assert [(claim["supported"], claim["reason"]) for claim in marked["claims"]] == [(True, None), (False, "name")]
+
+
+async def test_the_passages_of_a_revision_fit_the_window_of_the_model(client: Client, script: Callable[..., None]) -> None:
+    prompts: list[str] = []
+
+    def revised(prompt: str) -> str:
+        prompts.append(prompt)
+        return REVISION
+
+    script(revision=revised)
+    for number in range(3):
+        visits = " ".join(f"The tidal barrage was visited by group {number}{each}." for each in range(80))
+        await client.upload(f"# Notes {number}\n\n{visits}")
+    answer = await verified(client, limit=20)
+    assert answer["answer"] == REVISION
+    assert prompts[0].count("<passage") > 1
+    assert estimate_tokens(prompts[0]) + REPLY_TOKENS <= WINDOW

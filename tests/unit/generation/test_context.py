@@ -12,7 +12,7 @@ from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Hit, Query, Retrieval, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
-from agentic_rag_backend.generation.budget import LEAST_EVIDENCE, evidence_tokens, turn_tokens
+from agentic_rag_backend.generation.budget import LEAST_EVIDENCE, PromptBudget, turn_tokens
 from agentic_rag_backend.generation.context import Context, Passage, build_context, passage_of, size_tokens
 from agentic_rag_backend.generation.expansion import MAX_WIDENED, widened
 from agentic_rag_backend.generation.rendering import at_the_ends, render
@@ -108,12 +108,12 @@ def test_the_budget_counts_tokens_by_script() -> None:
 
 def test_the_evidence_fits_the_window() -> None:
     prompt, history = built_in("answer"), [Message("user", "word " * 400)]
-    wide = evidence_tokens(prompt, "Why?", history, window=128_000, reply_tokens=1024, wanted_tokens=3000)
-    small = evidence_tokens(prompt, "Why?", history, window=4096, reply_tokens=1024, wanted_tokens=3000)
+    wide = PromptBudget(128_000, 1024, 3000).evidence_tokens(prompt, "Why?", history=history)
+    small = PromptBudget(4096, 1024, 3000).evidence_tokens(prompt, "Why?", history=history)
     assert wide == 3000
     assert LEAST_EVIDENCE < small < 4096 - 1024 - 400
-    assert evidence_tokens(prompt, "Why?", history, window=1024, reply_tokens=1024, wanted_tokens=3000) == LEAST_EVIDENCE
-    assert evidence_tokens(prompt, "Why?", [], window=4096, reply_tokens=1024, wanted_tokens=3000) > small
+    assert PromptBudget(1024, 1024, 3000).evidence_tokens(prompt, "Why?", history=history) == LEAST_EVIDENCE
+    assert PromptBudget(4096, 1024, 3000).evidence_tokens(prompt, "Why?") > small
     assert turn_tokens(4096) == 512
     assert turn_tokens(1_000_000) == 2000
 

@@ -84,8 +84,8 @@ class Scripted:
     generative = True
     name = "scripted"
 
-    def __init__(self, text: str = "", *, error: Exception | None = None, name: str = "scripted") -> None:
-        self.text, self.error, self.name = text, error, name
+    def __init__(self, text: str = "", *, error: Exception | None = None, name: str = "scripted", cut: bool = False) -> None:
+        self.text, self.error, self.name, self.cut = text, error, name, cut
         self.requests: list[ModelRequest] = []
 
     async def complete(self, request: ModelRequest) -> ModelReply:
@@ -97,7 +97,7 @@ class Scripted:
             yield ModelDelta(self.text[start : start + 7])
         if self.error is not None:
             raise self.error
-        yield ModelDelta("", Usage(10, 5, 1))
+        yield ModelDelta("", Usage(10, 5, 1), cut=self.cut)
 
     async def close(self) -> None:
         return None
@@ -321,6 +321,29 @@ async def test_a_fallback_writes_where_the_model_fails_before_a_sentence_held() 
     for text in ("", '{"answer": "It employs', "It employs 900 cooks."):
         events = await replaced(Scripted(text))
         assert ended(events) == (instead, "extractive", "the model's reply cites no passage", 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "model", "last"),
+    [
+        (f"{KEPT} It was switched on in", KEPT, "scripted", "the model's answer was cut off at its limit of tokens"),
+        (
+            f"{KEPT} It was switched on in 2011.",
+            f"{KEPT} It was switched on in 2011. [2]",
+            "scripted",
+            "the model's answer was cut off at its limit of tokens",
+        ),
+        ("It was switched on in", "It was switched on in 2011. [1]", "extractive", "the model's reply cites no passage"),
+    ],
+)
+async def test_a_reply_at_its_limit_of_tokens_loses_the_sentence_it_did_not_end(
+    text: str, expected: str, model: str, last: str
+) -> None:
+    events = await replaced(Scripted(text, cut=True), fallback="It was switched on in 2011. [1]")
+    answer, writer, reason, _ = ended(events)
+    assert (answer, writer) == (expected, model)
+    assert reason is not None
+    assert reason.endswith(last)
 
 
 async def test_claims_checked_before_a_model_failed_are_the_answer() -> None:

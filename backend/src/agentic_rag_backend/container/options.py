@@ -158,6 +158,7 @@ def global_answer_options(settings: Settings) -> GlobalAnswerOptions:
         max_tokens=usual.max_tokens,
         temperature=usual.dual_level_temperature,
         model=usual.dual_level_model,
+        window_tokens=usual.window_tokens,
         min_confidence=usual.min_confidence,
     )
 

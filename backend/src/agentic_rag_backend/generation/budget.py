@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from agentic_rag_backend.domain.text.tokens import estimate_tokens
 from agentic_rag_backend.generation.conversation.turns import fenced_turns
@@ -24,15 +25,25 @@ def turn_tokens(window: int) -> int:
     return min(MAX_TURN_TOKENS, window // TURN_SHARE)
 
 
-def evidence_tokens(
-    prompt: Prompt, question: str, history: Sequence[Message], *, window: int, reply_tokens: int, wanted_tokens: int
-) -> int:
-    """Return the token budget of the evidence: ``wanted_tokens``, or the rest of the window if it is less.
+@dataclass(frozen=True, slots=True)
+class PromptBudget:
+    """The tokens of one call of a model.
 
     Args:
         window: tokens that the model reads and writes in one call.
         reply_tokens: reserved for the reply.
+        wanted_tokens: for the evidence, if the window has room.
     """
-    fixed = estimate_tokens(prompt.system) + estimate_tokens(prompt.user) + estimate_tokens(question)
-    fixed += estimate_tokens(fenced_turns(history, turn_tokens(window)))
-    return max(LEAST_EVIDENCE, min(wanted_tokens, int(window * SPARE) - reply_tokens - fixed))
+
+    window: int
+    reply_tokens: int
+    wanted_tokens: int
+
+    def evidence_tokens(self, prompt: Prompt, *texts: str, history: Sequence[Message] = ()) -> int:
+        """Return the token budget of the evidence: ``wanted_tokens``, or the rest of the window if it is less.
+
+        ``texts`` are the other values of the prompt, such as the question.
+        """
+        fixed = sum(map(estimate_tokens, (prompt.system, prompt.user, *texts)))
+        fixed += estimate_tokens(fenced_turns(history, turn_tokens(self.window)))
+        return max(LEAST_EVIDENCE, min(self.wanted_tokens, int(self.window * SPARE) - self.reply_tokens - fixed))

@@ -25,7 +25,7 @@ from agentic_rag_backend.generation.base import (
     UsageEvent,
 )
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
-from agentic_rag_backend.generation.budget import evidence_tokens
+from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.claims.base import VerifierFactory
 from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
 from agentic_rag_backend.generation.confidence import account_answerability, breadth, confidence
@@ -299,10 +299,17 @@ class AnswerService:
             question=plan.query.text,
             brief=brief,
             investigate=investigate,
+            budget=self._budget(brief.request.model if brief.request is not None else None),
             policy=plan.policy,
             style=plan.style,
             patience_s=self._patience_s(plan),
         )
+
+    def _budget(self, model: str | None) -> PromptBudget:
+        """Return the budget of a prompt for a model; None: the model's own."""
+        options = self._options
+        window = context_window(model or self._model.name, options.window_tokens)
+        return PromptBudget(window, options.max_tokens, options.context_tokens)
 
     def _patience_s(self, plan: _AnswerPlan) -> float | None:
         """Return the model's time in seconds: most of the request's time, less the time of retrieval."""
@@ -317,11 +324,9 @@ class AnswerService:
             return await self._global.brief(plan.query, retrieval, plan.history)
         options, generative = self._options, self._model.generative
         prompt, model = self._prompt(plan, retrieval)
-        window = context_window(model or self._model.name, options.window_tokens)
-        budget = options.context_tokens
+        sizes, budget = self._budget(model), options.context_tokens
         if generative:
-            sizes = {"window": window, "reply_tokens": options.max_tokens, "wanted_tokens": options.context_tokens}
-            budget = evidence_tokens(prompt, plan.query.text, plan.history, **sizes)
+            budget = sizes.evidence_tokens(prompt, plan.query.text, history=plan.history)
         context = await self._context(plan.query, retrieval, budget)
         brief = Brief(retrieval=retrieval, context=context, answerable=0.0, usage=retrieval.usage)
         if not context.passages:
@@ -336,7 +341,8 @@ class AnswerService:
         evidence = tuple(passage.evidence() for passage in context.passages)
         if generative:
             context = await widened(context, plan.query, self._documents, budget_tokens=budget)
-        request = self._request(plan, retrieval, prompt, render(prompt, plan.query.text, context, plan.history, window=window))
+        messages = render(prompt, plan.query.text, context, plan.history, window=sizes.window)
+        request = self._request(plan, retrieval, prompt, messages)
         quotations = tuple(Quotation(each.passage + 1, each.written) for each in judgement.sentences)
         request = replace(request, evidence=evidence, quotations=quotations, model=model)
         return replace(brief, context=context, request=request)

@@ -37,7 +37,7 @@ class Writers:
     Args:
         model: asked first.
         fallback: writes if the model fails; None: the answer fails too, unless the brief has a text.
-        patience_s: seconds after which the model counts as failed, so that time is left for the fallback.
+        patience_s: seconds after which the model counts as failed, so that time is left for another answer; None: its own limit.
         verifier: makes the verifier of an answer's claims.
     """
 
@@ -116,7 +116,7 @@ class Writing:
 
     async def _asked(self, request: ModelRequest) -> AsyncGenerator[ModelDelta, None]:
         """Yield the model's text, within its time."""
-        patience_s = self._writers.patience_s if self._writers.fallback is not None else None
+        patience_s = self._writers.patience_s
         deadline = None if patience_s is None else asyncio.get_running_loop().time() + patience_s
         started = time.perf_counter()
         try:
@@ -132,12 +132,12 @@ class Writing:
             raise
 
     async def _read(self, deltas: AsyncGenerator[ModelDelta, None], draft: AnswerDraft) -> Sentences:
-        reader, spent = ClaimReader(), Usage()
+        reader, spent, cut = ClaimReader(), Usage(), False
         held: list[Claim] = []
         try:
             async with aclosing(deltas):
                 async for delta in deltas:
-                    spent = delta.usage or spent
+                    spent, cut = delta.usage or spent, cut or delta.cut
                     held += (claim for claim in reader.feed(delta.text) if not self._refusal(claim))
                     if held and not self._verifier.whole:
                         for event in await self._checked(held, draft):
@@ -148,7 +148,9 @@ class Writing:
                 yield event
             raise
         self.usage += spent
-        held += (claim for claim in reader.finish() if not self._refusal(claim))
+        if cut:
+            self.retrieval = failed(self.retrieval, "the model's answer was cut off at its limit of tokens")
+        held += (claim for claim in reader.finish(cut=cut) if not self._refusal(claim))
         for event in await self._checked(held, draft):
             yield event
         # A refusal may come without a full stop.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -107,6 +109,29 @@ def test_a_verdict_names_its_reason(text: str, expected: Reason | None) -> None:
 )
 def test_unsupported_claims_do_not_hold(text: str, why: str) -> None:
     assert check(text) == [], why
+
+
+BARRAGE = (
+    "The Harbour Authority began the tidal barrage in May 2019. Mara Venn told the council that it was delayed by two years."
+)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "expected"),
+    [
+        ("The barrage was no", "negated"),
+        ("The barrage was not", "negated"),
+        ('Mara Venn told the council that it was "delayed by the weather', "quote"),
+        ("The barrage was delayed by two years, and the council pai", "unsupported"),
+        ("The barrage was delayed by two years, and Mara Venn resigned.", "unsupported"),
+        ("The tidal barrage b", None),
+        ("The barrage was delayed by two years, and the council", None),
+        ('Mara Venn told the council that it was "delayed by', None),
+    ],
+)
+def test_a_sentence_that_breaks_off_is_false_from_its_first_false_word_on(fragment: str, expected: Reason | None) -> None:
+    (claim,) = read_claims(fragment)
+    assert LexicalVerifier((passage(1, BARRAGE),)).check(replace(claim, markers=(1,))).reason == expected
 
 
 def test_a_denial_that_the_passage_makes_holds() -> None:

@@ -21,6 +21,7 @@ from agentic_rag_backend.domain.graph import Finding, Support
 from agentic_rag_backend.domain.location import Location
 from agentic_rag_backend.domain.query import Query, Retrieval, ThemeHit, Trace
 from agentic_rag_backend.domain.tenant import Tenant, TenantId, TenantState
+from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.errors import ModelUnavailable
 from agentic_rag_backend.generation.corpus_wide.global_answers import GlobalAnswerOptions, GlobalAnswers
@@ -118,7 +119,13 @@ class Library:
 
 
 async def ask(
-    model: Scripted, library: Library | None = None, *, timeout_s: float = 5, question: str = QUESTION, **options: Any
+    model: Scripted,
+    library: Library | None = None,
+    *,
+    timeout_s: float = 5,
+    question: str = QUESTION,
+    window_tokens: int | None = None,
+    **options: Any,
 ) -> Answer:
     held = library or Library([theme("a"), theme("b"), theme("c")])
     service = AnswerService(
@@ -131,7 +138,7 @@ async def ask(
             calls=StructuredCalls(model, timeout_s=timeout_s),
             embedder=HashedWords(),
             documents=held,
-            options=GlobalAnswerOptions(),
+            options=GlobalAnswerOptions(window_tokens=window_tokens),
         ),
     )
     return await service.answer(Query(tenant=TENANT, text=question, options=options), strategy="global")
@@ -163,6 +170,30 @@ def assert_cited(answer: Answer) -> None:
     for citation in answer.citations:
         assert SENTENCES[citation.chunk_id][citation.start_char : citation.end_char] == citation.quote
         assert f"[{citation.marker}]" in answer.text
+
+
+async def test_each_call_fits_the_window_of_the_model() -> None:
+    piers = " and ".join(f"pier {number} of stone" for number in range(40))
+    texts = {f"w{number}": f"Harbour {number} has {piers}." for number in range(12)}
+    long = {id: theme(id, 0.9 - 0.05 * number, texts) for number, id in enumerate(texts)}
+
+    class Long(Library):
+        async def hydrate(self, tenant: TenantId, chunk_ids: Sequence[str]) -> dict[str, VisibleChunk]:
+            return {id: visible(id, texts[id]) for id in chunk_ids}
+
+    def first_words(request: ModelRequest) -> Mapping[str, Any]:
+        user = request.messages[-1].content
+        found = re.findall(r'<passage id="(\d+)" title="[^"]*">\n([^.]*\.)', user)
+        return {"points": [{"statement": text, "sources": [int(number)], "score": 80} for number, text in found]}
+
+    window = 2600
+    model = Scripted(first_words, "Harbour 0 has pier 0 of stone. [1]")
+    await ask(model, Long(list(long.values())), window_tokens=window)
+    assert len(model.mapped) > 1
+    assert len(model.reduced) == 1
+    for request in (*model.mapped, *model.reduced):
+        assert text_tokens(message.content for message in request.messages) + request.max_tokens <= window
+    assert "<passage id" in model.reduced[0].messages[-1].content
 
 
 async def test_points_are_scored_merged_and_cited() -> None:
@@ -322,24 +353,29 @@ async def test_a_document_cannot_leave_its_fence() -> None:
 THEMES = st.lists(st.tuples(st.integers(1, 400), st.floats(0, 1)), max_size=12)
 
 
-@given(THEMES, st.integers(0, 600), st.integers(1, 6))
+@given(THEMES, st.integers(0, 600), st.integers(1, 6), st.integers(1, 400))
 def test_themes_are_selected_within_the_budget_and_packed_in_order(
-    sizes: list[tuple[int, float]], budget: int, most: int
+    sizes: list[tuple[int, float]], budget: int, most: int, room: int
 ) -> None:
     texts = {f"x{number}": ("word " * size).strip() + "." for number, (size, _) in enumerate(sizes)}
     shown = {id: visible(id, text) for id, text in texts.items()}
     themes = [theme(id, score, texts) for (id, (_, score)) in zip(texts, sizes, strict=True)]
-    selected = themes_with_passages(themes, shown, budget_tokens=budget)
+    selected = themes_with_passages(themes, shown, budget_tokens=budget, most_tokens=room)
     assert sum(each.tokens for each in selected) <= budget
     assert all(each.passages for each in selected)
-    bundles = pack(selected, most=most)
-    assert [each for bundle in bundles for each in bundle] == selected
+    bundles = pack(selected, most=most, room=room)
+    packed = [each for bundle in bundles for each in bundle]
+    assert packed == selected[: len(packed)]
     assert len(bundles) <= most
     assert all(bundles)
+    assert all(sum(each.tokens for each in bundle) <= room for bundle in bundles)
+    left_out = selected[len(packed) :]
+    assert not left_out or (len(bundles) == most and sum(each.tokens for each in [*bundles[-1], left_out[0]]) > room)
 
 
 def test_a_passage_behind_two_themes_is_selected_once() -> None:
     one, other = theme("a"), replace(theme("a"), id="other")
     assert [
-        len(each.passages) for each in themes_with_passages([one, other], {"a": visible("a", SENTENCES["a"])}, budget_tokens=1000)
+        len(each.passages)
+        for each in themes_with_passages([one, other], {"a": visible("a", SENTENCES["a"])}, budget_tokens=1000, most_tokens=1000)
     ] == [1]

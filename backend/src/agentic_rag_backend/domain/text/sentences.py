@@ -44,6 +44,9 @@ _STARTERS = _set(
 )
 
 
+_FULL_STOPS = frozenset(".!?…。！？")
+
+
 class Sentence(NamedTuple):
     """``text == source[start:end]``, without surrounding space and list markers."""
 
@@ -55,7 +58,17 @@ class Sentence(NamedTuple):
     def complete(self) -> bool:
         """Whether it begins and ends like a sentence. False for headings and for sentences cut by a chunk's edge."""
         first = self.text.lstrip("\"'“‘([«")[:1]
-        return bool(first) and not first.islower() and self.text.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？")
+        return bool(first) and not first.islower() and is_ended(self.text)
+
+
+def is_ended(text: str) -> bool:
+    """Return whether a text ends with a full stop, a question mark or the like, closing quotation marks aside."""
+    return text.rstrip().rstrip("\"'”’)]»】」』）")[-1:] in _FULL_STOPS
+
+
+def with_full_stop(text: str) -> str:
+    """Return a text that is ended: with a full stop if it has no ending."""
+    return text if is_ended(text) else f"{text}."
 
 
 def split_sentences(text: str) -> list[Sentence]:

@@ -29,7 +29,6 @@ STOP_WORDS = _set(
     "whose why will would you your yours is isn't may might must shall via whether many much did didn't doesn't wasn't yes "
     "one's let's it's that's what's who's there's he's she's"
 )
-NEGATIONS = _set("not never nor neither cannot none nobody nothing without no")
 
 
 class Word(NamedTuple):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentic_rag_backend.domain.text.words import comparable, words
+from agentic_rag_backend.generation.claims.assertion import asserts_more
 from agentic_rag_backend.generation.claims.base import Reason
 from agentic_rag_backend.generation.claims.frames import changed_in_frame
 from agentic_rag_backend.generation.claims.names import Surroundings, changes_name, joins_names
@@ -15,7 +16,8 @@ from agentic_rag_backend.generation.claims.quantities import changes_quantity
 from agentic_rag_backend.generation.claims.roles import swaps_roles
 from agentic_rag_backend.generation.claims.tokens import DATE_WORDS, Token, mentions_in
 
-_QUOTED = re.compile(r"[\"“«]([^\"“”«»]{3,600})[\"”»]")
+_QUOTED = re.compile(r"[\"“«]([^\"“”«»]{3,600})(?:[\"”»]|\Z)")
+"""A quotation. One that the claim does not close ends with the claim."""
 MIN_QUOTED_WORDS = 2
 """Shorter texts in quotation marks are titles and nicknames."""
 
@@ -47,6 +49,9 @@ def conflict(claim: str, tokens: Sequence[Token], evidence: Evidence) -> Reason 
         return "negated"
     if hides_hedge(tokens, quotes):
         return "modality"
+    qualified = asserts_more(tokens, quotes)
+    if qualified is not None:
+        return qualified
     if swaps_roles(tokens, quotes, evidence.names):
         return "roles"
     quoted = frozenset(token.form for quote in quotes for token in quote)

@@ -110,15 +110,26 @@ class LexicalVerifier:
     def _covers_parts(self, tokens: Sequence[Token], covered: frozenset[str], strictness: float) -> bool:
         """Return whether the quotes cover enough of each clause, and of the words that are no names or numbers."""
         names = frozenset(form for held in self._by_marker.values() for form in held.names) | names_in(tokens)
-        statement = frozenset(token.form for token in tokens if token.content and not token.number) - names
-        if statement and self._coverage.share(statement, covered) < strictness * MIN_STATEMENT_SUPPORT:
+        if not self._covers(_statement(tokens, names), covered, strictness * MIN_STATEMENT_SUPPORT):
             return False
-        clauses = [content_of(clause) for clause in _clauses(tokens)]
-        return all(
-            self._coverage.share(clause, covered) >= strictness * MIN_CLAUSE_SUPPORT
+        clauses = _clauses(tokens)
+        if any(
+            not self._covers(content_of(clause), covered, strictness * MIN_CLAUSE_SUPPORT)
             for clause in clauses
-            if len(clause) >= _CLAUSE_WORDS
-        )
+            if len(content_of(clause)) >= _CLAUSE_WORDS
+        ):
+            return False
+        # "…, and Mira Voss resigned": a name that is covered hides that the clause is new.
+        added = (_statement(clause, names) for clause in clauses[1:])
+        return all(own <= covered for own in added if len(own) < _CLAUSE_WORDS)
+
+    def _covers(self, forms: frozenset[str], covered: frozenset[str], least: float) -> bool:
+        return not forms or self._coverage.share(forms, covered) >= least
+
+
+def _statement(tokens: Sequence[Token], names: frozenset[str]) -> frozenset[str]:
+    """Return the forms of the words that carry meaning and are no names or numbers."""
+    return frozenset(token.form for token in tokens if token.content and not token.number) - names
 
 
 def _clauses(tokens: Sequence[Token]) -> list[list[Token]]:

@@ -37,3 +37,8 @@ _FORMS |= {form: _FORMS[first] for form, first in _BASE.items() if first in _FOR
 def common_form(form: str) -> str:
     """Return the form under which a normalised word is compared: "led" becomes "lead"."""
     return _FORMS.get(form, form)
+
+
+def is_irregular(word: str) -> bool:
+    """Return whether a word is an irregular past form or plural."""
+    return comparable(word) in _BASE

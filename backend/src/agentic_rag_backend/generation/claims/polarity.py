@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.words import NEGATIONS
+from agentic_rag_backend.generation.claims.lexicon import is_irregular
 from agentic_rag_backend.generation.claims.tokens import Token, content_of, forms_of
 
+NEGATIONS = forms_of("not never nor neither cannot none nobody nothing without no")
 DENYING_VERBS = forms_of("failed fails fail refused refuses declined unable lacks lacked lack denied denies")
 """Words that deny the words after them, as "not" does."""
 HEDGES = forms_of(
@@ -25,6 +26,8 @@ HEDGES_BEFORE_THAT = forms_of(
     "believed believes believe thought argued argues suggested suggests claimed claims speculated hoped"
 )
 """Words that make a statement uncertain if "that" follows."""
+_ALMOST = forms_of("almost nearly")
+"""Words that make the verb after them false: "nearly sank"."""
 _UNTIL = frozenset({"until", "before"})
 _ONLY = frozenset({"only", "just", "merely", "simply"})
 _TURNS = frozenset({"but", "although", "though", "while", "whereas", "and"})
@@ -68,6 +71,9 @@ def denies_otherwise(claim: Sequence[Token], quotes: Iterable[Sequence[Token]]) 
     claimed = denials(claim)
     denied = [(scope, quote) for quote in quotes for scope in denials(quote)]
     for scope in claimed:
+        if not scope.forms and not denied:
+            # A sentence that ends with "was not" has lost the denied words.
+            return True
         if scope.forms and not any(set(scope.forms) & set(other.forms) for other, _ in denied):
             return True
     scoped = {form for scope in claimed for form in scope.forms}
@@ -116,6 +122,8 @@ def _hedges(tokens: Sequence[Token], index: int) -> bool:
     token = tokens[index]
     if token.form in HEDGES:
         return True
+    if token.form in _ALMOST:
+        return any(each.raw.endswith("ed") or is_irregular(each.raw) for each in tokens[index + 1 : index + 2])
     if token.form not in HEDGES_BEFORE_TO and token.form not in HEDGES_BEFORE_THAT:
         return False
     following = [each.form for each in tokens[index + 1 : index + 3]]

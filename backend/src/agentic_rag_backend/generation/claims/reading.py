@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
-from agentic_rag_backend.domain.text.sentences import split_sentences
+from agentic_rag_backend.domain.text.sentences import is_ended, split_sentences
 from agentic_rag_backend.domain.text.words import content_forms
 
 MAX_MARKERS = 20
@@ -91,9 +91,10 @@ class ClaimReader:
             self._may_have_ended = False
         return fresh
 
-    def finish(self) -> list[Claim]:
-        """Return the remaining claims; the text has ended."""
-        return read_claims(self._text)[self._given :]
+    def finish(self, *, cut: bool = False) -> list[Claim]:
+        """Return the remaining claims; the text has ended. A text that was cut off has no last claim without its full stop."""
+        claims = read_claims(self._text)[self._given :]
+        return claims[:-1] if cut and claims and not is_ended(claims[-1].text) else claims
 
 
 def _without_markers(text: str) -> tuple[str, list[tuple[int, tuple[int, ...]]]]:

@@ -14,14 +14,17 @@ from dataclasses import dataclass, replace
 
 from agentic_rag_backend.domain.query import Query, Retrieval
 from agentic_rag_backend.domain.text.questions import asked_for
+from agentic_rag_backend.domain.text.sentences import with_full_stop
 from agentic_rag_backend.domain.text.tokens import text_tokens
 from agentic_rag_backend.generation.brief import Brief, failed, with_details
+from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.confidence import account_answerability, breadth
 from agentic_rag_backend.generation.context import Context, Passage, theme_chunk_ids
 from agentic_rag_backend.generation.corpus_wide.introduction import introduction
 from agentic_rag_backend.generation.corpus_wide.overview import Collected, overview
 from agentic_rag_backend.generation.corpus_wide.partial_answers import (
     BEST_SCORE,
+    MAP_REPLY_TOKENS,
     MAX_FINDINGS,
     PartialAnswers,
     Point,
@@ -32,6 +35,7 @@ from agentic_rag_backend.generation.corpus_wide.partial_answers import (
 from agentic_rag_backend.generation.rendering import with_history
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, Message, ModelRequest
+from agentic_rag_backend.models.llm.windows import context_window
 from agentic_rag_backend.prompts import built_in, fence
 from agentic_rag_backend.retrieval.strategies.global_search import about_everything
 from agentic_rag_backend.retrieval.structured_calls import Spending, StructuredCalls
@@ -56,6 +60,7 @@ class GlobalAnswerOptions:
         context_tokens: token budget of the points and passages for the final answer.
         max_tokens: maximum length of the answer.
         model: model that writes the answer; None: the default.
+        window_tokens: context window of the models; None: by their names.
     """
 
     budget_tokens: int = 12_000
@@ -64,6 +69,7 @@ class GlobalAnswerOptions:
     max_tokens: int = 1024
     temperature: float = 0.0
     model: str | None = None
+    window_tokens: int | None = None
     min_confidence: float = 0.25
 
 
@@ -83,17 +89,18 @@ class GlobalAnswers:
         ids = theme_chunk_ids(retrieval, most=MAX_FINDINGS)
         visible = await self._documents.hydrate(query.tenant_id, ids) if ids else {}
         budget = int(query.options.get("budget_tokens", self._options.budget_tokens))
-        themes = themes_with_passages(retrieval.themes, visible, budget_tokens=budget)
+        room = self._map_room(query.text, budget)
+        themes = themes_with_passages(retrieval.themes, visible, budget_tokens=budget, most_tokens=room)
         # Rating the themes has used calls. One call is reserved for the answer.
         spending = Spending(self._allowed(query) - retrieval.usage.calls - 1)
         of_all = about_everything(query.text)
-        partial, by_model = await self._partial(query.text, themes, spending)
+        partial, by_model = await self._partial(query.text, themes, spending, room)
         if not by_model:
             hits = retrieval.backing.hits if retrieval.backing is not None else ()
             plain = await overview(query.text, Collected(retrieval.themes, visible, hits), self._embedder, of_all=of_all)
             partial = replace(plain, calls=partial.calls, failed=partial.failed)
         reasons = _reasons(partial, by_model=by_model and bool(themes), possible=self._calls.possible)
-        points, context = _within(partial.points, self._options.context_tokens)
+        points, context = _within(partial.points, self._evidence_tokens(query.text, history))
         answerable = _answerable(partial, by_model=by_model, of_all=of_all)
         details = _details(themes, partial, points, by_model=by_model)
         traced = replace(retrieval, trace=with_details(retrieval.trace, partial_answers=details))
@@ -121,13 +128,29 @@ class GlobalAnswers:
     def _allowed(self, query: Query) -> int:
         return int(query.options.get("max_calls", self._options.max_calls))
 
+    def _window(self, model: str | None) -> int:
+        return context_window(model or self._calls.model.name, self._options.window_tokens)
+
+    def _map_room(self, question: str, wanted_tokens: int) -> int:
+        """Return the token budget of the themes and passages in one call for partial answers."""
+        budget = PromptBudget(self._window(self._calls.model_name), MAP_REPLY_TOKENS, wanted_tokens)
+        return budget.evidence_tokens(built_in("global_map"), question)
+
+    def _evidence_tokens(self, question: str, history: Sequence[Message]) -> int:
+        """Return the token budget of the points and passages of the answer."""
+        options = self._options
+        if not self._calls.possible:
+            return options.context_tokens
+        budget = PromptBudget(self._window(options.model), options.max_tokens, options.context_tokens)
+        return budget.evidence_tokens(built_in("global_answer"), question, history=history)
+
     async def _partial(
-        self, question: str, themes: Sequence[ThemeWithPassages], spending: Spending
+        self, question: str, themes: Sequence[ThemeWithPassages], spending: Spending, room: int
     ) -> tuple[PartialAnswers, bool]:
         """Return the model's partial answers, and whether a model wrote any."""
         if not self._calls.possible or not spending.left:
             return PartialAnswers(()), False
-        found = await partial_answers(question, themes, self._calls, spending)
+        found = await partial_answers(question, themes, self._calls, spending, room=room)
         return found, not found.calls or len(found.failed) < found.calls
 
     def _request(self, question: str, points: Sequence[Point], context: Context, history: Sequence[Message]) -> ModelRequest:
@@ -144,7 +167,7 @@ class GlobalAnswers:
         }
         return ModelRequest(
             prompt=prompt.id,
-            messages=with_history(prompt, values, history),
+            messages=with_history(prompt, values, history, window=self._window(self._options.model)),
             question=question,
             evidence=tuple(passage.evidence() for passage in context.passages),
             model=self._options.model,
@@ -161,14 +184,10 @@ def _of_fact(question: str, context: Context) -> ModelRequest:
 def stand_in(points: Sequence[Point]) -> str:
     """Return the best points as an answer: checked sentences with the numbers of their passages."""
     sentences = (
-        f"{_ended(point.statement)} {''.join(f'[{passage.marker}]' for passage in point.passages)}"
+        f"{with_full_stop(point.statement)} {''.join(f'[{passage.marker}]' for passage in point.passages)}"
         for point in points[:STAND_IN_POINTS]
     )
     return " ".join(sentences)
-
-
-def _ended(statement: str) -> str:
-    return statement if statement.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？") else f"{statement}."
 
 
 def _within(points: Sequence[Point], budget_tokens: int) -> tuple[list[Point], Context]:

@@ -28,7 +28,8 @@ from agentic_rag_backend.retrieval.structured_calls import (
 )
 
 MAP_TOKENS = 3_000
-"""Tokens of themes and passages per call. Calls are larger if there are too few for all themes."""
+"""Tokens of themes and passages per call. Calls are larger if they are too few for all themes and the window has room."""
+MAP_REPLY_TOKENS = 900
 MAX_FINDINGS = 8
 MAX_POINTS = 6
 BEST_SCORE = 100.0
@@ -89,9 +90,12 @@ class PartialAnswers:
 
 
 def themes_with_passages(
-    themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, budget_tokens: int
+    themes: Sequence[ThemeHit], visible: Mapping[str, VisibleChunk], *, budget_tokens: int, most_tokens: int
 ) -> list[ThemeWithPassages]:
-    """Return themes with their passages, best first, within the token budget. A passage that two share belongs to the first."""
+    """Return themes with their passages, best first, within the token budget. A passage that two share belongs to the first.
+
+    ``most_tokens`` bounds one theme with its passages.
+    """
     selected: list[ThemeWithPassages] = []
     seen: set[tuple[str, int]] = set()
     left = budget_tokens
@@ -105,7 +109,7 @@ def themes_with_passages(
         tokens = text_tokens([theme.name, theme.summary])
         for passage in found:
             size = text_tokens([passage.title, passage.text])
-            if tokens + size <= left:
+            if tokens + size <= min(left, most_tokens):
                 passages.append(passage)
                 tokens += size
         if passages:
@@ -115,25 +119,36 @@ def themes_with_passages(
     return selected
 
 
-def pack(themes: Sequence[ThemeWithPassages], *, most: int) -> list[list[ThemeWithPassages]]:
-    """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each."""
+def pack(themes: Sequence[ThemeWithPassages], *, most: int, room: int) -> list[list[ThemeWithPassages]]:
+    """Divide themes over at most ``most`` calls, neighbours together, about as many tokens in each and at most ``room``.
+
+    The last themes are left out if the calls have no room for them.
+    """
     total = sum(each.tokens for each in themes)
-    count = max(1, min(most, -(-total // MAP_TOKENS), len(themes)))
+    count = max(1, min(most, -(-total // min(MAP_TOKENS, room)), len(themes)))
     bundles: list[list[ThemeWithPassages]] = [[]]
-    before = 0
+    before = own = 0
     for each in themes:
-        if bundles[-1] and len(bundles) < count and before >= total * len(bundles) / count:
+        full = own + each.tokens > room
+        if bundles[-1] and ((len(bundles) < count and before >= total * len(bundles) / count) or full):
+            if len(bundles) == most:
+                break
             bundles.append([])
+            own = 0
         bundles[-1].append(each)
         before += each.tokens
+        own += each.tokens
     return bundles if themes else []
 
 
 async def partial_answers(
-    question: str, themes: Sequence[ThemeWithPassages], calls: StructuredCalls, spending: Spending
+    question: str, themes: Sequence[ThemeWithPassages], calls: StructuredCalls, spending: Spending, *, room: int
 ) -> PartialAnswers:
-    """Have the model write partial answers, a call for each bundle, all at the same time; at most ``spending.left``."""
-    bundles = pack(themes, most=spending.left) if spending.left else []
+    """Have the model write partial answers, a call for each bundle, all at the same time; at most ``spending.left``.
+
+    ``room`` is the token budget of the themes and passages of one call.
+    """
+    bundles = pack(themes, most=spending.left, room=room) if spending.left else []
     spending.begin(len(bundles))
     numbered = [_numbered(bundle) for bundle in bundles]
     replies = await asyncio.gather(
@@ -182,7 +197,7 @@ async def _ask(
         ),
         "question": fence("question", question),
     }
-    return await calls.ask(built_in("global_map"), values, _SCHEMA, max_tokens=900)
+    return await calls.ask(built_in("global_map"), values, _SCHEMA, max_tokens=MAP_REPLY_TOKENS)
 
 
 def _checked(item: Mapping[str, Any], score: float, checker: LexicalVerifier) -> Point | None:

@@ -11,6 +11,7 @@ from agentic_rag_backend.domain.query import Retrieval
 from agentic_rag_backend.domain.usage import Usage
 from agentic_rag_backend.generation.base import CitationPolicy, CitationStyle
 from agentic_rag_backend.generation.brief import Brief, Refusal
+from agentic_rag_backend.generation.budget import PromptBudget
 from agentic_rag_backend.generation.draft import DraftEvent
 
 Investigate = Callable[[str], Awaitable[Brief]]
@@ -26,12 +27,14 @@ class Assignment:
         brief: with a request or a text, without a refusal.
         investigate: finds passages for verification questions.
         policy: None: the generator's default.
+        budget: of a prompt with the passages.
         patience_s: seconds for all calls of the model; None: the model's own limits apply.
     """
 
     question: str
     brief: Brief
     investigate: Investigate
+    budget: PromptBudget
     policy: CitationPolicy | None = None
     style: CitationStyle = "numeric"
     patience_s: float | None = None

@@ -18,10 +18,12 @@ class SentenceGenerator:
 
     Args:
         policy: for requests that name none.
+        part: whether it writes a part of an answer, which goes on without this part if the model is too slow.
     """
 
-    def __init__(self, name: str, writers: Writers, policy: CitationPolicy) -> None:
+    def __init__(self, name: str, writers: Writers, policy: CitationPolicy, *, part: bool = False) -> None:
         self._name = name
+        self._part = part
         self._writers = writers
         self._policy = policy
 
@@ -37,7 +39,10 @@ class SentenceGenerator:
     async def stream(self, assignment: Assignment) -> AsyncGenerator[DraftEvent | Generated, None]:
         """Yield each sentence when it is checked; see `Generator`."""
         draft = AnswerDraft(assignment.policy or self._policy, assignment.style)
-        writing = Writing(replace(self._writers, patience_s=assignment.patience_s), assignment.brief)
+        # Without a fallback, the model has its own time, unless the assignment is a step of another answer.
+        hurried = self._writers.fallback is not None or self._part
+        writers = replace(self._writers, patience_s=assignment.patience_s if hurried else None)
+        writing = Writing(writers, assignment.brief)
         async with aclosing(writing.sentences(draft)) as sentences:
             async for event in sentences:
                 yield event

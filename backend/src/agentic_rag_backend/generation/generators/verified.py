@@ -17,7 +17,7 @@ from agentic_rag_backend.domain.answer import CheckedQuestion, Verification
 from agentic_rag_backend.domain.usage import Usage, UsageAccount
 from agentic_rag_backend.errors import AgenticRagError, ModelUnavailable
 from agentic_rag_backend.generation.brief import Brief, failed
-from agentic_rag_backend.generation.context import Passage
+from agentic_rag_backend.generation.context import Passage, size_tokens
 from agentic_rag_backend.generation.draft import AnswerDraft, DraftEvent
 from agentic_rag_backend.generation.generators.base import Assignment, Generated
 from agentic_rag_backend.generation.generators.sentences import SentenceGenerator, collect, generated
@@ -70,7 +70,7 @@ class VerifiedGenerator:
         self.max_questions = max_questions
         self._first = SentenceGenerator("attributed", writers, "strict")
         # A question that the model cannot answer has no answer.
-        self.independent = SentenceGenerator("attributed", self.writers, "strict")
+        self.independent = SentenceGenerator("attributed", self.writers, "strict", part=True)
 
     async def generate(self, assignment: Assignment) -> Generated:
         """Return the whole answer; see `Generator`."""
@@ -198,15 +198,11 @@ class _Revising:
 
     def _revision(self, request: ModelRequest, checked: Sequence[_Checked]) -> Brief:
         brief = self._assignment.brief
-        passages = list(brief.context.passages)
-        places = {(passage.chunk_id, passage.start_char) for passage in passages}
-        for passage in (passage for each in checked for passage in each.passages):
-            if (passage.chunk_id, passage.start_char) not in places:
-                places.add((passage.chunk_id, passage.start_char))
-                passages.append(replace(passage, marker=len(passages) + 1, beside=None))
-        context = replace(brief.context, passages=tuple(passages))
         prompt = built_in("verified_revision")
         checks = "\n".join(f"Question: {each.question.question}\nAnswer: {each.question.answer}" for each in checked)
+        texts = (self._assignment.question, _plain(self._first), checks)
+        passages = self._evidence(checked, self._assignment.budget.evidence_tokens(prompt, *texts))
+        context = replace(brief.context, passages=passages)
         values = {
             "passages": fenced_passages(context.passages),
             "question": fence("question", self._assignment.question),
@@ -220,6 +216,22 @@ class _Revising:
             request, prompt=prompt.id, messages=with_history(prompt, values), evidence=evidence, account=UsageAccount()
         )
         return replace(brief, retrieval=self._first.retrieval, context=context, request=asked, text="", usage=self._usage)
+
+    def _evidence(self, checked: Sequence[_Checked], tokens: int) -> tuple[Passage, ...]:
+        """Return the passages that fit: first the passages that the answers cite, then the others of the first answer."""
+        own = self._assignment.brief.context.passages
+        cited = {citation.chunk_id for citation in self._first.citations}
+        found = [passage for passage in own if passage.chunk_id in cited]
+        found += [passage for each in checked for passage in each.passages]
+        found += [passage for passage in own if passage.chunk_id not in cited]
+        kept: dict[tuple[str, int], Passage] = {}
+        for passage in found:
+            place = (passage.chunk_id, passage.start_char)
+            size = size_tokens([passage])
+            if place not in kept and (size <= tokens or not kept):
+                kept[place] = replace(passage, marker=len(kept) + 1, beside=None)
+                tokens -= size
+        return tuple(kept.values())
 
     def _timed_calls(self) -> StructuredCalls:
         left_s = self._left_s()

@@ -75,10 +75,11 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True)
 class ModelDelta:
-    """A piece of a streamed reply. The last piece has ``usage``."""
+    """A piece of a streamed reply. The last piece has ``usage``, and ``cut`` if the reply reached its limit of tokens."""
 
     text: str
     usage: Usage | None = None
+    cut: bool = False
 
 
 class LanguageModel(Protocol):

@@ -10,6 +10,7 @@ import numpy as np
 from agentic_rag_backend.domain.answer import Usage
 from agentic_rag_backend.domain.text.independence import plain
 from agentic_rag_backend.domain.text.questions import AnswerKind
+from agentic_rag_backend.domain.text.sentences import with_full_stop
 from agentic_rag_backend.errors import ModelReplyInvalid
 from agentic_rag_backend.models.embedding.base import Embedder
 from agentic_rag_backend.models.llm.base import NOT_ANSWERED, ModelDelta, ModelReply, ModelRequest
@@ -81,4 +82,4 @@ class ExtractiveModel:
 def _clean(text: str) -> str:
     written = plain(_BRACKETED_NUMBER.sub("", text))
     # A table row or a list item has no full stop and would run into the next sentence.
-    return written if written.rstrip("\"'”’)]»")[-1:] in set(".!?…。！？") else f"{written}."
+    return with_full_stop(written)

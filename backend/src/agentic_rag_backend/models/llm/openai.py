@@ -144,14 +144,14 @@ class OpenAIModel:
         async with self._endpoint.watching(call):
             (chunks, chunk), attempt = await self._send(call, request, request.messages, stream=True)
         usage: Usage | None = None
-        written, size, finished = list[str](), 0, False
+        written, size, ending = list[str](), 0, None
         try:
             with attempt.watched():
                 async with chunks:
                     while chunk is not None:
                         usage = _counted(getattr(chunk, "usage", None)) or usage
                         piece, ended = _piece_of(chunk)
-                        finished = finished or ended
+                        ending = ending or ended
                         size += len(piece)
                         if size > _most_characters(request):
                             raise ModelReplyInvalid(
@@ -162,13 +162,13 @@ class OpenAIModel:
                             written.append(piece)
                             yield ModelDelta(piece)
                         chunk = await self._next(chunks, call)
-                if not finished:
+                if ending is None:
                     raise ModelUnavailable(f"model {call.model!r} broke off its reply after {size} characters")
         except (openai.OpenAIError, ValueError) as error:
             raise ModelUnavailable(f"model {call.model!r} broke off its reply: {reason_of(failure_of(error))}") from None
         used = usage or _estimate(request.messages, "".join(written))
         attempt.end("ok", prompt_tokens=used.prompt_tokens, completion_tokens=used.completion_tokens)
-        yield ModelDelta("", call.account.usage)
+        yield ModelDelta("", call.account.usage, cut=ending == "length")
 
     async def _next(self, chunks: Any, call: Call) -> Any:
         try:
@@ -188,13 +188,14 @@ def _text_of(reply: object) -> str | None:
     return content if isinstance(content, str) else None if message is None or content is not None else ""
 
 
-def _piece_of(chunk: object) -> tuple[str, bool]:
-    """Return the text of a piece of a stream, and whether the reply ends with it."""
+def _piece_of(chunk: object) -> tuple[str, str | None]:
+    """Return the text of a piece of a stream, and why the reply ends with it; None if it goes on."""
     choices = getattr(chunk, "choices", None)
     if not isinstance(choices, list) or not choices:
-        return "", False
+        return "", None
     content = getattr(getattr(choices[0], "delta", None), "content", None)
-    return content if isinstance(content, str) else "", getattr(choices[0], "finish_reason", None) is not None
+    ending = getattr(choices[0], "finish_reason", None)
+    return content if isinstance(content, str) else "", None if ending is None else str(ending)
 
 
 def _counted(usage: object) -> Usage | None:

@@ -1,0 +1,95 @@
+"""Claims that are words of a document, but of a part that the document does not assert."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentic_rag_backend.generation.claims.assertion import unasserted
+from agentic_rag_backend.generation.claims.base import Reason
+from agentic_rag_backend.generation.claims.lexical import LexicalVerifier
+from agentic_rag_backend.generation.claims.reading import Claim
+from agentic_rag_backend.generation.claims.tokens import read_tokens
+from agentic_rag_backend.generation.context import Passage
+
+CLAIM = "The committee approved the plan."
+
+
+def reason(document: str, claim: str = CLAIM) -> Reason | None:
+    passage = Passage(marker=1, chunk_id="c", document_id="d", title="Minutes", text=document, start_char=0, score=1.0)
+    return LexicalVerifier((passage,)).check(Claim(claim, (1,))).reason
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("The mayor did not say that the committee approved the plan.", "negated"),
+        ("The mayor never said the committee approved the plan.", "negated"),
+        ("It is not true that the committee approved the plan.", "negated"),
+        ("There is no evidence that the committee approved the plan.", "negated"),
+        ("Nobody told the council that the committee approved the plan.", "negated"),
+        ("The mayor was wrong when she said that the committee approved the plan.", "negated"),
+        ("The mayor denied that the committee approved the plan.", "negated"),
+        ("Anna doubted that the committee approved the plan.", "modality"),
+        ("The mayor demanded that the committee approve the plan.", "modality"),
+        ("The rumour that the committee approved the plan was false.", "modality"),
+        ("It is unclear whether the committee approved the plan.", "modality"),
+        ("The mayor asked if the committee approved the plan.", "modality"),
+        ("If the committee approved the plan, the road would be built.", "modality"),
+        ("The road was closed unless the committee approved the plan.", "modality"),
+        ("The committee almost approved the plan.", "modality"),
+        ("The committee approved the plan if the mayor was present.", "modality"),
+    ],
+)
+def test_a_part_that_is_not_asserted_is_no_support(document: str, expected: Reason) -> None:
+    assert reason(document) == expected
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "The mayor said that the committee approved the plan.",
+        "The mayor did not know that the committee approved the plan.",
+        "Nobody noticed that the committee approved the plan.",
+        "There is no doubt that the committee approved the plan.",
+        "The committee approved the plan although the mayor did not agree.",
+        "The mayor did not attend. She said that the committee approved the plan.",
+        "The mayor did not say that the road was closed, but the committee approved the plan.",
+        "The committee approved the plan. The mayor did not say that the committee approved the plan.",
+        "If the mayor was present, she was silent. The committee approved the plan.",
+        "The committee approved the plan even if the mayor was absent.",
+        "The committee approved the plan if needed.",
+    ],
+)
+def test_a_part_that_is_asserted_supports(document: str) -> None:
+    assert reason(document) is None
+
+
+@pytest.mark.parametrize(
+    ("document", "claim"),
+    [
+        (
+            "The mayor did not say that the committee approved the plan.",
+            "The mayor did not say that the committee approved the plan.",
+        ),
+        ("There is no evidence that the committee approved the plan.", "No evidence shows that the committee approved the plan."),
+        ("It is unclear whether the committee approved the plan.", "Whether the committee approved the plan is unclear."),
+        ("The mayor denied that the committee approved the plan.", "The mayor denied the committee approved the plan."),
+        ("If the committee approved the plan, the road would be built.", "The road would be built if the committee approved it."),
+    ],
+)
+def test_a_claim_that_keeps_the_words_before_the_part_holds(document: str, claim: str) -> None:
+    assert reason(document, claim) is None
+
+
+def test_all_without_the_exception_is_no_support() -> None:
+    document = "The ban applies to all vessels except fishing boats of the town."
+    assert reason(document, "The ban applies to all vessels.") == "modality"
+    assert reason(document, "The ban applies to all vessels except fishing boats.") is None
+    assert reason(document, "The ban applies to vessels.") is None
+
+
+def test_a_part_ends_with_its_clause() -> None:
+    text = "Nobody said that Anna left, but Kolk stayed; she denied that it rained."
+    tokens = read_tokens(text)
+    parts = [(part.kind, text[tokens[part.start].start : tokens[part.end - 1].end]) for part in unasserted(tokens)]
+    assert parts == [("negated", "Anna left"), ("modality", "it rained")]
