@@ -28,7 +28,12 @@ Event = tuple[int, str, dict[str, Any]]
 @pytest.fixture(scope="module")
 def model() -> Iterator[ModelServer]:
     text = " ".join(f"{sentence} [1]" for sentence in SENTENCES)
-    with ModelServer(matchers=[(lambda prompt: "<passage" in prompt, text)]) as running:
+    questions = json.dumps({"questions": [QUESTION]})
+    matchers = [
+        (lambda prompt: "<answer>" in prompt and "<passage" not in prompt, questions),
+        (lambda prompt: "<passage" in prompt, text),
+    ]
+    with ModelServer(matchers=matchers) as running:
         yield running
 
 
@@ -147,6 +152,28 @@ def test_a_client_that_leaves_stops_the_model(server: httpx.Client, key: str, mo
     assert [number for number, _, _ in rest] == list(range(len(events) + 1, len(events) + 1 + len(rest)))
     assert (rest[-1][1], rest[-1][2]["code"], rest[-1][2]["status"]) == ("error", "answer_stopped", 410)
     assert sum(name == "token" for _, name, _ in events + rest) < len(SENTENCES)
+
+
+def test_a_client_that_leaves_a_verified_answer_stops_the_model(server: httpx.Client, key: str, model: ModelServer) -> None:
+    model.reset()
+    address, events = begun(server, key, most=1, generator="verified")
+    until(lambda: model.stats().cancelled == 1)
+    calls = model.stats().total.calls
+    rest = resumed(server, key, address, len(events))
+    assert (rest[-1][1], rest[-1][2]["code"]) == ("error", "answer_stopped")
+    assert model.stats().total.calls == calls
+
+
+def test_a_verified_answer_is_resumed(server: httpx.Client, key: str, model: ModelServer) -> None:
+    model.reset()
+    address, events = begun(server, key, most=1, resumable=True, generator="verified")
+    time.sleep(1.5)  # longer than the pause after which an answer that is not resumable stops
+    events += resumed(server, key, address, len(events))
+    assert_whole(events)
+    done = events[-1][2]
+    assert (done["generator"], done["trace"]["fallback_used"]) == ("verified", False)
+    assert model.stats().cancelled == 0
+    assert resumed(server, key, address, 0) == events
 
 
 def test_a_caller_stops_an_answer(server: httpx.Client, key: str, model: ModelServer) -> None:

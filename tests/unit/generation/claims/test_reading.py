@@ -26,6 +26,9 @@ from agentic_rag_backend.generation.claims.reading import MAX_MARKERS, ClaimRead
         ("Yes.", [("Yes.", ())]),
         ("", []),
         ("[1]", []),
+        ("Tides rise. [1][", [("Tides rise.", (1,))]),
+        ("Tides rise. [1", [("Tides rise.", ())]),
+        ("Tides rise. [passage", [("Tides rise.", ())]),
     ],
 )
 def test_claims_and_markers(text: str, expected: list[tuple[str, tuple[int, ...]]]) -> None:

@@ -17,6 +17,7 @@ _MARKER = re.compile(
 )
 _RANGE = re.compile(r"(\d+)\s*[-–]\s*(\d+)|(\d+)")
 _MAY_END = re.compile(r"[.!?…。！？\n]")
+_HALF_MARKER = re.compile(r"[\[【]\s*+(?:\^|(?:passages?|sources?)\b\s*+)?[\d\s,;–&-]*+\Z", re.IGNORECASE)
 _OPEN_MARKER = re.compile(r"[\[【][^\]】]{0,60}\Z")
 
 
@@ -34,9 +35,11 @@ def read_claims(text: str) -> list[Claim]:
 
     A marker belongs to the sentence that contains it or that it follows: "Said. [1] Next [2]." gives 1 to the first, 2 to the
     second. Accepted forms are ``[1]``, ``[1, 2]``, ``[1][3]``, ``[1-3]``, ``[passage 2]`` and ``【1】``. A sentence without
-    a word that carries meaning ("Yes.") is one claim with the next.
+    a word that carries meaning ("Yes.") is one claim with the next. The beginning of a marker at the end of the text is left out:
+    the model stopped there.
     """
-    plain, found = _without_markers(text)
+    half = _HALF_MARKER.search(text)
+    plain, found = _without_markers(text[: half.start()].rstrip() if half is not None else text)
     claims: list[Claim] = []
     held: tuple[int, str] | None = None
     end_before = 0
