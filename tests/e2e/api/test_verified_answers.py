@@ -170,7 +170,7 @@ async def test_a_simpler_generator_answers_in_time_if_a_step_is_too_slow(
         released = threading.Event()
 
         def slow(prompt: str, released: threading.Event = released) -> str:
-            if step != "answers" or reply(prompt) != DRAFT:
+            if step != "answers" or f"<question>\n{QUESTIONS[0]}" in prompt:
                 released.wait(60)
             return reply(prompt)
 
