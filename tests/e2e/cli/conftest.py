@@ -17,7 +17,7 @@ from programs import Program, run
 
 _SETTINGS = {"DUAL_LEVEL_RETRIEVAL_ENABLED": "true"}
 _KEPT = ("PATH", "HOME", "LANG", "COVERAGE_PROCESS_START", "PYTHONPATH", "TMPDIR", "VIRTUAL_ENV")
-START_S = 60
+START_S = 300
 
 HARBOUR = """# Harbour of Lowmere
 
@@ -57,7 +57,7 @@ class CommandLine:
 
     def __call__(self, *arguments: str) -> Done:
         """Run one command to its end. It must never print a traceback."""
-        done = run(arguments, cwd=self.folder, env=self._environment(), timeout=120)
+        done = run(arguments, cwd=self.folder, env=self._environment(), timeout=400)
         assert "Traceback" not in done.stderr + done.stdout, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
@@ -109,7 +109,7 @@ def stop(process: Program) -> int:
     """Stop a server with a signal and return its exit code."""
     process.send_signal(signal.SIGTERM)
     try:
-        return process.wait(timeout=30)
+        return process.wait(timeout=120)
     finally:
         process.kill()
         if process.stdout is not None:

@@ -269,10 +269,37 @@ def test_it_starts_stops_and_starts_again_with_the_key_it_showed_once(cli: Any) 
     assert _stopped(second, signal.SIGINT) == 130
 
 
+_SIGNALLED = """
+import os, signal, sys
+from contextlib import contextmanager
+from agentic_rag_backend.cli.app import main
+from agentic_rag_backend.cli.operations import serve
+
+number = getattr(signal, sys.argv[1])
+
+@contextmanager
+def signalled(*arguments, announced=serve.announced):
+    with announced(*arguments):
+        os.kill(os.getpid(), number)
+        yield
+
+serve.announced = signalled
+sys.argv[1:] = ["serve", "--port", "0"]
+main()
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 0), ("SIGINT", 130)])
+def test_a_signal_that_comes_with_the_address_stops_it_as_any_other(cli: Any, name: str, code: int) -> None:
+    (cli.folder / "signalled.py").write_text(_SIGNALLED)
+    assert cli(str(cli.folder / "signalled.py"), name).code == code
+    assert not (cli.data / "server.json").exists()
+
+
 def _stopped(process: Any, number: signal.Signals) -> int:
     process.send_signal(number)
     try:
-        return int(process.wait(timeout=30))
+        return int(process.wait(timeout=120))
     finally:
         process.kill()
         process.stdout.close()
@@ -280,7 +307,7 @@ def _stopped(process: Any, number: signal.Signals) -> int:
 
 def _first_lines(cli: Any, process: Any) -> tuple[str, str]:
     """Return the first output of a starting server, and its stored key."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not (cli.data / "server.json").exists():
         assert time.monotonic() < deadline
         assert process.poll() is None, (cli.folder / "stderr.txt").read_text()

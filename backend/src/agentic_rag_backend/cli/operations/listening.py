@@ -35,7 +35,8 @@ _INTERRUPTED_DRAIN_S: Any = 0.3
 def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Server:
     """Return a server that stops at SIGTERM or Ctrl-C.
 
-    It does not raise the signal again, which would kill the process before its stores are closed.
+    It does not raise the signal again, which would kill the process before its stores are closed. Enter its `capture_signals`
+    before the address is printed: the reader of the address may send a signal immediately.
 
     Args:
         drain_s: seconds that running requests get at the stop.
@@ -44,6 +45,7 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
 
     class Server(uvicorn.Server):
         interrupted = False
+        capturing = False
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             if sig == signal.SIGINT:
@@ -53,11 +55,16 @@ def server_of(app: FastAPI, settings: Settings, *, drain_s: int) -> uvicorn.Serv
 
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
+            if self.capturing:  # the command captures signals before it prints the address, and `serve` again
+                yield
+                return
             # Set with `signal`, like uvicorn: event streams find the server by its handler and end with it.
             before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGINT, signal.SIGTERM)}
+            self.capturing = True
             try:
                 yield
             finally:
+                self.capturing = False
                 for number, handler in before.items():
                     signal.signal(number, handler)
 

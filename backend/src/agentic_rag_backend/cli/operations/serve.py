@@ -86,11 +86,10 @@ async def _answer(container: Container, listening: socket.socket, made: Credenti
     from agentic_rag_backend.api.app import create_app
 
     data_dir = container.settings.data_dir
-    # Create the server before the address is printed: its reader may send a signal immediately.
     app = create_app(container)
     server = server_of(app, container.settings, drain_s=DRAIN_S)
     url = url_of(listening)
-    with announced(data_dir, Address(url=url, pid=os.getpid())):
+    with server.capture_signals(), announced(data_dir, Address(url=url, pid=os.getpid())):
         if output.as_json:
             models = models_of(container.settings)
             output.result({"url": url, "pid": os.getpid(), "key": made.key if made is not None else None, **models})

@@ -51,11 +51,12 @@ async def _work(settings: Settings, output: Output) -> None:
             # At a signal the server stops immediately. The container then waits for running jobs or returns them to the queue.
             server = server_of(create_worker_app(container), settings, drain_s=0)
             url = url_of(listening)
-            if output.as_json:
-                output.result({"url": url, "pid": os.getpid(), **models_of(settings)})
-            else:
-                output.show(f"working · health at {url}/health/ready")
-                output.show(models_line(settings))
-            await serve_until_stopped(server, listening, goes_on="other workers, or the next to start, continue its jobs")
+            with server.capture_signals():
+                if output.as_json:
+                    output.result({"url": url, "pid": os.getpid(), **models_of(settings)})
+                else:
+                    output.show(f"working · health at {url}/health/ready")
+                    output.show(models_line(settings))
+                await serve_until_stopped(server, listening, goes_on="other workers, or the next to start, continue its jobs")
     finally:
         listening.close()

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT = httpx.Timeout(660.0, connect=5.0)
 """Above the maximum of REQUEST_TIMEOUT_S, so that the server's response to a slow request arrives."""
-_PROBE_S = 2.0
+_PROBE_S = 30.0
+"""The address file shows that the server's process is alive, so this is for a busy one. Others answer in milliseconds."""
 
 
 @asynccontextmanager
