@@ -153,6 +153,28 @@ OPERATIONS: dict[str, Operation] = {
 }
 READING = list(OPERATIONS)[: list(OPERATIONS).index("communities.next_generation")]
 """Methods that raise `NotFound` or return nothing for a tenant without data."""
+PICTURED = (
+    "documents.documents",
+    "documents.version",
+    "documents.hydrate",
+    "documents.chunks",
+    "documents.counts",
+    "documents.blob_keys",
+    "documents.visible_versions",
+    "documents.visibility",
+    "jobs.jobs",
+    "tenants.tenant",
+    "tenants.keys",
+    "outbox.pending",
+    "tenants.flags",
+    "communities.pointer",
+    "communities.summaries",
+    "trees.pointer",
+    "trees.nodes",
+    "trees.summaries",
+    "trees.generations",
+)
+"""Methods that only read, and together show all data of a tenant."""
 
 
 async def every_method_requires_a_tenant(catalogue: Catalogue) -> None:
@@ -177,7 +199,8 @@ async def another_tenant_sees_nothing(catalogue: Catalogue) -> None:
             pass
         else:
             true(name not in READING or _is_nothing(found), f"{name} showed another tenant {found!r}")
-        equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
+        if name not in PICTURED:
+            equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
 
 
 async def equal_ids_of_two_tenants_are_separate(catalogue: Catalogue) -> None:
@@ -188,7 +211,8 @@ async def equal_ids_of_two_tenants_are_separate(catalogue: Catalogue) -> None:
     equal(await _picture(catalogue, A, ids), before)
     for name, operation in OPERATIONS.items():
         await operation(catalogue, other, own)
-        equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
+        if name not in PICTURED:
+            equal(await _picture(catalogue, A, ids), before, f"{name} of another tenant changed this one")
         if name == "documents.tombstone":
             await catalogue.documents.purge(other, VISIBLE, up_to_version=1)
             await ingest(catalogue, other, "visible")
@@ -284,18 +308,7 @@ async def _fill(catalogue: Catalogue, owner: TenantId, *, secret: str = "a" * 64
 
 async def _picture(catalogue: Catalogue, owner: TenantId, ids: dict[str, str]) -> list[Any]:
     """Return all readable data of ``owner``."""
-    names: tuple[str, ...] = (
-        "documents.documents",
-        "documents.version",
-        "documents.hydrate",
-        "documents.chunks",
-        "documents.counts",
-    )
-    names += ("documents.blob_keys", "documents.visible_versions", "documents.visibility")
-    names += ("jobs.jobs", "tenants.tenant", "tenants.keys", "outbox.pending")
-    names += ("tenants.flags", "communities.pointer", "communities.summaries")
-    names += ("trees.pointer", "trees.nodes", "trees.summaries", "trees.generations")
-    found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in names]
+    found = [(name, await OPERATIONS[name](catalogue, owner, ids)) for name in PICTURED]
     staged = await catalogue.documents.prepared(owner, STAGED, 1)
     kept = [(item.chunk, item.extraction, np.asarray(item.vector).tolist()) for item in staged]
     blobs = await catalogue.documents.blob_keys(owner, ids["deleted"], up_to_version=9)
