@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
@@ -130,8 +133,7 @@ Opens = Callable[[Path], AbstractAsyncContextManager[Corpus]]
 
 @asynccontextmanager
 async def _opened(folder: Path) -> AsyncIterator[Corpus]:
-    settings = Settings(data_dir=folder, _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02)
-    async with open_container(settings) as container:
+    async with open_container(_settings(folder)) as container:
         yield Corpus(container)
 
 
@@ -155,27 +157,57 @@ async def ended(container: Container, tenant: TenantId, job: Job | None) -> None
     assert held.state is JobState.SUCCEEDED, held.error
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def examples(
-    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
-) -> AsyncIterator[tuple[Container, TenantId]]:
-    """Return a separate tenant with the examples' corpus, communities and a tree."""
-    folder = request.config.rootpath / "examples" / "corpus"
-    settings = Settings(
-        data_dir=tmp_path_factory.mktemp("examples") / "data",
-        _env_file=None,
-        community_auto_rebuild=False,
-        job_polling_interval_s=0.02,
-    )
-    async with open_container(settings) as container:
-        tenant = (await container.catalogue.tenants.create("examples")).id
-        jobs = [await _submitted(container, tenant, path) for path in sorted(folder.iterdir()) if path.is_file()]
+EXAMPLES = TenantId("t_" + "e" * 32)
+
+
+def _settings(data_dir: Path) -> Settings:
+    return Settings(data_dir=data_dir, _env_file=None, community_auto_rebuild=False, job_polling_interval_s=0.02)
+
+
+@pytest.fixture(scope="session")
+def examples_folder(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """Return the stores of a tenant with the examples' corpus, communities and a tree: to be copied.
+
+    They are built once per test run: the first process that needs them builds them while the others wait.
+    """
+    own = tmp_path_factory.getbasetemp()
+    # Without xdist the run is one process, and its own folder is shared with nobody.
+    folder = (own.parent if hasattr(request.config, "workerinput") else own) / "examples-of-retrieval"
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            building = folder.with_suffix(".new")
+            shutil.rmtree(building, ignore_errors=True)
+            asyncio.run(_build(building, request.config.rootpath / "examples" / "corpus"))
+            building.rename(folder)
+    return folder
+
+
+async def _build(folder: Path, corpus: Path) -> None:
+    async with open_container(_settings(folder)) as container:
+        await container.catalogue.tenants.create("examples", tenant_id=EXAMPLES)
+        jobs = [await _submitted(container, path) for path in sorted(corpus.iterdir()) if path.is_file()]
         for job in jobs:
-            await ended(container, tenant, job)
-        await ended(container, tenant, await container.communities.request_rebuild(tenant))
-        await ended(container, tenant, await container.raptor.request_build(tenant))
-        yield container, tenant
+            await ended(container, EXAMPLES, job)
+        await ended(container, EXAMPLES, await container.communities.request_rebuild(EXAMPLES))
+        await ended(container, EXAMPLES, await container.raptor.request_build(EXAMPLES))
 
 
-async def _submitted(container: Container, tenant: TenantId, path: Path) -> Job | None:
-    return (await container.ingestion.submit(tenant, Upload(content=path.read_bytes(), file_name=path.name, key=path.name))).job
+async def _submitted(container: Container, path: Path) -> Job | None:
+    upload = Upload(content=path.read_bytes(), file_name=path.name, key=path.name)
+    return (await container.ingestion.submit(EXAMPLES, upload)).job
+
+
+@pytest.fixture(scope="module")
+def copied_examples(examples_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the examples' stores for the tests of one module."""
+    folder = tmp_path_factory.mktemp("examples") / "data"
+    subprocess.run(["cp", "-a", "--sparse=always", str(examples_folder), str(folder)], check=True)
+    return folder
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def examples(copied_examples: Path) -> AsyncIterator[tuple[Container, TenantId]]:
+    """Return the application on the examples. It runs no jobs."""
+    async with open_container(_settings(copied_examples), work=False) as container:
+        yield container, EXAMPLES
