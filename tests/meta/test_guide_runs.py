@@ -23,6 +23,7 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from programs import Program, environment_of_templates, run
 
 from agentic_rag_backend.settings import Settings
 
@@ -37,15 +38,22 @@ OPERATOR_KEY = "an-operators-key-for-the-guide-0123456789"
 CORPUS = ("narrows-accord-2012.md", "courier-2011-hearing-at-scarrow.md", "courier-2014-array-opens.md")
 _BLOCK = re.compile(r"(?:^<!-- (?P<mark>[^>]*) -->\n)?^```(?P<language>\w*)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = '''#!{python}
-"""`agentic-rag` as the pages call it; `serve` is stopped as soon as it serves, on a free port and a folder of its own."""
-import json, os, pathlib, signal, subprocess, sys, tempfile, time
-if sys.argv[1:2] != ["serve"]:
-    os.execv({command!r}, [{command!r}, *sys.argv[1:]])
-data = pathlib.Path(tempfile.mkdtemp())
-process = subprocess.Popen([{command!r}, *sys.argv[1:], "--port", "0", "--data-dir", str(data)])
-while not (data / "server.json").exists() and process.poll() is None:
+"""`agentic-rag` as the pages call it, forked from a template process: to start an interpreter takes longer than most commands.
+
+`serve` is stopped as soon as it serves, on a free port and a folder of its own.
+"""
+import os, pathlib, sys, tempfile, time
+sys.path.insert(0, {fixtures!r})
+from programs import Program
+arguments, data = sys.argv[1:], None
+if arguments[:1] == ["serve"]:
+    data = pathlib.Path(tempfile.mkdtemp())
+    arguments += ["--port", "0", "--data-dir", str(data)]
+process = Program(arguments, cwd=pathlib.Path.cwd(), env=os.environ, stdin=0, stdout=1, stderr=2)
+while data and not (data / "server.json").exists() and process.poll() is None:
     time.sleep(0.05)
-process.send_signal(signal.SIGTERM)
+if data:
+    process.terminate()
 sys.exit(process.wait())
 '''
 _PRELUDE = """set -euo pipefail
@@ -112,31 +120,27 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (folder / "tickets.csv").write_text("id,subject,body,status,team\n1,Lamp,The lamp of the pier is broken.,open,works\n")
     (folder / ".venv" / "bin").mkdir(parents=True)
     (folder / ".venv" / "bin" / "activate").write_text("")
-    command = str(Path(sys.executable).with_name("agentic-rag"))
     (folder / "bin").mkdir()
-    (folder / "bin" / "agentic-rag").write_text(_COMMAND.format(python=sys.executable, command=command))
+    (folder / "bin" / "agentic-rag").write_text(_COMMAND.format(python=sys.executable, fixtures=str(ROOT / "tests" / "fixtures")))
     (folder / "bin" / "agentic-rag").chmod(0o755)
     (folder / "bin" / "python").symlink_to(sys.executable)
     settings = {name.upper() for name in Settings.model_fields} | {"AGENTIC_RAG_CONFIG"}
     environment = {name: value for name, value in os.environ.items() if name not in settings}
     environment |= {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "ROOT": str(ROOT)}
-    with subprocess.Popen(
-        [command, "serve", "--port", "0", "--json"],
-        cwd=folder,
-        env=environment | {"OPERATOR_KEY": OPERATOR_KEY},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as process:
-        try:
-            while not (folder / "data" / "server.json").exists():
-                assert process.poll() is None
-                time.sleep(0.05)
-            url = json.loads((folder / "data" / "server.json").read_text())["url"]
-            environment |= {"API": f"{url}/api/v1", "ORIGIN": url}
-            subprocess.run([command, "ingest", "examples/corpus"], cwd=folder, env=environment, check=True, capture_output=True)
-            yield Site(folder, url, environment)
-        finally:
-            process.terminate()
+    environment |= environment_of_templates()
+    process = Program(["serve", "--port", "0", "--json"], cwd=folder, env=environment | {"OPERATOR_KEY": OPERATOR_KEY})
+    try:
+        while not (folder / "data" / "server.json").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        url = json.loads((folder / "data" / "server.json").read_text())["url"]
+        environment |= {"API": f"{url}/api/v1", "ORIGIN": url}
+        ingested = run(["ingest", "examples/corpus"], cwd=folder, env=environment, timeout=500)
+        assert ingested.returncode == 0, ingested.stdout + ingested.stderr
+        yield Site(folder, url, environment)
+    finally:
+        process.terminate()
+        process.wait(60)
 
 
 def runnable(page: Path) -> list[Block]:
@@ -156,7 +160,7 @@ def typed(site: Site, code: str, *, alone: bool) -> None:
         env={**site.environment, **names},
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=500,
     )
     assert done.returncode == 0, f"{code}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
@@ -183,7 +187,7 @@ def test_the_python_of_a_page_runs_as_it_stands(site: Site, page: str) -> None:
     (site.folder / "example.py").write_text(block.code)
     shutil.rmtree(site.folder / "data-python", ignore_errors=True)
     done = subprocess.run(
-        [sys.executable, "example.py"], cwd=site.folder, env=site.environment, capture_output=True, text=True, timeout=170
+        [sys.executable, "example.py"], cwd=site.folder, env=site.environment, capture_output=True, text=True, timeout=500
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "Accord" in done.stdout

@@ -66,7 +66,7 @@ def test_the_first_steps_do_what_the_readme_says(server: str) -> None:
         env=os.environ | {"OPERATOR_KEY": OPERATOR_KEY},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=500,
     )
     assert run.returncode == 0, run.stderr
     _, uploads, levels, seen = [replies(part) for part in run.stdout.split(MARK)]

@@ -78,7 +78,7 @@ def test_a_folder_of_small_files_needs_few_open_files(served: Any) -> None:
         env=served.cli._environment(),
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=500,
         check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES)),
     )
@@ -158,7 +158,7 @@ def test_ingestion_of_a_folder_continues_after_the_server_restarts(cli: Any) -> 
         server.communicate()
         assert 0 < ready(cli) < FILES
         server = cli.start("serve", "--port", port)
-        told, _ = taking.communicate(timeout=120)
+        told, _ = taking.communicate(timeout=400)
         assert taking.returncode == 0, told
         counts = json.loads(told)["summary"]
         # The killed process submitted it without reporting it, so it already exists.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import json
 import os
 import signal
@@ -44,7 +45,9 @@ from agentic_rag_backend.stores.vector.base import Collection
 from agentic_rag_backend.stores.vector.edge.store import EdgeVectorStore
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2] / "fixtures"))
 from inspection import inspected
+from programs import fork_servers_of_workers, keep_priority
 
 TENANT = TenantId("t_" + "d0" * 16)
 STORES: Mapping[str, type] = {
@@ -212,13 +215,16 @@ async def everything_ended(container: Container) -> None:
         UNION ALL SELECT count(*) FROM outbox
         UNION ALL SELECT count(*) FROM workflow_status WHERE status IN ('ENQUEUED', 'PENDING')"""
     connection = sqlite3.connect(container.settings.data_dir / "catalogue.db")
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(500):
         while any(count for (count,) in connection.execute(open_ones)):
             await asyncio.sleep(0.02)
     connection.close()
 
 
 def main() -> None:
+    keep_priority()
+    fork_servers_of_workers()
+    gc.freeze()  # collections of a child would read, and so copy, all that was imported
     for line in sys.stdin:
         scenario = json.loads(line)
         child = os.fork()

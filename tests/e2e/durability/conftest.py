@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import environment_of_templates
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -150,7 +151,7 @@ class Folder:
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
     log = tmp_path_factory.mktemp("durability") / "children.log"
     # One thread: a process that forks must have no others.
-    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", **environment_of_templates("workers")}
     with log.open("w") as errors:
         started = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name("child.py"))],

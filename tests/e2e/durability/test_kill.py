@@ -263,7 +263,6 @@ MOMENTS = [
 ]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(("scenario", "part"), MOMENTS)
 def test_at_a_random_moment(tmp_path: Path, undisturbed: Callable[[str], Undisturbed], scenario: str, part: int) -> None:
     """The moment is drawn with a fixed seed from the duration of an undisturbed run here, including opening."""

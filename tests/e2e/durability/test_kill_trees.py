@@ -147,7 +147,6 @@ def column(folder: Folder, query: str) -> list[Any]:
     return found
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("build", "point"),
     [

@@ -15,7 +15,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 if TYPE_CHECKING:
     from tests.integration.outages.conftest import Opens
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("abandoned_sockets")]
 
 
 @pytest.fixture

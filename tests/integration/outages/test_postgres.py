@@ -18,7 +18,7 @@ FAULTS: dict[str, Callable[[FaultyProxy], None]] = {
     "stopped": FaultyProxy.stop,
     "slow": lambda proxy: proxy.slow(10.0),
 }
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from services import Missing, free_port, postgres
 if TYPE_CHECKING:
     from tests.integration.outages.conftest import Opens
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone, pytest.mark.services]
+pytestmark = [pytest.mark.slow, pytest.mark.services]
 DOCUMENTS = 6
 
 

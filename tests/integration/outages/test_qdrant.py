@@ -14,7 +14,7 @@ from qdrant_server import qdrant_process
 if TYPE_CHECKING:
     from tests.integration.outages.conftest import Opens
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture

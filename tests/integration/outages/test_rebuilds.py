@@ -17,7 +17,7 @@ from agentic_rag_backend.stores.graph.bolt import Neo4jAddress
 if TYPE_CHECKING:
     from tests.integration.outages.conftest import Opens, Site
 
-pytestmark = [pytest.mark.slow, pytest.mark.alone]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("abandoned_sockets")]
 DOCUMENTS = 4
 Seen = tuple[int, frozenset[tuple[int, str]]]
 """A status, and generation and id of each community in a response."""

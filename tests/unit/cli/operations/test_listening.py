@@ -26,7 +26,6 @@ class Served:
 def collector() -> Iterator[None]:
     thresholds = gc.get_threshold()
     yield
-    gc.unfreeze()
     gc.set_threshold(*thresholds)
 
 

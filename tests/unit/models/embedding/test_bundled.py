@@ -203,6 +203,7 @@ async def test_requests_are_embedded_in_rotation(embedder: BundledEmbedder, monk
     assert steps.begun.index(("embed-question", B)) <= threads + 1
 
 
+@pytest.mark.usefixtures("real_priority")
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a niceness for each thread")
 async def test_questions_take_the_cores_from_passages(embedder: BundledEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, int] = {}
