@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, Linear
 from agentic_rag_backend.generation.answerability.evidence import EvidenceReading
@@ -12,6 +13,8 @@ from agentic_rag_backend.generation.answerability.features import any_absent
 from agentic_rag_backend.generation.answerability.selection import Selection
 
 MATTER_WORDS = 2
+PARAPHRASED = 0.5
+"""Least strength of a match by meaning that stands for a word."""
 
 
 def confidence(selection: Selection, weights: Coefficients) -> float:
@@ -67,6 +70,18 @@ def answer_features(selection: Selection) -> dict[str, float]:
 def covered_share(reading: EvidenceReading) -> float:
     """Return the rarity of the question's terms that some passage contains, in [0, 1]."""
     return float(reading.rarity @ reading.anywhere) if len(reading.rarity) else 1.0
+
+
+def share_absent(selection: Selection, absent: NDArray[np.bool_]) -> float:
+    """Return the share, by rarity, of some terms in the question's words that are no names; [0, 1].
+
+    A term that the best sentence paraphrases does not count.
+    """
+    reading = selection.reading
+    matter = ~reading.question.named & ~reading.question.numbers
+    whole = float(reading.rarity[matter].sum())
+    lost = absent & (selection.interaction.strength[:, selection.first] < PARAPHRASED)
+    return float(reading.rarity[lost & matter].sum()) / whole if whole else 0.0
 
 
 def matter_absent(reading: EvidenceReading) -> bool:

@@ -3,27 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from agentic_rag_backend.domain.text.questions import AnswerKind, asked_for
 from agentic_rag_backend.generation.answerability.bridges import Bridges
 from agentic_rag_backend.generation.answerability.candidates import choose_candidates
 from agentic_rag_backend.generation.answerability.coefficients import Coefficients, fitted
 from agentic_rag_backend.generation.answerability.conflicts import Conflict, find_conflict
-from agentic_rag_backend.generation.answerability.estimate import confidence, matter_absent
-from agentic_rag_backend.generation.answerability.evidence import (
-    EvidenceReading,
-    EvidenceSentence,
-    PassageText,
-    read_evidence,
-)
+from agentic_rag_backend.generation.answerability.estimate import confidence, matter_absent, share_absent
+from agentic_rag_backend.generation.answerability.evidence import EvidenceReading, EvidenceSentence, PassageText, read_evidence
 from agentic_rag_backend.generation.answerability.features import (
     Features,
     Interaction,
     chosen_rows,
     lexical_features,
 )
+from agentic_rag_backend.generation.answerability.namesakes import Bearer, Namesakes, Separation, separate
 from agentic_rag_backend.generation.answerability.parts import split_question
 from agentic_rag_backend.generation.answerability.question import read_question
 from agentic_rag_backend.generation.answerability.selection import Selection, select
@@ -52,7 +51,8 @@ class Judgement:
 
     ``matter_absent`` is whether no passage contains a word of the question that is not a name. ``conflicts`` are the different
     values that documents give for one thing: a sentence of each value is in ``sentences``, in the order of the conflict.
-    ``unanswered`` are the parts of the question that none answers.
+    ``unanswered`` are the parts of the question that none answers. ``namesakes`` are the bearers of a name of the question that
+    has several.
     """
 
     confidence: float
@@ -61,11 +61,13 @@ class Judgement:
     matter_absent: bool = False
     conflicts: tuple[Conflict, ...] = ()
     unanswered: tuple[str, ...] = ()
+    namesakes: tuple[Namesakes, ...] = ()
 
     @property
     def introduction(self) -> str:
         """The sentence before the quoted ones that says how they relate; empty if there is nothing to say."""
-        return " ".join(dict.fromkeys(conflict.introduction for conflict in self.conflicts))
+        said = [each.introduction for each in self.namesakes] + [each.introduction for each in self.conflicts]
+        return " ".join(dict.fromkeys(filter(None, said)))
 
     @property
     def details(self) -> dict[str, object]:
@@ -73,6 +75,8 @@ class Judgement:
         shown: dict[str, object] = {"answer_type": self.asked.value}
         if self.conflicts:
             shown["conflict"] = [conflict.details for conflict in self.conflicts]
+        if self.namesakes:
+            shown["namesakes"] = [each.details for each in self.namesakes]
         if self.unanswered:
             shown["unanswered"] = list(self.unanswered)
         return shown
@@ -108,25 +112,38 @@ class AnswerJudge:
         """
         # An account rests on many passages, all parts of it together.
         parts = (question,) if asked_for(question) is AnswerKind.THEME else split_question(question)
-        judged = await asyncio.gather(*(self._judge(part, passages) for part in parts))
+        judged = await asyncio.gather(*(self._judge(part, passages, least) for part in parts))
         return judged[0] if len(parts) == 1 else _together(parts, judged, least)
 
-    async def _judge(self, question: str, passages: Sequence[PassageText]) -> Judgement:
-        selection = await self.select(question, passages)
+    async def _judge(self, question: str, passages: Sequence[PassageText], least: float) -> Judgement:
+        reading, separation = await asyncio.to_thread(_read, question, passages)
+        if separation is None:
+            return await self._judge_reading(reading)
+        pairs = zip(separation.readings, separation.absent, strict=True)
+        judged = await asyncio.gather(*(self._judge_reading(each, absent) for each, absent in pairs))
+        return _told_apart(separation, judged, least)
+
+    async def _judge_reading(self, reading: EvidenceReading, absent: NDArray[np.bool_] | None = None) -> Judgement:
+        selection = await self._select(reading)
         if selection is None:
-            return Judgement(0.0, (), read_question(question).asked)
-        return await asyncio.to_thread(self._judged, selection)
+            return Judgement(0.0, (), reading.question.asked)
+        judged = await asyncio.to_thread(self._judged, selection)
+        return (
+            judged if absent is None else replace(judged, confidence=judged.confidence * (1.0 - share_absent(selection, absent)))
+        )
 
     async def select(self, question: str, passages: Sequence[PassageText]) -> Selection | None:
         """Return the candidates and the chosen sentences; None if no passage says anything that the question does not."""
-        prepared = await asyncio.to_thread(self._prepare, question, passages)
+        return await self._select(await asyncio.to_thread(read_evidence, read_question(question), passages))
+
+    async def _select(self, reading: EvidenceReading) -> Selection | None:
+        prepared = await asyncio.to_thread(self._prepare, reading)
         if not prepared.candidates:
             return None
         vectors = await self._encoder.encode_words(*_encoded(prepared))
         return await asyncio.to_thread(self._selected, prepared, vectors)
 
-    def _prepare(self, question: str, passages: Sequence[PassageText]) -> _Prepared:
-        reading = read_evidence(read_question(question), passages)
+    def _prepare(self, reading: EvidenceReading) -> _Prepared:
         lexical = lexical_features(reading)
         bridges = Bridges(reading)
         chosen = choose_candidates(reading, lexical, bridges, self._weights) if reading.sentences else ()
@@ -174,8 +191,52 @@ def _together(parts: Sequence[str], judged: Sequence[Judgement], least: float) -
         asked=judged[0].asked,
         matter_absent=all(each.matter_absent for each in judged),
         conflicts=tuple(conflict for each in answered for conflict in each.conflicts),
+        namesakes=tuple(namesakes for each in judged for namesakes in each.namesakes),
         unanswered=missing,
     )
+
+
+def _read(question: str, passages: Sequence[PassageText]) -> tuple[EvidenceReading, Separation | None]:
+    """Return the evidence, and its division by the bearers of a name. An account is about all of them."""
+    reading = read_evidence(read_question(question), passages)
+    return reading, None if reading.question.asked is AnswerKind.THEME else separate(reading)
+
+
+def _told_apart(separation: Separation, judged: Sequence[Judgement], least: float) -> Judgement:
+    """Return one judgement of the bearers of a name: that of the one that is meant, or all that answer, each with who it is."""
+    namesakes = separation.namesakes
+    if namesakes is None:
+        return judged[0]
+    answering = [
+        (number, own, describing, each)
+        for number, own, describing, each in zip(separation.meant, separation.own, separation.describing, judged, strict=False)
+        if each.confidence >= least and any((sentence.passage, sentence.start) in own for sentence in each.sentences)
+    ]
+    shown = replace(namesakes, bearers=_marked(namesakes.bearers, {number for number, *_ in answering}))
+    if not answering or namesakes.decided:
+        return replace(max(judged, key=lambda each: each.confidence), namesakes=(shown,))
+    sentences = [sentence for _, own, describing, each in answering for sentence in _introduced(each.sentences, own, describing)]
+    return replace(
+        answering[0][-1],
+        confidence=min(each.confidence for *_, each in answering),
+        sentences=tuple(dict.fromkeys(sentences)),
+        matter_absent=all(each.matter_absent for *_, each in answering),
+        conflicts=tuple(conflict for *_, each in answering for conflict in each.conflicts),
+        namesakes=(shown,),
+    )
+
+
+def _marked(bearers: Sequence[Bearer], answered: Set[int]) -> tuple[Bearer, ...]:
+    return tuple(replace(each, answered=number in answered) for number, each in enumerate(bearers))
+
+
+def _introduced(
+    sentences: Sequence[AnsweringSentence], own: Set[tuple[int, int]], describing: EvidenceSentence | None
+) -> list[AnsweringSentence]:
+    """Return a bearer's sentences, after the one that says who it is."""
+    answer = [each for number, each in enumerate(sentences) if number == 0 or (each.passage, each.start) in own]
+    who = [AnsweringSentence(describing.passage, describing.sentence.start, describing.text)] if describing is not None else []
+    return [*who, *answer]
 
 
 def _encoded(prepared: _Prepared) -> tuple[list[str], list[list[tuple[int, int]]]]:
